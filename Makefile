@@ -1,0 +1,39 @@
+# Every target does its own set-up: Python 3.11+ and make are all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-slow bench lint clean
+
+help:
+	@echo "make demo       swap a generated 1940 Massachusetts and print the published table beside this run's"
+	@echo "make test       linter, type checker and all tests but the long ones"
+	@echo "make test-slow  the long simulations and the kill tests"
+	@echo "make bench      benchmarks; rewrites benchmarks/RESULTS.md"
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "stirred needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/stirred demo swap
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not slow" -n 2
+
+test-slow: $(READY)
+	$(BIN)/pytest -m slow -n 2
+
+bench: $(READY)
+	$(BIN)/python benchmarks/swap.py
+
+clean:
+	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
