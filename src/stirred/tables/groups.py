@@ -1,0 +1,185 @@
+"""Grouping records by several columns at once: dense group numbers, and counts of cells.
+
+Codes are packed into one 64-bit key per record (mixed radix). Where the number of possible keys is moderate a table
+indexed by the key does the work; otherwise keys are sorted. Columns too many for one key are folded: the groups of
+the first become one column with the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._compiled import kernel
+from stirred.tables.columns import Codes, Column, chunks
+
+_DIRECT = 1 << 24
+"""Possible keys up to which a table indexed by the key is always used; beyond, up to four per record."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group each record is in; groups are numbered in the order of their codes, and each has a record."""
+
+    ids: NDArray[np.uint32]
+    count: int
+
+    def sizes(self) -> NDArray[np.int64]:
+        sizes = np.zeros(self.count, dtype=np.int64)
+        _tally(self.ids, sizes)
+        return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The non-empty cells of a contingency table, in the order of their codes."""
+
+    names: tuple[str, ...]
+    codes: tuple[Codes, ...]
+    counts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def equals(self, other: Cells) -> bool:
+        return (
+            self.names == other.names
+            and np.array_equal(self.counts, other.counts)
+            and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.codes, other.codes, strict=True))
+        )
+
+
+def fits_one_key(columns: Sequence[Column]) -> bool:
+    return prod(column.cardinality for column in columns) <= 1 << 63
+
+
+def pack(columns: Sequence[Column], rows: slice) -> NDArray[np.uint64]:
+    """The keys of some records: the first column counts most."""
+    keys = np.zeros(rows.stop - rows.start, dtype=np.uint64)
+    for column in columns:
+        _push(keys, column.codes[rows], column.cardinality)
+    return keys
+
+
+def unpack(keys: NDArray[np.uint64], cardinalities: Sequence[int], kinds: Sequence[type]) -> list[Codes]:
+    """The codes behind keys, column by column; ``keys`` is used up."""
+    columns: list[Codes] = []
+    for cardinality, kind in zip(reversed(cardinalities), reversed(kinds), strict=True):
+        codes = np.empty(len(keys), dtype=kind)
+        _pop(keys, codes, cardinality)
+        columns.append(codes)
+    return columns[::-1]
+
+
+def group(columns: Sequence[Column], rows: int) -> Groups:
+    """Number the distinct combinations of ``columns``; no columns at all make one group."""
+    ids = np.zeros(rows, dtype=np.uint32)
+    if not columns or rows == 0:
+        return Groups(ids, 1 if rows else 0)
+    first, rest = _fitting(columns)
+    count = _number(first, rows, ids)
+    while rest:
+        folded = Column("", ids, _Anonymous(count))
+        first, rest = _fitting([folded, *rest])
+        count = _number(first, rows, ids)
+    return Groups(ids, count)
+
+
+def cells(columns: Sequence[Column], rows: int) -> Cells:
+    """The contingency table of ``columns``: its non-empty cells with their counts."""
+    names = tuple(column.name for column in columns)
+    kinds = [column.codes.dtype.type for column in columns]
+    size = prod(column.cardinality for column in columns)
+    if _direct(size, rows):
+        counts = np.zeros(size, dtype=np.int64)
+        for part in chunks(rows):
+            _tally(pack(columns, part), counts)
+        keys = np.flatnonzero(counts).astype(np.uint64)
+        counts = counts[keys]
+        return Cells(names, tuple(unpack(keys, [column.cardinality for column in columns], kinds)), counts)
+    if fits_one_key(columns):
+        keys, counts = _sorted_cells(columns, rows)
+        return Cells(names, tuple(unpack(keys, [column.cardinality for column in columns], kinds)), counts)
+    grouped = group(columns, rows)
+    member = np.zeros(grouped.count, dtype=np.int64)
+    member[grouped.ids] = np.arange(rows)
+    return Cells(names, tuple(column.codes[member] for column in columns), grouped.sizes())
+
+
+class _Anonymous:
+    """Stands in for a folded column's values, of which only the number matters."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+
+def _direct(size: int, rows: int) -> bool:
+    return size <= max(_DIRECT, min(4 * rows, 1 << 29))
+
+
+def _fitting(columns: Sequence[Column]) -> tuple[list[Column], list[Column]]:
+    """As many leading columns as fit one key, and the others."""
+    taken = 1
+    while taken < len(columns) and fits_one_key(columns[: taken + 1]):
+        taken += 1
+    return list(columns[:taken]), list(columns[taken:])
+
+
+def _number(columns: Sequence[Column], rows: int, ids: NDArray[np.uint32]) -> int:
+    """Write dense group numbers, in key order, into ``ids``; how many there are."""
+    size = prod(column.cardinality for column in columns)
+    if _direct(size, rows):
+        present = np.zeros(size, dtype=np.bool_)
+        for part in chunks(rows):
+            _mark(pack(columns, part), present)
+        numbers = np.cumsum(present, dtype=np.uint32) - np.uint32(1)
+        for part in chunks(rows):
+            np.take(numbers, pack(columns, part), out=ids[part], mode="clip")
+        return int(np.count_nonzero(present))
+    keys, _ = _sorted_cells(columns, rows)
+    for part in chunks(rows):
+        ids[part] = np.searchsorted(keys, pack(columns, part)).astype(np.uint32)
+    return len(keys)
+
+
+def _sorted_cells(columns: Sequence[Column], rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    keys = np.concatenate([pack(columns, part) for part in chunks(rows)])
+    keys.sort()
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    counts = np.diff(starts, append=len(keys))
+    return keys[starts], counts
+
+
+@kernel
+def _push(keys, codes, cardinality):  # type: ignore[no-untyped-def]
+    base = np.uint64(cardinality)
+    for i in range(len(keys)):
+        keys[i] = keys[i] * base + np.uint64(codes[i])
+
+
+@kernel
+def _pop(keys, codes, cardinality):  # type: ignore[no-untyped-def]
+    base = np.uint64(cardinality)
+    for i in range(len(keys)):
+        quotient = keys[i] // base
+        codes[i] = keys[i] - quotient * base
+        keys[i] = quotient
+
+
+@kernel
+def _mark(keys, present):  # type: ignore[no-untyped-def]
+    for key in keys:
+        present[key] = True
+
+
+@kernel
+def _tally(keys, counts):  # type: ignore[no-untyped-def]
+    for key in keys:
+        counts[key] += 1

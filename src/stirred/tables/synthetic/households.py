@@ -1,0 +1,229 @@
+"""Invented records for tests, examples and benchmarks: a small country, and a stream of any length.
+
+Nothing here is estimated from anything. The one invariant: a call with the same arguments gives the same
+records (for one version of numpy), and ids are unique without being kept in memory, since they are a
+one-to-one scrambling of row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+_COUNTIES = 40
+_COUNTIES_IN_REGION = 5
+_TRACTS_IN_COUNTY = 12
+
+_SIZE_SHARES = (0.10, 0.22, 0.22, 0.21, 0.12, 0.07, 0.04, 0.02)  # 1 to 8 persons; the mean is 3.5
+_TENURES = ("owned", "rented")
+_SEXES = ("female", "male")
+
+_TYPES = ("one person", "couple", "couple with children", "one parent", "other")
+_COUPLE, _COUPLE_WITH_CHILDREN, _ONE_PARENT = 1, 2, 3
+_TYPE_SHARES = np.array(
+    [
+        [1.00, 0.00, 0.00, 0.00, 0.00],  # households of one
+        [0.00, 0.62, 0.00, 0.20, 0.18],  # of two
+        [0.00, 0.00, 0.70, 0.18, 0.12],  # of three or more
+    ]
+)
+
+_RELATIONS = ("head", "spouse", "child", "other relative", "lodger")
+_HEAD, _SPOUSE, _CHILD, _RELATIVE, _LODGER = range(len(_RELATIONS))
+
+_EDUCATION = ("none yet", "primary", "secondary", "tertiary")
+
+_SIZES_OF_RECORDS = 7
+_COUNTIES_OF_RECORDS = 100
+
+_ID_BITS = 48  # ids stay below 2**53, so that they survive formats whose only number is a double
+
+Codes = npt.NDArray[np.int64]
+
+
+def households_and_persons(households: int, *, seed: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A country's households and the persons in them, about 3.5 to a household.
+
+    Places are text with leading zeros and nest: ``tract`` in ``county`` in ``region``. Each person carries a
+    copy of the household's ``county``. Persons of one household stand together, but the households stand in
+    another order than in their own file, so that nothing can be paired by position.
+
+    >>> households, persons = households_and_persons(100)
+    >>> persons.height == households["size"].sum()
+    True
+    >>> households.columns
+    ['household_id', 'region', 'county', 'tract', 'size', 'tenure', 'type']
+    >>> persons.columns
+    ['person_id', 'household_id', 'county', 'age', 'sex', 'relation', 'education']
+    """
+    if households < 1:
+        raise ValueError(f"households must be at least 1, not {households}")
+    generator = np.random.default_rng(seed)
+    county = _draw(generator, households, 1 / np.arange(3.0, 3.0 + _COUNTIES))
+    tract = county * _TRACTS_IN_COUNTY + generator.integers(_TRACTS_IN_COUNTY, size=households)
+    size = 1 + _draw(generator, households, _SIZE_SHARES)
+    kind = _draw_by_row(generator, _TYPE_SHARES, np.minimum(size, 3) - 1)
+    rented = _draw_by_row(generator, np.array([[0.35, 0.65], [0.60, 0.40], [0.70, 0.30]]), county % 3)
+    household_id = _scrambled(0, households, seed)
+    county_text = _labelled(county, [f"{number:03}" for number in range(1, _COUNTIES + 1)])
+
+    household_table = pl.DataFrame(
+        {
+            "household_id": household_id,
+            "region": _labelled(
+                county // _COUNTIES_IN_REGION,
+                [f"{number:02}" for number in range(1, _COUNTIES // _COUNTIES_IN_REGION + 1)],
+            ),
+            "county": county_text,
+            "tract": _labelled(
+                tract,
+                [f"{c:03}{t:02}" for c in range(1, _COUNTIES + 1) for t in range(1, _TRACTS_IN_COUNTY + 1)],
+            ),
+            "size": size,
+            "tenure": _labelled(rented, _TENURES),
+            "type": _labelled(kind, _TYPES),
+        }
+    )
+
+    order = generator.permutation(households)
+    home = np.repeat(order, size[order])
+    person_table = pl.DataFrame(
+        {
+            "person_id": _scrambled(0, len(home), seed + 1),
+            "household_id": household_id[home],
+            "county": county_text.gather(home),
+            **_characteristics(generator, size[order], kind[order]),
+        }
+    )
+    return household_table, person_table
+
+
+def records(
+    rows: int, strata: int, *, seed: int = 0, rows_per_chunk: int = 1_000_000
+) -> Iterator[pl.DataFrame]:
+    """Independent random records in chunks, for files larger than memory; about 15 bytes a row.
+
+    ``area`` and ``size`` are meant for matching and have ``strata`` combinations in all, equally likely, so
+    that all of them occur once ``rows`` is a good many times ``strata``. ``county`` (100 values) is meant for
+    swapping; ``tenure``, ``race`` and ``age_group`` for holding. ``area`` takes two bytes, or four when
+    there are more than 65,536 areas.
+
+    >>> [chunk.height for chunk in records(2_500, strata=350, rows_per_chunk=1_000)]
+    [1000, 1000, 500]
+    >>> next(records(1, strata=350)).columns
+    ['id', 'area', 'size', 'county', 'tenure', 'race', 'age_group']
+    """
+    if rows < 0 or rows > 2**_ID_BITS:
+        raise ValueError(f"rows must lie between 0 and 2**{_ID_BITS}, not {rows}")
+    if strata < 1 or strata > 2**32:
+        raise ValueError(f"strata must lie between 1 and 2**32, not {strata}")
+    if rows_per_chunk < 1:
+        raise ValueError(f"rows_per_chunk must be at least 1, not {rows_per_chunk}")
+    return _record_chunks(rows, strata, seed, rows_per_chunk)
+
+
+def _record_chunks(rows: int, strata: int, seed: int, rows_per_chunk: int) -> Iterator[pl.DataFrame]:
+    generator = np.random.default_rng(seed)
+    area_type = np.uint16 if (strata - 1) // _SIZES_OF_RECORDS < 2**16 else np.uint32
+    for start in range(0, rows, rows_per_chunk):
+        height = min(rows_per_chunk, rows - start)
+        stratum = generator.integers(strata, size=height, dtype=np.uint32)
+        area = stratum // np.uint32(_SIZES_OF_RECORDS)
+        yield pl.DataFrame(
+            {
+                "id": _scrambled(start, start + height, seed),
+                "area": area.astype(area_type),
+                "size": (stratum - area * np.uint32(_SIZES_OF_RECORDS) + np.uint32(1)).astype(np.uint8),
+                "county": generator.integers(_COUNTIES_OF_RECORDS, size=height, dtype=np.uint8),
+                "tenure": generator.integers(2, size=height, dtype=np.uint8),
+                "race": generator.integers(7, size=height, dtype=np.uint8),
+                "age_group": generator.integers(18, size=height, dtype=np.uint8),
+            }
+        )
+
+
+def _characteristics(
+    generator: np.random.Generator, size: Codes, kind: Codes
+) -> dict[str, pl.Series | npt.NDArray[np.int16]]:
+    """Age, sex, relation and education of the persons of households given by size and type.
+
+    Narrow types throughout: at millions of rows the time goes into touching fresh memory.
+    """
+    persons = int(size.sum())
+    first = np.cumsum(size) - size
+    household = np.repeat(np.arange(len(size), dtype=np.uint32), size)
+    place = (np.arange(persons, dtype=np.uint32) - first.astype(np.uint32)[household]).astype(np.uint8)
+    relation = _relations(generator, place, kind.astype(np.uint8)[household])
+
+    head_age = generator.integers(20, 86, size=len(size), dtype=np.int16)
+    age = generator.integers(90, size=persons, dtype=np.int16)
+    lodger, child, spouse = (np.flatnonzero(relation == code) for code in (_LODGER, _CHILD, _SPOUSE))
+    age[lodger] = 18 + age[lodger] % 60
+    age[child] %= np.minimum(head_age - 16, 28)[household[child]]
+    age[spouse] = np.maximum(18, head_age[household[spouse]] + age[spouse] % 9 - 4)
+    age[first] = head_age
+
+    sex = generator.integers(2, size=persons, dtype=np.uint8)
+    sex[spouse] = 1 - sex[spouse - 1]
+
+    attained = _draw(generator, persons, (0.25, 0.50, 0.25)) + 1
+    attainable = np.searchsorted(np.array([6, 15, 21]), np.arange(128), side="right")
+    return {
+        "age": age,
+        "sex": _labelled(sex, _SEXES),
+        "relation": _labelled(relation, _RELATIONS),
+        "education": _labelled(np.minimum(attained, attainable[age]), _EDUCATION),
+    }
+
+
+def _relations(
+    generator: np.random.Generator, place: npt.NDArray[np.uint8], kind: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Relation to the head: the first person is the head, the second of a couple the spouse."""
+    relation = generator.integers(_RELATIVE, _LODGER + 1, size=len(place), dtype=np.uint8)
+    relation[(kind == _COUPLE_WITH_CHILDREN) | (kind == _ONE_PARENT)] = _CHILD
+    relation[((kind == _COUPLE) | (kind == _COUPLE_WITH_CHILDREN)) & (place == 1)] = _SPOUSE
+    relation[place == 0] = _HEAD
+    return relation
+
+
+def _draw(
+    generator: np.random.Generator, rows: int, shares: Sequence[float] | npt.NDArray[np.float64]
+) -> Codes:
+    """Codes 0, 1, ... with probabilities in proportion to ``shares``."""
+    bounds = np.cumsum(shares)
+    return np.searchsorted(bounds[:-1] / bounds[-1], generator.random(rows), side="right")
+
+
+def _draw_by_row(generator: np.random.Generator, shares: npt.NDArray[np.float64], which: Codes) -> Codes:
+    """As :func:`_draw`, each record by the row of ``shares`` that ``which`` names."""
+    bounds = np.cumsum(shares, axis=1)[:, :-1]
+    at = generator.random(len(which))
+    codes = np.zeros(len(which), dtype=np.int64)
+    for column in bounds.T:
+        codes += at >= column[which]
+    return codes
+
+
+def _labelled(codes: Codes | npt.NDArray[np.uint8], labels: Sequence[str]) -> pl.Series:
+    return pl.Series(labels).gather(codes.astype(np.uint32))
+
+
+def _scrambled(start: int, stop: int, seed: int) -> Codes:
+    """A one-to-one scrambling of start, ..., stop - 1 within 0, ..., 2**48 - 1.
+
+    Each step can be undone (adding, multiplying by an odd number modulo 2**48, and xor with one's own higher
+    bits), so distinct rows get distinct ids. Not a cipher: it only makes ids look like ids.
+    """
+    mask = np.uint64(2**_ID_BITS - 1)
+    offset = np.uint64((seed + 1) * 0x9E3779B97F4B % 2**_ID_BITS)
+    value = (np.arange(start, stop, dtype=np.uint64) + offset) & mask
+    for factor in (0xBF58476D1CE5, 0x94D049BB1331):
+        value ^= value >> np.uint64(23)
+        value *= np.uint64(factor)
+        value &= mask
+    value ^= value >> np.uint64(25)
+    return value.astype(np.int64)
