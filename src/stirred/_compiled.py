@@ -7,14 +7,12 @@ combination of types compiles anew.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 import numba
 
-Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
-
-def kernel(function: Kernel) -> Kernel:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first use."""
-    compiled: Kernel = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
     return compiled

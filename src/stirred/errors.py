@@ -68,9 +68,7 @@ def plan_not_toml(path: Path, line: str) -> PlanError:
 
 
 def plan_unreadable(path: Path) -> PlanError:
-    return PlanError(
-        "plan-unreadable", f"There is no readable plan at {path}.", "Draft one with: stirred init FILE"
-    )
+    return PlanError("plan-unreadable", f"There is no readable plan at {path}.", "Draft one with: stirred init FILE")
 
 
 def plan_version(found: object) -> PlanError:
@@ -83,7 +81,9 @@ def plan_version(found: object) -> PlanError:
 
 def plan_mechanism(found: object) -> PlanError:
     return PlanError(
-        "plan-mechanism", f"The plan asks for the mechanism {found!r}.", 'The one known here is mechanism = "swap".'
+        "plan-mechanism",
+        f"The plan asks for the mechanism {found!r}.",
+        'The one known here is mechanism = "swap".',
     )
 
 
@@ -147,7 +147,7 @@ def linked_needs_id() -> PlanError:
     return PlanError(
         "linked-needs-id",
         "The plan links another table but names no id column of the main table.",
-        "Write id = \"...\" with the column that identifies a record.",
+        'Write id = "..." with the column that identifies a record.',
     )
 
 
@@ -188,6 +188,14 @@ def seeded_release() -> PlanError:
 
 def no_such_input(path: object) -> DataError:
     return DataError("no-such-input", f"Nothing can be read at {path}.", "Check the path and its permissions.")
+
+
+def not_a_table(table: str, kind: str) -> DataError:
+    return DataError(
+        "not-a-table",
+        f"An object of type {kind} was given for table '{table}'.",
+        "Give a path, or a pandas, polars or pyarrow frame.",
+    )
 
 
 def unknown_format(path: object) -> DataError:
@@ -333,7 +341,8 @@ def linked_without_record(table: str, column: str, main: str, count: int) -> Dat
 def copies_disagree(table: str, column: str, target: str, count: int) -> DataError:
     return DataError(
         "copies-disagree",
-        f"In {count:,} rows of table '{table}' the column '{column}' differs from '{target}' of the record it belongs to.",
+        f"In {count:,} rows of table '{table}' the column '{column}' differs from '{target}' of the record they "
+        "belong to.",
         "Copies of swap variables are rewritten, so they must agree first.",
     )
 
@@ -364,7 +373,7 @@ def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
         f"distinct:{column}",
         f"The held column '{column}' of table '{table}' takes a different value in {percent}% of the rows: it is "
         "published unchanged and may identify them.",
-        f"Drop it, list it as the id if that is what it is, group it, or add \"distinct:{column}\" to allow.",
+        f'Drop it, list it as the id if that is what it is, group it, or add "distinct:{column}" to allow.',
     )
 
 
@@ -373,13 +382,17 @@ def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
 
 def output_exists(path: Path) -> OutputError:
     return OutputError(
-        "output-exists", f"{path} exists already.", "A release is written once: name a folder that does not exist."
+        "output-exists",
+        f"{path} exists already.",
+        "A release is written once: name a folder that does not exist.",
     )
 
 
 def output_parent_missing(path: Path) -> OutputError:
     return OutputError(
-        "output-parent-missing", f"The folder {path.parent} does not exist.", "Create it first, or choose another."
+        "output-parent-missing",
+        f"The folder {path.parent} does not exist.",
+        "Create it first, or choose another.",
     )
 
 

@@ -1,19 +1,22 @@
 """Swapping by brute force: one stratum, every permutation, exact fractions.
 
-An oracle for the closed forms of ``stirred.swap``. It follows Algorithm 3.2.1 literally and shares no code with
-the package: derangements are counted, not computed; the normaliser of the re-selection is a sum, not a formula.
-A dataset is a tuple of records ``(h, s)``; a table C(x) is the same tuple sorted, since the order of the rows is
-never released.
+An oracle for the closed forms of ``stirred.swap``. It follows Algorithm 3.2.1 literally and shares no code
+with the package; even derangements are counted, not computed. A dataset is a tuple of records ``(h, s)``; a
+table C(x) is the same tuple sorted, since the order of the rows is never released.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,19 @@ Record = tuple[int, int]
 Table = tuple[Record, ...]
 Counts = tuple[int, ...]
 """How many permutations with 0, 1, ..., n moved records lead from one table to another."""
+
+PUBLISHED: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "golden" / "swapping.json").read_text(encoding="utf-8")
+)
+
+
+def rounds_to(value: float, printed: str) -> bool:
+    """Whether ``value`` is within half a unit of the last digit that was printed."""
+    if math.isinf(value) or printed == "inf":
+        return value == float(printed)
+    exponent = Decimal(printed).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return abs(Decimal(value) - Decimal(printed)) <= Decimal((0, (5,), exponent - 1))
 
 
 @cache
@@ -98,7 +114,7 @@ def distance(x: Table, other: Table) -> int:
 
 
 def exact_loss(held_totals: Sequence[int], swapped_totals: Sequence[int], rate: Fraction) -> float:
-    """The smallest epsilon of this universe: max |ln P_x(z)/P_x'(z)| / d_HamS(x, x'). Zero for a single table."""
+    """The smallest epsilon of this universe: max |ln P_x(z)/P_x'(z)| / d_HamS(x, x'), or 0."""
     counts, distances = _universe_counts(tuple(held_totals), tuple(swapped_totals))
     law = permutation_law(sum(held_totals), rate)
     logs = np.array([[_log(_probability(c, law)) for c in row] for row in counts])
@@ -119,9 +135,7 @@ def exact_loss_all_distinct(n: int, rate: Fraction) -> float:
     Only the numbers of records moved matter, so the triples (from x, from x', distance) are collected once.
     """
     law = permutation_law(n, rate)
-    return max(
-        abs(math.log(law[k] / law[other])) / between for k, other, between in _moved_triples(n) if between > 0
-    )
+    return max(abs(math.log(law[k] / law[other])) / between for k, other, between in _moved_triples(n) if between > 0)
 
 
 def partitions(n: int, largest: int | None = None) -> Iterator[tuple[int, ...]]:

@@ -41,9 +41,7 @@ def mape(true: npt.NDArray[np.float64], changed: npt.NDArray[np.float64]) -> flo
 
 
 def test_massachusetts_reproduces_the_left_half_of_table_3_1(dwellings: pl.DataFrame) -> None:
-    counted = {
-        (county, tenure): n for county, tenure, n in dwellings.group_by("county", "tenure").len().rows()
-    }
+    counted = {(county, tenure): n for county, tenure, n in dwellings.group_by("county", "tenure").len().rows()}
     printed = {(row.county, "owned"): row.owned for row in TABLE_3_1}
     printed |= {(row.county, "rented"): row.rented for row in TABLE_3_1}
     assert counted == printed
@@ -153,9 +151,7 @@ def test_ids_are_unique_and_are_no_row_numbers(country: tuple[pl.DataFrame, pl.D
         assert not ids.is_sorted()
         assert ids.min() >= 0 and ids.max() < 2**53  # type: ignore[operator]
     households, persons = country
-    assert (
-        persons["household_id"].unique(maintain_order=True).to_list() != households["household_id"].to_list()
-    )
+    assert persons["household_id"].unique(maintain_order=True).to_list() != households["household_id"].to_list()
 
 
 def test_places_nest_and_keep_their_leading_zeros(country: tuple[pl.DataFrame, pl.DataFrame]) -> None:
@@ -165,9 +161,7 @@ def test_places_nest_and_keep_their_leading_zeros(country: tuple[pl.DataFrame, p
         assert households[inner].dtype == pl.String
     assert households["region"].min() == "01"
     assert households["county"].min() == "001"
-    assert (
-        households["tract"].n_unique() > households["county"].n_unique() > households["region"].n_unique() > 1
-    )
+    assert households["tract"].n_unique() > households["county"].n_unique() > households["region"].n_unique() > 1
 
 
 def test_each_household_has_one_head_and_at_most_one_spouse(

@@ -13,7 +13,6 @@ likelihood ratio between neighbours is bounded by exp(2 epsilon), not by exp(eps
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.errors import rate_out_of_range
@@ -41,33 +40,6 @@ def epsilon(largest_stratum: int, rate: Fraction) -> float:
         return math.inf
     odds = _odds(rate)
     return _log(max((largest_stratum + 1) / odds, odds))
-
-
-def epsilon_rounded_up(largest_stratum: int, rate: Fraction, decimals: int = 2) -> float:
-    """``epsilon`` as it is displayed: never smaller than the guarantee that holds.
-
-    The papers round to the nearest; Table 3.2 prints 12.48 for this one.
-
-    >>> epsilon_rounded_up(264_331, Fraction("0.5"))
-    12.49
-    """
-    return round_up(epsilon(largest_stratum, rate), decimals)
-
-
-def round_up(value: float, decimals: int = 2) -> float:
-    """The smallest number with so many decimals that is not below ``value``; infinity stays infinite.
-
-    Works on the shortest decimal that names the float. Scaling by a power of ten and calling ``ceil`` would
-    turn an exact 1.1 into 1.11, since 1.1 * 100 is 110.00000000000001.
-
-    >>> round_up(12.48496), round_up(1.1), round_up(math.inf)
-    (12.49, 1.1, inf)
-    """
-    if math.isinf(value):
-        return value
-    with localcontext() as context:
-        context.prec = 400  # every finite float, with decimals to spare
-        return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_CEILING))
 
 
 # -- choosing a rate -----------------------------------------------------------------------------------------

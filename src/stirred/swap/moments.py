@@ -172,8 +172,9 @@ def cell_moments(
     spread = (held * (n - held) / n) * (swapped * (n - swapped) / n) / n  # n a(1-a) b(1-b)
     tilt = ((n - 2 * held) / n) * ((n - 2 * swapped) / n)  # (1-2a)(1-2b)
 
+    # The true count less what is lost: empty cells keep their digits, determined cells their count.
+    mean = x - constants.moved[rows] * delta * (n / np.maximum(n - 1, 1))
     a4 = constants.a4[rows]
-    mean = held * swapped / n + constants.shrinkage[rows] * delta
     variance = (
         (a4 + n * constants.a3[rows]) * spread
         + a4 * tilt * delta

@@ -6,6 +6,7 @@ that is later written from them depend on the values present and not on the orde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ class Column:
     def with_codes(self, codes: Codes) -> Column:
         return Column(self.name, codes, self.values)
 
-    def decode(self, codes: Codes) -> pa.Array:
+    def decode(self, codes: NDArray[np.integer]) -> pa.Array:
         """The values behind ``codes``, as a plain array."""
         return self.values.take(pa.array(codes))
 
@@ -105,7 +106,7 @@ class _Chunk:
     codes: Codes
     values: pa.Array
     """The value behind each local code; slots that no record uses are masked by ``used``."""
-    used: NDArray[np.bool_] | None
+    used: NDArray[np.bool_]
 
 
 class ColumnEncoder:
@@ -129,7 +130,7 @@ class ColumnEncoder:
                 codes = np.empty(len(numbers), dtype=smallest_type(high - low + 1))
                 used = np.zeros(high - low + 1, dtype=np.bool_)
                 _offset(numbers, numbers.dtype.type(low), codes, used)
-                values = pa.array(range(low, high + 1), type=self.type)
+                values = pa.array((np.arange(high - low + 1) + low).astype(numbers.dtype), type=self.type)
                 self._chunks.append(_Chunk(codes, values, used))
                 return
         self._chunks.append(self._hashed(array))
@@ -212,18 +213,23 @@ def _offset(numbers, low, codes, used):  # type: ignore[no-untyped-def]
         used[code] = True
 
 
-def encode(name: str, batches: Iterable[pa.RecordBatch], kinds: Mapping[str, pa.DataType]) -> tuple[Table, dict[str, int]]:
-    """Encode the columns of ``kinds`` from batches that contain them; also the number of nulls in each."""
-    encoders = {column: ColumnEncoder(name, column, kind) for column, kind in kinds.items()}
-    rows = 0
-    for batch in batches:
-        rows += batch.num_rows
-        if rows >= 1 << 32:
-            raise errors.too_many_records(name, (1 << 32) - 1)
-        for column, encoder in encoders.items():
-            encoder.add(batch.column(column))
-    nulls = {column: encoder.nulls for column, encoder in encoders.items()}
-    return Table(name, rows, {column: encoder.finish() for column, encoder in encoders.items()}), nulls
+def recast(column: Column, kind: pa.DataType) -> Column:
+    """A column of text as a column of ``kind``, its values sorted anew; ``ValueError`` if a value does not fit."""
+    if column.type == kind:
+        return column
+    encoder = ColumnEncoder("", column.name, kind)
+    encoder.add(column.values.cast(kind))
+    typed = encoder.finish()
+    return Column(column.name, typed.codes[column.codes], typed.values)
+
+
+def type_named(name: str) -> pa.DataType:
+    """The type that ``str(type)`` calls ``name``."""
+    decimal = re.fullmatch(r"decimal(128|256)\((\d+), (-?\d+)\)", name)
+    if decimal:
+        make = pa.decimal128 if decimal[1] == "128" else pa.decimal256
+        return make(int(decimal[2]), int(decimal[3]))
+    return pa.type_for_alias(name)
 
 
 def chunks(rows: int, size: int = 1 << 20) -> Iterator[slice]:

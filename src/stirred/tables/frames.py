@@ -18,21 +18,22 @@ from stirred.tables.inputs import Input, check_columns
 def open_frame(table: str, frame: object) -> Input:
     """A frame as an :class:`Input` whose ``native`` gives back the same kind."""
     if isinstance(frame, pa.Table):
-        arrow, native = frame, _same
+        arrow: pa.Table = frame
+        native: Callable[[pa.Table], Any] = _same
     else:
         names = [str(name) for name in getattr(frame, "columns", [])]
         check_columns(table, names)  # before narwhals, which words it differently
         try:
-            narrow = nw.from_native(frame, eager_or_interchange_only=False)
+            narrow: Any = nw.from_native(frame)  # type: ignore[call-overload]
         except TypeError:
-            raise errors.unknown_format(f"an object of type {type(frame).__name__}") from None
+            raise errors.not_a_table(table, type(frame).__name__) from None
         eager = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
         arrow, native = eager.to_arrow(), _rebuilder(eager.implementation)
     check_columns(table, arrow.schema.names)
     arrow = arrow.replace_schema_metadata(None)
 
-    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield from arrow.select(list(columns)).to_batches()
+    def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from arrow.select([*columns, *identifiers]).to_batches()
 
     kinds = {item.name: item.type for item in arrow.schema}
     return Input(table, "parquet", kinds, read, arrow.nbytes, native)
@@ -44,6 +45,6 @@ def _same(table: pa.Table) -> pa.Table:
 
 def _rebuilder(implementation: nw.Implementation) -> Callable[[pa.Table], Any]:
     def rebuild(table: pa.Table) -> Any:
-        return nw.DataFrame.from_arrow(table, backend=implementation).to_native()
+        return nw.DataFrame.from_arrow(table, backend=implementation).to_native()  # type: ignore[arg-type]
 
     return rebuild

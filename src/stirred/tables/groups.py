@@ -69,7 +69,7 @@ def unpack(keys: NDArray[np.uint64], cardinalities: Sequence[int], kinds: Sequen
     """The codes behind keys, column by column; ``keys`` is used up."""
     columns: list[Codes] = []
     for cardinality, kind in zip(reversed(cardinalities), reversed(kinds), strict=True):
-        codes = np.empty(len(keys), dtype=kind)
+        codes: Codes = np.empty(len(keys), dtype=kind)
         _pop(keys, codes, cardinality)
         columns.append(codes)
     return columns[::-1]
@@ -83,8 +83,7 @@ def group(columns: Sequence[Column], rows: int) -> Groups:
     first, rest = _fitting(columns)
     count = _number(first, rows, ids)
     while rest:
-        folded = Column("", ids, _Anonymous(count))
-        first, rest = _fitting([folded, *rest])
+        first, rest = _fitting([anonymous(ids, count), *rest])
         count = _number(first, rows, ids)
     return Groups(ids, count)
 
@@ -110,8 +109,13 @@ def cells(columns: Sequence[Column], rows: int) -> Cells:
     return Cells(names, tuple(column.codes[member] for column in columns), grouped.sizes())
 
 
+def anonymous(ids: Codes, count: int) -> Column:
+    """Numbers below ``count`` as a column, whose values do not matter."""
+    return Column("", ids, _Anonymous(count))
+
+
 class _Anonymous:
-    """Stands in for a folded column's values, of which only the number matters."""
+    """Stands in for the values of a column of which only the number matters."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -75,15 +75,18 @@ class Input:
     table: str
     format: str
     kinds: Mapping[str, pa.DataType]
-    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+    read: Callable[[Sequence[str], Sequence[str]], Iterator[pa.RecordBatch]]
     bytes_on_disk: int = 0
     native: Callable[[pa.Table], Any] | None = None
     state: Callable[[], object] = lambda: None
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Batches of these columns; an error if the files change while they are read."""
+    def batches(self, columns: Sequence[str], identifiers: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+        """Batches of these columns; an error if the files change while they are read.
+
+        ``identifiers`` are columns of mostly distinct values, for which a dictionary would only be in the way.
+        """
         before = self.state()
-        yield from self.read(columns)
+        yield from self.read(columns, identifiers)
         if self.state() != before:
             raise errors.changed_while_reading(f"the input of table '{self.table}'")
 
@@ -225,11 +228,11 @@ def _open_csv(
         for name, kind in kinds.items()
     }
 
-    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for file in files:
             convert = pa.csv.ConvertOptions(
-                column_types={name: parsed[name] for name in columns},
-                include_columns=list(columns),
+                column_types={name: parsed[name] for name in columns} | {name: kinds[name] for name in identifiers},
+                include_columns=[*columns, *identifiers],
                 null_values=["", *options.null_values],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
@@ -282,23 +285,25 @@ def _open_columnar(
     partitioning = pa.dataset.partitioning(flavor="hive")
     names = [str(file) for file in files]
     try:
-        plain = pa.dataset.dataset(
-            names, format=arrow_format, partitioning=partitioning, partition_base_dir=root
-        )
+        plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=root)
         schema = plain.schema
     except (pa.ArrowException, OSError, ValueError):
         raise errors.unreadable_format(path, kind) from None
     check_columns(table, schema.names)
     if options.types:
         raise errors.plan_field([f"types: {kind} files carry their own types"])
-    if kind == "parquet":
-        texts = [item.name for item in schema if pa.types.is_string(item.type)]
-        reading = pa.dataset.ParquetFileFormat(dictionary_columns=texts)
-        plain = pa.dataset.dataset(names, format=reading, partitioning=partitioning, partition_base_dir=root)
 
-    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            yield from plain.scanner(columns=list(columns), batch_size=1 << 18, batch_readahead=4).to_batches()
+            source = plain
+            if kind == "parquet":
+                texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+                reading = pa.dataset.ParquetFileFormat(dictionary_columns=texts)
+                source = pa.dataset.dataset(
+                    names, schema=None, format=reading, partitioning=partitioning, partition_base_dir=root
+                )
+            wanted = [*columns, *identifiers]
+            yield from source.scanner(columns=wanted, batch_size=1 << 18, batch_readahead=4).to_batches()
         except (pa.ArrowException, OSError, ValueError, KeyError):
             raise errors.unreadable_format(path, kind) from None
 
@@ -339,7 +344,7 @@ def _open_statistical(
         raise errors.unreadable_format(path, kind) from None
     check_columns(table, whole.schema.names)
 
-    def read(columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield from whole.select(list(columns)).to_batches()
+    def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from whole.select([*columns, *identifiers]).to_batches()
 
     return Input(table, "parquet", _kinds(table, whole.schema), read, size, None, state)

@@ -101,9 +101,7 @@ def households_and_persons(households: int, *, seed: int = 0) -> tuple[pl.DataFr
     return household_table, person_table
 
 
-def records(
-    rows: int, strata: int, *, seed: int = 0, rows_per_chunk: int = 1_000_000
-) -> Iterator[pl.DataFrame]:
+def records(rows: int, strata: int, *, seed: int = 0, rows_per_chunk: int = 1_000_000) -> Iterator[pl.DataFrame]:
     """Independent random records in chunks, for files larger than memory; about 15 bytes a row.
 
     ``area`` and ``size`` are meant for matching and have ``strata`` combinations in all, equally likely, so
@@ -190,9 +188,7 @@ def _relations(
     return relation
 
 
-def _draw(
-    generator: np.random.Generator, rows: int, shares: Sequence[float] | npt.NDArray[np.float64]
-) -> Codes:
+def _draw(generator: np.random.Generator, rows: int, shares: Sequence[float] | npt.NDArray[np.float64]) -> Codes:
     """Codes 0, 1, ... with probabilities in proportion to ``shares``."""
     bounds = np.cumsum(shares)
     return np.searchsorted(bounds[:-1] / bounds[-1], generator.random(rows), side="right")

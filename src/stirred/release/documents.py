@@ -1,0 +1,151 @@
+"""The papers that travel with a release: certificate, data dictionary, README.
+
+They repeat the published plan, the five blocks and facts about the released tables. Nothing in them comes from the
+input but through the mechanism or the declared invariants: no paths, no times of files, no timings, no number of moved
+records.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stirred import errors
+from stirred.release.protocols import Plan
+from stirred.spec import Specification
+from stirred.tables import Table
+
+CERTIFICATE = "certificate.json"
+DICTIONARY = "data_dictionary.json"
+SPECIFICATION = "specification.json"
+README = "README.txt"
+FORM = 1
+_LISTED_VALUES = 200
+
+
+@dataclass(frozen=True)
+class RecountedInvariant:
+    """An invariant as the certificate states it; a recipient recounts it and compares the fingerprint."""
+
+    table: str
+    columns: tuple[str, ...]
+    words: str
+    cells: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ReleasedTable:
+    """What the data dictionary says about one table."""
+
+    name: str
+    file: str
+    format: str
+    rows: int
+    order: str
+    columns: tuple[tuple[str, str], ...]
+    """(name, role) in the order of the file."""
+    encoded: Table
+    """Where a column that is not a new id finds its type and values."""
+
+
+def write_certificate(
+    folder: Path,
+    plan: Plan,
+    specification: Specification,
+    invariants: Sequence[RecountedInvariant],
+    randomness: str,
+) -> None:
+    """``certificate.json``: what was done, under which guarantee, with which programs."""
+    _write_json(
+        folder / CERTIFICATE,
+        {
+            "stirred_certificate": FORM,
+            "released_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "versions": {"python": platform.python_version()}
+            | {name: version(name) for name in ("stirred", "numpy", "numba", "pyarrow", "polars")},
+            "plan": plan.published(),
+            "plan_sha256": plan.hash(),
+            "specification": json.loads(specification.to_json()),
+            "conversions": [specification.budget.conversion],
+            "randomness": randomness,
+            "invariants": [asdict(entry) for entry in invariants],
+        },
+    )
+    (folder / SPECIFICATION).write_text(specification.to_json(), encoding="utf-8")
+
+
+def write_dictionary(folder: Path, tables: Sequence[ReleasedTable]) -> None:
+    """``data_dictionary.json``: every table, every column, its role, type and (where few) values."""
+    _write_json(
+        folder / DICTIONARY,
+        {"stirred_data_dictionary": FORM, "tables": [_table_fields(table) for table in tables]},
+    )
+
+
+def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
+    """One of the documents of a release."""
+    try:
+        fields = json.loads((folder / name).read_text(encoding="utf-8"))
+        known = fields[form] == FORM
+    except (OSError, ValueError, KeyError, TypeError):
+        raise errors.not_a_release(folder, f"it has no readable {name}") from None
+    if not known:
+        raise errors.not_a_release(folder, f"its {name} is of a form this version does not know")
+    return dict(fields)
+
+
+def _table_fields(table: ReleasedTable) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "file": table.file,
+        "format": table.format,
+        "rows": table.rows,
+        "order": table.order,
+        "columns": [_column_fields(table, name, role) for name, role in table.columns],
+    }
+
+
+def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]:
+    if role == "id":
+        return {
+            "name": name,
+            "role": role,
+            "type": "int64",
+            "note": "new: counts the rows as they are written",
+        }
+    if role == "link":
+        return {
+            "name": name,
+            "role": role,
+            "type": "int64",
+            "note": "new: the id of the record a row belongs to",
+        }
+    column = table.encoded[name]
+    fields: dict[str, Any] = {
+        "name": name,
+        "role": role,
+        "type": str(column.type),
+        "values": column.cardinality,
+    }
+    if column.cardinality <= _LISTED_VALUES:
+        fields["listed"] = column.texts()
+    return fields
+
+
+def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False, default=_plain) + "\n", encoding="utf-8")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} has no place in a document")

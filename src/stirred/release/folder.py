@@ -1,0 +1,142 @@
+"""The release folder: it appears complete or not at all.
+
+Files are written into a private folder (mode 0700) beside the target, flushed to disk, and the folder is renamed into
+place as the very last step. Any error, Ctrl-C or termination signal removes it. Only a kill or a power cut can
+leave one behind; it is never mistaken for a release, since its name is hidden and it has no manifest until the end, and
+the next run beside it names it. A lock held while a run is alive tells a leftover from a neighbour at work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from stirred import errors
+
+_MARK = ".stirred-unfinished-"
+_LOCK = ".lock"
+
+
+class Terminated(BaseException):
+    """The process was asked to end; raised so that partial files are removed on the way out."""
+
+
+@contextlib.contextmanager
+def appearing(target: Path, private: bool = False) -> Iterator[Path]:
+    """A private folder to write into, which becomes ``target`` if the block ends without an error.
+
+    ``private`` keeps the permissions of the private folder: what is in it is confidential.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "release"
+    >>> with appearing(target) as folder:
+    ...     _ = (folder / "note.txt").write_text("whole")
+    >>> [path.name for path in target.iterdir()]
+    ['note.txt']
+    """
+    target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link named as the target
+    check_target(target)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}{_MARK}", dir=target.parent))
+    except OSError as problem:
+        raise errors.cannot_write(target, _reason(problem)) from None
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _ending_cleanly():
+            yield folder
+            _settle(folder, private)
+            check_target(target)
+            folder.rename(target)
+    except OSError as problem:
+        raise errors.cannot_write(target, _reason(problem)) from None
+    finally:
+        os.close(lock)
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        _flush(target.parent)
+
+
+def check_target(target: Path) -> None:
+    """Refuse a target that exists or whose parent does not."""
+    if os.path.lexists(target):
+        raise errors.output_exists(target)
+    if not target.parent.is_dir():
+        raise errors.output_parent_missing(target)
+
+
+def leftovers(parent: Path) -> list[Path]:
+    """Unfinished folders in ``parent`` whose run is no longer alive. They may hold confidential rows."""
+    found = []
+    with contextlib.suppress(OSError):
+        for folder in sorted(parent.iterdir()):
+            if _MARK in folder.name and folder.is_dir() and not _alive(folder):
+                found.append(folder)
+    return found
+
+
+def _alive(folder: Path) -> bool:
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _settle(folder: Path, private: bool) -> None:
+    """Flush every file, take away the lock file, and unless private give ordinary permissions."""
+    (folder / _LOCK).unlink()
+    mask = os.umask(0)
+    os.umask(mask)
+    mask |= 0o077 if private else 0
+    for path in sorted(folder.rglob("*")):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+        _flush(path)
+    folder.chmod(0o777 & ~mask)
+    _flush(folder)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _reason(problem: OSError) -> str:
+    return os.strerror(problem.errno) if problem.errno else "an input/output error"
+
+
+@contextlib.contextmanager
+def _ending_cleanly() -> Iterator[None]:
+    """Turn termination signals into an exception while the block runs, where signals can be caught at all."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated(number)
+
+    previous = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            previous[number] = signal.signal(number, end)
+    except ValueError:  # not the main thread
+        previous.clear()
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

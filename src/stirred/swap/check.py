@@ -1,0 +1,290 @@
+"""Check a plan against the data: everything a custodian must know first, and no randomness.
+
+What a check says is computed from the confidential file and is itself confidential. Choosing the rate or the variables
+by it is a choice made on this data, which voids the guarantee; the check says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from stirred import errors
+from stirred.release.progress import Progress, Silent
+from stirred.spec import Specification
+from stirred.swap import guarantee
+from stirred.swap.dataset import Data, Dataset, load
+from stirred.swap.expectation import ExpectedTable, expected_table
+from stirred.swap.exposure import Uniques, count_uniques, find_stops
+from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
+from stirred.swap.moments import stratum_constants
+from stirred.swap.plan import SwapPlan
+from stirred.swap.specify import specify
+
+Candidate = tuple[tuple[str, ...], tuple[str, ...]]
+"""Match and swap variables to be tried in place of the plan's."""
+
+_SIZE_BOUNDS = (1, 2, 5, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Rough cost of the release on this machine."""
+
+    seconds: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How many records move."""
+
+    expected_share: float
+    """Exact expected share of records that receive another record's swap variables."""
+    expected_changed_share: float
+    """Exact expected share of records whose swap variables then differ from what they were."""
+    smallest: float
+    largest: float
+    """Smallest and largest probability of moving among records in strata of two or more."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The guarantee at several rates for one choice of match and swap variables, as in the papers' Table 3.5."""
+
+    match: tuple[str, ...]
+    swap: tuple[str, ...]
+    strata: int
+    largest: int
+    largest_changeable: int
+    epsilons: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SwapCheck:
+    """What the data say about a plan. Confidential."""
+
+    plan: SwapPlan
+    specification: Specification
+    records: int
+    linked_rows: Mapping[str, int]
+    strata: Strata
+    margins: Margins
+    uniques: Uniques
+    movement: Movement
+    wanted_epsilon: float | None
+    tables: tuple[ExpectedTable, ...]
+    too_large: tuple[tuple[str, ...], ...]
+    stops: tuple[errors.StoppedByCheck, ...]
+    what_if: tuple[WhatIf, ...]
+    forecast: Forecast
+
+    @property
+    def largest(self) -> int:
+        return self.strata.largest
+
+    @property
+    def epsilon(self) -> float:
+        return self.specification.budget.value
+
+    @property
+    def blocking(self) -> list[errors.StoppedByCheck]:
+        """Stops that the plan does not allow."""
+        return [stop for stop in self.stops if stop.kind not in self.plan.allow]
+
+    def size_histogram(self) -> list[tuple[str, int, int]]:
+        """(size range, strata, records)."""
+        rows = []
+        for low, high in zip(_SIZE_BOUNDS, [bound - 1 for bound in _SIZE_BOUNDS[1:]] + [None], strict=True):
+            inside = (self.strata.sizes >= low) & (self.strata.sizes <= (high or math.inf))
+            if inside.any():
+                label = f"{low:,}" if low == high else f"{low:,} to {high:,}" if high else f"{low:,} and more"
+                rows.append((label, int(inside.sum()), int(self.strata.sizes[inside].sum())))
+        return rows
+
+    def to_json(self) -> str:
+        strata, largest, rate = self.strata, self.largest, self.plan.rate
+        fields = {
+            "stirred_check": 1,
+            "confidential": True,
+            "specification": json.loads(self.specification.to_json()),
+            "records": self.records,
+            "linked_rows": dict(self.linked_rows),
+            "strata": {
+                "count": len(strata.sizes),
+                "singletons": strata.singletons,
+                "unchangeable": int(np.count_nonzero(~strata.changeable)),
+                "records_in_unchangeable": int(strata.sizes[~strata.changeable].sum()),
+                "largest": largest,
+                "largest_changeable": strata.largest_changeable,
+                "sizes": [
+                    {"size": label, "strata": many, "records": held} for label, many, held in self.size_histogram()
+                ],
+            },
+            "guarantee": {
+                "epsilon": _number(self.epsilon),
+                "epsilon_if_tighter_b": _number(guarantee.epsilon(strata.largest_changeable, rate)),
+                "best_rate": guarantee.best_rate(largest) if largest else None,
+                "smallest_epsilon": guarantee.smallest_epsilon(largest) if largest else 0.0,
+                "wanted_epsilon": self.wanted_epsilon,
+                "rates_for_wanted": self.rates_for_wanted(),
+                "worst_universe_lower_bound": _number(guarantee.lower_bound(largest, rate)) if largest else 0.0,
+                "worst_universe_gap": _number(guarantee.gap(largest, rate)) if largest else 0.0,
+            },
+            "invariants": [
+                {"words": margin.words(), "cells": len(counted)}
+                for margin, counted in zip(self.margins.declared, self.margins.counted, strict=True)
+            ],
+            "unique_records": asdict(self.uniques),
+            "movement": asdict(self.movement),
+            "tables": [_table_fields(table) for table in self.tables],
+            "tables_too_large_to_forecast": [list(by) for by in self.too_large],
+            "stops": [
+                {"name": stop.kind, "allowed": stop not in self.blocking, "words": str(stop)} for stop in self.stops
+            ],
+            "what_if": [asdict(entry) for entry in self.what_if],
+            "forecast": asdict(self.forecast),
+        }
+        return json.dumps(fields, indent=2, ensure_ascii=False, default=_number) + "\n"
+
+    def rates_for_wanted(self) -> tuple[float, float] | None:
+        if self.wanted_epsilon is None or not self.largest:
+            return None
+        return guarantee.rates_for(self.wanted_epsilon, self.largest)
+
+    def __str__(self) -> str:
+        from stirred.swap.words import describe
+
+        return describe(self)
+
+
+def check(
+    plan: SwapPlan,
+    data: Data | None = None,
+    linked: Mapping[str, Data] | None = None,
+    *,
+    tables: Sequence[Sequence[str]] = (),
+    rates: Sequence[Fraction] = (),
+    candidates: Sequence[Candidate] = (),
+    wanted_epsilon: float | None = None,
+    progress: Progress | None = None,
+) -> SwapCheck:
+    """Look at the data without drawing: what would be released, under which guarantee, and what it gives away."""
+    progress = progress or Silent()
+    began = time.perf_counter()
+    progress.stage("reading")
+    dataset = load(plan, data, linked)
+    reading = time.perf_counter() - began
+    progress.stage("counting the invariants")
+    margins = count_margins(dataset, prints=False)
+    strata = strata_of_dataset(dataset, margins)
+    progress.stage("looking for what held columns give away")
+    stops = find_stops(dataset)
+    overruled = [stop.kind for stop in stops if stop.kind in plan.allow]
+    progress.stage("forecasting tables")
+    asked = [*plan.tables, *(tuple(by) for by in tables)]
+    for by in asked:
+        check_table(dataset, by)
+    forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
+    progress.stage("trying other choices")
+    tried = [(plan.match, plan.swap), *candidates] if rates or candidates else []
+    return SwapCheck(
+        plan=plan,
+        specification=specify(plan, dataset.held, [entry.plan.name for entry in dataset.linked], strata, overruled),
+        records=dataset.records,
+        linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
+        strata=strata,
+        margins=margins,
+        uniques=count_uniques(dataset),
+        movement=_movement(dataset, strata, margins),
+        wanted_epsilon=wanted_epsilon,
+        tables=tuple(table for _, table in forecasts if table is not None),
+        too_large=tuple(by for by, table in forecasts if table is None),
+        stops=tuple(stops),
+        what_if=tuple(_what_if(dataset, entry, rates or [plan.rate]) for entry in tried),
+        forecast=_forecast(dataset, reading),
+    )
+
+
+def check_table(dataset: Dataset, by: Sequence[str]) -> None:
+    """Refuse a table by columns that will not be in the release."""
+    known = list(dataset.table.columns)
+    unknown = [name for name in by if name not in known]
+    if unknown:
+        raise errors.table_columns(unknown, known)
+
+
+def _movement(dataset: Dataset, strata: Strata, margins: Margins) -> Movement:
+    constants = stratum_constants(strata.sizes, dataset.plan.rate)
+    moved = constants.moved[constants.rows(strata.sizes)]
+    counted, match = margins.swapped, len(dataset.plan.match)
+    change = np.zeros(len(counted), dtype=np.int64)
+    for codes in counted.codes[:match]:
+        change[1:] |= codes[1:] != codes[:-1]
+    same = np.zeros(len(strata.sizes))
+    np.add.at(same, np.cumsum(change), counted.counts * (counted.counts - 1.0))
+    size = strata.sizes.astype(np.float64)
+    differs = 1 - same / np.maximum(size * (size - 1), 1)
+    plural = strata.sizes > 1
+    return Movement(
+        float(np.sum(moved * size) / dataset.records),
+        float(np.sum((moved * size * differs)[plural]) / dataset.records),
+        float(moved[plural].min(initial=1.0)) if plural.any() else 0.0,
+        float(moved[plural].max(initial=0.0)),
+    )
+
+
+def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) -> WhatIf:
+    """The guarantee if these variables matched and swapped and all others were held."""
+    match, swap = candidate
+    unknown = [name for name in (*match, *swap) if name not in dataset.table.columns]
+    if unknown:
+        raise errors.table_columns(unknown, list(dataset.table.columns))
+    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap)})
+    held = tuple(name for name in dataset.table.columns if name not in (*match, *swap))
+    from stirred.tables.groups import group
+
+    other = replace(
+        dataset,
+        plan=plan,
+        held=held,
+        strata=group(dataset.table.pick(match), dataset.records),
+        columns=dataset.columns,
+    )
+    strata = strata_of_dataset(other, count_margins(other, prints=False))
+    epsilons = tuple((str(rate), guarantee.epsilon(strata.largest, rate)) for rate in rates)
+    return WhatIf(tuple(match), tuple(swap), len(strata.sizes), strata.largest, strata.largest_changeable, epsilons)
+
+
+def _forecast(dataset: Dataset, reading: float) -> Forecast:
+    """Reading was measured just now; the rest is rows times what the benchmark shows a row to cost."""
+    rows, columns = dataset.records, len(dataset.columns)
+    linked_rows = sum(entry.held.rows for entry in dataset.linked)
+    linked_bytes = sum(entry.held.nbytes() + entry.record.nbytes for entry in dataset.linked)
+    seconds = reading + rows * (15e-9 * columns + 80e-9) + linked_rows * 150e-9
+    memory = 250_000_000 + 2 * dataset.table.nbytes() + linked_bytes + 14 * rows + 24 * linked_rows
+    disk = dataset.input.bytes_on_disk + sum(entry.input.bytes_on_disk for entry in dataset.linked)
+    return Forecast(seconds, int(memory), disk)
+
+
+def _number(value: object) -> object:
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _table_fields(table: ExpectedTable) -> dict[str, object]:
+    return {
+        "by": list(table.by),
+        "cells": [
+            {"values": list(label), "true": int(true), "expected": float(mean), "variance": float(variance)}
+            for label, true, mean, variance in zip(table.labels, table.true, table.mean, table.variance, strict=True)
+        ],
+        "mape_of_expectation_lower_bound": table.mape_of_expectation,
+        "expected_mape_normal_approximation": table.expected_mape,
+    }

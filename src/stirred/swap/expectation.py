@@ -1,0 +1,137 @@
+"""What a swap is expected to do to a table, before any randomness is drawn.
+
+For a table by some match, held and swap variables, each cell of each stratum has an exact mean and variance
+(:mod:`stirred.swap.moments`); strata are independent, so they add. From these come two forecasts of the mean absolute
+percentage error (MAPE): that of the expected table, which is a lower bound on the expected MAPE (Jensen), and a
+normal approximation to the expected MAPE itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.swap.dataset import Dataset
+from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.tables.groups import Groups, anonymous, cells, group
+
+_MOST_PAIRS = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedTable:
+    """A table as it is and as a swap is expected to leave it. Confidential: it contains the true counts."""
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | None, ...], ...]
+    true: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+    @property
+    def is_invariant(self) -> bool:
+        return not bool(np.any(self.variance > 0)) and bool(np.allclose(self.mean, self.true))
+
+    @property
+    def mape_of_expectation(self) -> float:
+        """MAPE of the expected table over cells that are not empty: a lower bound on the expected MAPE."""
+        filled = self.true > 0
+        return float(np.mean(np.abs(self.mean - self.true)[filled] / self.true[filled]))
+
+    @property
+    def expected_mape(self) -> float:
+        """Normal approximation to the expected MAPE over cells that are not empty."""
+        filled = self.true > 0
+        errors = expected_absolute_error((self.mean - self.true)[filled], self.variance[filled])
+        return float(np.mean(errors / self.true[filled]))
+
+
+def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
+    """The forecast for the table ``by``; None where it would take too many cells of too many strata."""
+    plan, rows = dataset.plan, dataset.records
+    strata = anonymous(dataset.strata.ids, dataset.strata.count)
+    held = group(dataset.table.pick([name for name in by if name in dataset.held]), rows)
+    swapped = group(dataset.table.pick([name for name in by if name in plan.swap]), rows)
+    area = group(dataset.table.pick([name for name in by if name in plan.match]), rows)
+    by_held = cells([strata, anonymous(held.ids, held.count)], rows)
+    by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
+    stratum, h, s = _pairs(dataset.strata.count, by_held.codes, by_swapped.codes)
+    if stratum is None:
+        return None
+    sizes = dataset.strata.sizes()
+    inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
+    true = _look_up(
+        inner.counts,
+        _key(inner.codes[0], inner.codes[1], inner.codes[2], held.count, swapped.count),
+        _key(stratum, by_held.codes[1][h], by_swapped.codes[1][s], held.count, swapped.count),
+    )
+    mean, variance = cell_moments(
+        stratum_constants(sizes, plan.rate), sizes[stratum], by_held.counts[h], by_swapped.counts[s], true
+    )
+    area_of = np.zeros(dataset.strata.count, dtype=np.int64)
+    area_of[dataset.strata.ids] = area.ids
+    keys = _key(area_of[stratum], by_held.codes[1][h], by_swapped.codes[1][s], held.count, swapped.count)
+    found, position = np.unique(keys, return_inverse=True)
+    sums = [
+        np.bincount(position, weights=part, minlength=len(found)).astype(np.float64) for part in (true, mean, variance)
+    ]
+    return ExpectedTable(
+        tuple(by),
+        _labels(dataset, by, found, area, held, swapped),
+        np.rint(sums[0]).astype(np.int64),
+        sums[1],
+        sums[2],
+    )
+
+
+def _pairs(
+    count: int,
+    held: tuple[NDArray[np.unsignedinteger], ...],
+    swapped: tuple[NDArray[np.unsignedinteger], ...],
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+    """Every (held cell, swapped cell) of one stratum: the stratum and the positions of both."""
+    many_h = np.bincount(held[0], minlength=count)
+    many_s = np.bincount(swapped[0], minlength=count)
+    total = int(np.sum(many_h * many_s))
+    if total > _MOST_PAIRS:
+        return None, many_h, many_s
+    stratum = np.repeat(np.arange(count), many_h * many_s)
+    start = np.repeat(np.cumsum(many_h * many_s) - many_h * many_s, many_h * many_s)
+    within = np.arange(total) - start
+    first_h, first_s = np.cumsum(many_h) - many_h, np.cumsum(many_s) - many_s
+    return stratum, first_h[stratum] + within // many_s[stratum], first_s[stratum] + within % many_s[stratum]
+
+
+def _key(
+    outer: NDArray[np.integer], h: NDArray[np.integer], s: NDArray[np.integer], held: int, swapped: int
+) -> NDArray[np.int64]:
+    return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
+
+
+def _look_up(counts: NDArray[np.int64], keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The counts at ``wanted``, zero where there is no cell; ``keys`` are increasing."""
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, counts[at], 0)
+
+
+def _labels(
+    dataset: Dataset, by: Sequence[str], keys: NDArray[np.int64], area: Groups, held: Groups, swapped: Groups
+) -> tuple[tuple[str | None, ...], ...]:
+    """The values of ``by`` in each cell, from a record of the group they belong to."""
+    parts = {
+        "match": (area, keys // (held.count * swapped.count)),
+        "hold": (held, keys // swapped.count % held.count),
+        "swap": (swapped, keys % swapped.count),
+    }
+    columns = []
+    for name in by:
+        role = "match" if name in dataset.plan.match else "swap" if name in dataset.plan.swap else "hold"
+        grouped, position = parts[role]
+        member = np.zeros(grouped.count, dtype=np.int64)
+        member[grouped.ids] = np.arange(dataset.records)
+        texts = dataset.table[name].texts()
+        columns.append([texts[code] for code in dataset.table[name].codes[member[position]]])
+    return tuple(zip(*columns, strict=True))

@@ -1,0 +1,132 @@
+"""What a swap would lay open whatever its epsilon: columns that give away who moved, and records that stand alone.
+
+Held columns are published as they are. If one of them determines a swap variable (a tract is held while its county
+is swapped), anyone who knows the code book sees which records moved and whence. If one is nearly all distinct it
+identifies. Both stop a release unless allowed by name. No randomness is drawn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from stirred import errors
+from stirred._compiled import kernel
+from stirred.swap.dataset import Dataset, linked_class
+from stirred.swap.plan import MAIN
+from stirred.tables import Column
+from stirred.tables.groups import Groups, anonymous, group
+
+_DISTINCT_SHARE = 0.9
+_FEWEST_ROWS = 20
+"""Below so many rows, values that all differ say nothing."""
+_CHANCE = 1e-6
+"""A dependence is believed when chance would produce it with less than this probability."""
+
+
+def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
+    """Everything that should stop this release, in the order of the columns."""
+    found: list[errors.StoppedByCheck] = []
+    for table, column, strata, swapped in _held_columns(dataset):
+        if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
+            percent = 100 * column.cardinality // len(column.codes)
+            found.append(errors.nearly_distinct(table, column.name, percent))
+            continue
+        for variable in swapped:
+            if _determines(strata, column, variable):
+                alone = _determines(Groups(np.zeros_like(strata.ids), 1), column, variable)
+                found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
+    return found
+
+
+def refuse_stops(stops: list[errors.StoppedByCheck], allowed: tuple[str, ...]) -> None:
+    """Raise the first stop that is not allowed by name."""
+    for stop in stops:
+        if stop.kind not in allowed:
+            raise stop
+
+
+def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, Groups, list[Column]]]:
+    """Every held column with, row by row, the stratum and the swap variables it must not determine."""
+    swapped = dataset.table.pick(dataset.plan.swap)
+    for name in dataset.held:
+        yield MAIN, dataset.table[name], dataset.strata, swapped
+    for entry in dataset.linked:
+        if not entry.held.columns:
+            continue
+        strata = Groups(dataset.strata.ids[entry.record], dataset.strata.count)
+        moved = [column.with_codes(column.codes[entry.record]) for column in swapped]
+        for column in entry.held.columns.values():
+            yield entry.held.name, column, strata, moved
+
+
+def _determines(strata: Groups, held: Column, swapped: Column) -> bool:
+    """Whether stratum and held value fix the swap variable in these rows, beyond what chance would do."""
+    if swapped.cardinality < 2:
+        return False
+    rows = len(held.codes)
+    if strata.count * held.cardinality <= 1 << 26:
+        first = np.full(strata.count * held.cardinality, -1, dtype=np.int64)
+        if _contradicted(strata.ids, held.codes, held.cardinality, swapped.codes, first):
+            return False
+    both = group([anonymous(strata.ids, strata.count), held], rows)
+    first = np.full(both.count, -1, dtype=np.int64)
+    zeros = np.zeros(rows, dtype=np.uint8)
+    if _contradicted(both.ids, zeros, 1, swapped.codes, first):
+        return False
+    return _log_chance(strata, both, swapped) < log(_CHANCE)
+
+
+def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
+    """Log of a bound on the probability that every group is pure when held and swapped are independent.
+
+    A group of k records in a stratum whose commonest value has share w is pure with probability at most w^(k-1).
+    """
+    rows = len(both.ids)
+    commonest = np.zeros(strata.count, dtype=np.int64)
+    pairs = group([anonymous(strata.ids, strata.count), swapped], rows)
+    stratum_of_pair = np.zeros(pairs.count, dtype=np.int64)
+    stratum_of_pair[pairs.ids] = strata.ids
+    np.maximum.at(commonest, stratum_of_pair, pairs.sizes())
+    stratum_of_group = np.zeros(both.count, dtype=np.int64)
+    stratum_of_group[both.ids] = strata.ids
+    sizes = strata.sizes()
+    share = commonest[stratum_of_group] / sizes[stratum_of_group]
+    return float(np.sum((both.sizes() - 1) * np.log(share)))
+
+
+@kernel
+def _contradicted(ids, held, cardinality, swapped, first):  # type: ignore[no-untyped-def]
+    """Whether two rows of one group differ in the swap variable; stops at the first such pair."""
+    for row in range(len(ids)):
+        at = np.int64(ids[row]) * cardinality + np.int64(held[row])
+        if first[at] < 0:
+            first[at] = swapped[row]
+        elif first[at] != np.int64(swapped[row]):
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Uniques:
+    """Records alone in their combination of match and held values: swapping publishes those values as they are."""
+
+    on_held: int
+    with_linked: int | None
+    """The same, linked rows counted as part of the record; None where there are none."""
+
+
+def count_uniques(dataset: Dataset) -> Uniques:
+    columns = dataset.table.pick([*dataset.plan.match, *dataset.held])
+    grouped = group(columns, dataset.records)
+    alone = int(np.count_nonzero(grouped.sizes() == 1))
+    if not dataset.linked:
+        return Uniques(alone, None)
+    parts = [anonymous(grouped.ids, grouped.count)]
+    for entry in dataset.linked:
+        classes = linked_class(entry, dataset.records)
+        parts.append(anonymous(classes, int(classes.max(initial=0)) + 1))
+    return Uniques(alone, int(np.count_nonzero(group(parts, dataset.records).sizes() == 1)))

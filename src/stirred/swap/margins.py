@@ -1,0 +1,161 @@
+"""The swapping invariants (Definition 3.2.2) of a dataset, and what they alone say about its strata.
+
+A swap keeps n_mh, the counts by match and held variables, and n_ms, the counts by match and swap variables. Strata
+sizes, the largest stratum b and so epsilon are functions of these margins (Remark 3.2.5), which is why epsilon may be
+published (Corollary A.2.2), and why a recipient can recompute it from the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._compiled import kernel
+from stirred.invariants import Margin, fingerprint
+from stirred.swap.dataset import Dataset, Linked, linked_class
+from stirred.swap.plan import MAIN
+from stirred.tables import Table
+from stirred.tables.groups import Cells, Groups
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Counted invariants: by match and hold, by match and swap, and per linked table by match and its held columns."""
+
+    declared: tuple[Margin, ...]
+    counted: tuple[Cells, ...]
+    fingerprints: tuple[str, ...]
+
+    @property
+    def held(self) -> Cells:
+        return self.counted[0]
+
+    @property
+    def swapped(self) -> Cells:
+        return self.counted[1]
+
+
+def declare(
+    match: Sequence[str], hold: Sequence[str], swap: Sequence[str], linked: Mapping[str, Sequence[str]]
+) -> tuple[Margin, ...]:
+    """The invariants of a swap with these variables."""
+    return (
+        Margin(MAIN, (*match, *hold)),
+        Margin(MAIN, (*match, *swap)),
+        *(
+            Margin(name, (*match, *(column for column in columns if column not in match)))
+            for name, columns in linked.items()
+        ),
+    )
+
+
+def count_margins(dataset: Dataset, table: Table | None = None, prints: bool = True) -> Margins:
+    """Count the invariants of ``dataset``, or of the swapped ``table`` in place of its main table."""
+    table = table or dataset.table
+    plan = dataset.plan
+    columns = {entry.plan.name: tuple(entry.held.columns) for entry in dataset.linked}
+    declared = declare(plan.match, dataset.held, plan.swap, columns)
+    tables = [table, table, *(with_match(table, plan.match, entry) for entry in dataset.linked)]
+    counted = tuple(margin.count(source) for margin, source in zip(declared, tables, strict=True))
+    found = tuple(fingerprint(source, cells) for source, cells in zip(tables, counted, strict=True)) if prints else ()
+    return Margins(declared, counted, found)
+
+
+def with_match(table: Table, match: Sequence[str], linked: Linked) -> Table:
+    """A linked table with the match variables of each row's record beside its held columns.
+
+    A column of the linked table that carries a match variable's name gives way: its record's value is meant.
+    """
+    joined = {name: table[name].with_codes(table[name].codes[linked.record]) for name in match}
+    own = {name: column for name, column in linked.held.columns.items() if name not in joined}
+    return Table(linked.held.name, linked.held.rows, joined | own)
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """What the invariants say about each stratum."""
+
+    sizes: NDArray[np.int64]
+    held_varies: NDArray[np.bool_]
+    """Whether the stratum has two records that differ in what is held, linked rows included."""
+    swapped_varies: NDArray[np.bool_]
+
+    @property
+    def largest(self) -> int:
+        """b of Theorem 3.2.4: the size of the largest stratum with two different records, or 0."""
+        return _largest(self.sizes, self.held_varies | self.swapped_varies)
+
+    @property
+    def largest_changeable(self) -> int:
+        """The tighter b: strata in which some swap changes something. The specification does not use it."""
+        return _largest(self.sizes, self.changeable)
+
+    @property
+    def changeable(self) -> NDArray[np.bool_]:
+        return self.held_varies & self.swapped_varies
+
+    @property
+    def singletons(self) -> int:
+        return int(np.count_nonzero(self.sizes == 1))
+
+
+def _largest(sizes: NDArray[np.int64], among: NDArray[np.bool_]) -> int:
+    return int(sizes[among].max(initial=0))
+
+
+LinkedClasses = Callable[[], tuple[Groups, Sequence[NDArray[np.uint32]]]]
+"""Strata, and per linked table a class per record that two records share when their linked rows are alike."""
+
+
+def strata_of(held: Cells, swapped: Cells, match: int, linked: LinkedClasses | None = None) -> Strata:
+    """Strata from the two margins, whose first ``match`` columns are the match variables.
+
+    ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called only
+    where it can make a difference.
+    """
+    of_held, of_swapped = _stratum_of(held, match), _stratum_of(swapped, match)
+    sizes = np.zeros(int(of_held[-1]) + 1, dtype=np.int64)
+    np.add.at(sizes, of_held, held.counts)
+    held_varies = np.bincount(of_held) > 1
+    if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
+        strata, classes = linked()
+        for labels in classes:
+            held_varies = held_varies | _varies(strata, labels)
+    return Strata(sizes, held_varies, np.bincount(of_swapped) > 1)
+
+
+def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
+    """Strata of the data themselves."""
+
+    def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
+        return dataset.strata, [linked_class(entry, dataset.records) for entry in dataset.linked]
+
+    return strata_of(margins.held, margins.swapped, len(dataset.plan.match), classes if dataset.linked else None)
+
+
+def _stratum_of(counted: Cells, match: int) -> NDArray[np.int64]:
+    """The stratum of each cell: cells come in the order of their codes, match variables first."""
+    change = np.zeros(len(counted), dtype=np.int64)
+    for codes in counted.codes[:match]:
+        change[1:] |= codes[1:] != codes[:-1]
+    return np.cumsum(change)
+
+
+def _varies(strata: Groups, classes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    first = np.full(strata.count, -1, dtype=np.int64)
+    varies = np.zeros(strata.count, dtype=np.bool_)
+    _compare_with_first(strata.ids, classes, first, varies)
+    return varies
+
+
+@kernel
+def _compare_with_first(ids, classes, first, varies):  # type: ignore[no-untyped-def]
+    for row in range(len(ids)):
+        stratum = ids[row]
+        if first[stratum] < 0:
+            first[stratum] = classes[row]
+        elif first[stratum] != np.int64(classes[row]):
+            varies[stratum] = True

@@ -1,0 +1,225 @@
+"""The plan of a swap: which column plays which part, at what rate, and where those choices came from.
+
+The variables of the paper (section 3.2.1): ``match`` is V_Match, ``swap`` is V_Swap, ``hold`` is V_Hold without
+V_Match. A plan names columns and public values only; nothing in it is read from the data. In a file it is TOML whose numbers
+are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
+
+from stirred import errors
+from stirred.tables import InputOptions
+from stirred.tables.inputs import TYPES
+
+ChosenFrom = Literal["public", "earlier data", "this data"]
+FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
+MAIN = "microdata"
+"""What the main table is called in messages and in the release."""
+
+_LARGEST_DENOMINATOR = 10**18
+
+
+def exact_rate(written: object) -> Fraction:
+    """The number that was written, exactly.
+
+    >>> exact_rate(0.05), exact_rate("1/20"), exact_rate(Decimal("0.050"))
+    (Fraction(1, 20), Fraction(1, 20), Fraction(1, 20))
+    """
+    if isinstance(written, bool) or written is None:
+        raise errors.rate_not_a_number(written)
+    try:
+        if isinstance(written, float):
+            rate = Fraction(Decimal(repr(float(written))))
+        elif isinstance(written, int | str | Decimal | Fraction):
+            rate = Fraction(written)
+        else:
+            rate = Fraction(Decimal(str(written)))
+    except (ValueError, TypeError, ZeroDivisionError, InvalidOperation, OverflowError):
+        raise errors.rate_not_a_number(written) from None
+    if not 0 <= rate <= 1:
+        raise errors.rate_out_of_range(written)
+    if rate.denominator > _LARGEST_DENOMINATOR:
+        raise errors.rate_too_fine(len(str(rate.denominator)))
+    return rate
+
+
+Rate = Annotated[Fraction, BeforeValidator(exact_rate), PlainSerializer(str, return_type=str)]
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)]
+Held = Literal["rest"] | tuple[str, ...]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise errors.plan_field(
+                [
+                    f"{'.'.join(str(part) for part in entry['loc']) or 'plan'}: {entry['msg']}"
+                    for entry in problem.errors()
+                ]
+            ) from None
+
+
+class InputSection(_Section):
+    """Where a table is and how to read it."""
+
+    path: str | None = None
+    format: FileFormat | None = None
+    types: Mapping[str, Literal[tuple(TYPES)]] = Field(default_factory=dict)  # type: ignore[valid-type]
+    null_values: Names = ()
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    def options(self) -> InputOptions:
+        return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding)
+
+
+class LinkedTable(_Section):
+    """A table whose rows belong to records of the main one, as persons belong to households.
+
+    Its rows stay with their record. Columns that carry a swap variable's name, and those in ``copies``, are copies:
+    they must agree with the record and are rewritten with it.
+    """
+
+    name: str
+    link: str
+    """The column holding the id of the record a row belongs to."""
+    id: str | None = None
+    hold: Held = ()
+    drop: Names = ()
+    nulls: Names = ()
+    copies: Mapping[str, str] = Field(default_factory=dict)
+    input: InputSection = Field(default_factory=InputSection)
+
+    @model_validator(mode="after")
+    def _roles(self) -> Self:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", self.name) or self.name in (
+            MAIN,
+            "tables",
+            "manifest",
+        ):
+            raise errors.linked_name(self.name)
+        roles = {"link": [self.link], "id": [self.id] if self.id else [], "drop": list(self.drop)}
+        roles["hold"] = [] if self.hold == "rest" else list(self.hold)
+        roles["copies"] = list(self.copies)
+        _one_role_each(self.name, roles)
+        return self
+
+
+class SwapPlan(_Section):
+    """What the Permutation Swapping Algorithm is to do. Frozen; see ``docs/plans.md`` for every field.
+
+    >>> plan = SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
+    >>> plan.rate
+    Fraction(1, 20)
+    """
+
+    unit: str = "record"
+    match: Names = ()
+    swap: Names = ()
+    hold: Held = ()
+    drop: Names = ()
+    id: str | None = None
+    rate: Rate
+    nulls: Names = ()
+    linked: tuple[LinkedTable, ...] = ()
+    chosen_from: ChosenFrom | None = None
+    tables: tuple[Names, ...] = ()
+    saturated: bool = False
+    allow: Names = ()
+    format: Literal["csv", "parquet", "arrow"] | None = None
+    input: InputSection = Field(default_factory=InputSection)
+
+    @model_validator(mode="after")
+    def _roles(self) -> Self:
+        if not self.swap:
+            raise errors.empty_role("swap")
+        if not self.hold and not self.linked:
+            raise errors.empty_role("hold")
+        roles = {
+            "match": list(self.match),
+            "swap": list(self.swap),
+            "hold": [] if self.hold == "rest" else list(self.hold),
+            "drop": list(self.drop),
+            "id": [self.id] if self.id else [],
+        }
+        _one_role_each(MAIN, roles)
+        if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
+            raise errors.rate_zero_or_one(self.rate)
+        if self.linked and not self.id:
+            raise errors.linked_needs_id()
+        names = [table.name for table in self.linked]
+        for name in names:
+            if names.count(name) > 1:
+                raise errors.linked_name(name)
+        for table in self.linked:
+            for column, target in table.copies.items():
+                if target not in self.swap:
+                    raise errors.unknown_copy(table.name, column, target)
+            for column in () if table.hold == "rest" else table.hold:
+                if column in self.swap:
+                    raise errors.two_roles(table.name, column, "hold", "the swap variables it would copy")
+        return self
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> SwapPlan:
+        """Read a plan file; relative paths in it are taken from the plan's own folder."""
+        path = Path(path)
+        try:
+            fields = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        except (OSError, UnicodeError):
+            raise errors.plan_unreadable(path) from None
+        except tomllib.TOMLDecodeError as problem:
+            raise errors.plan_not_toml(path, str(problem)) from None
+        if fields.pop("stirred", None) != 1:
+            raise errors.plan_version(tomllib.loads(path.read_text(encoding="utf-8")).get("stirred"))
+        if (mechanism := fields.pop("mechanism", None)) != "swap":
+            raise errors.plan_mechanism(mechanism)
+        for section in [fields.get("input"), *(table.get("input") for table in fields.get("linked", []))]:
+            if isinstance(section, dict) and isinstance(section.get("path"), str):
+                section["path"] = str(path.parent / section["path"])
+        return cls(**fields)
+
+    def published(self) -> dict[str, Any]:
+        """The plan as a release states it: not where the input was, how it was stored, or what was dropped."""
+        fields = self.model_dump(mode="json", exclude={"input", "format", "drop"}, exclude_defaults=True)
+        for table in fields.get("linked", []):
+            table.pop("input", None)
+            table.pop("drop", None)
+        return {"stirred": 1, "mechanism": "swap", **fields}
+
+    def hash(self) -> str:
+        """SHA-256 of the published form, keys sorted."""
+        return hashlib.sha256(json.dumps(self.published(), sort_keys=True).encode()).hexdigest()
+
+
+def _one_role_each(table: str, roles: Mapping[str, list[str]]) -> None:
+    seen: dict[str, str] = {}
+    for role, columns in roles.items():
+        for column in columns:
+            if column in seen:
+                raise errors.two_roles(table, column, seen[column], role)
+            seen[column] = role

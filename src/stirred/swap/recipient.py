@@ -1,0 +1,203 @@
+"""What a recipient can do with a release folder: verify it, and make further tables of it.
+
+Verification uses nothing but the folder: the manifest's checksums, the dictionary's schema, a recount of the invariants
+against the certificate's fingerprints, and epsilon recomputed from the released data, since it is a function of the
+invariants (Remark 3.2.5).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.invariants import Margin, fingerprint
+from stirred.release import documents
+from stirred.release.manifest import differences, read_manifest
+from stirred.swap import guarantee
+from stirred.swap.dataset import multiset_class
+from stirred.swap.margins import strata_of
+from stirred.swap.plan import MAIN
+from stirred.tables import Input, InputOptions, Table, open_input
+from stirred.tables.columns import recast, type_named
+from stirred.tables.groups import Cells, Groups, cells, group
+from stirred.tables.read import ReadTable, read_table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was verified, and whether it holds."""
+
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseFolder:
+    """An opened release: its documents, and its tables read on demand."""
+
+    path: Path
+    certificate: dict[str, Any]
+    dictionary: dict[str, dict[str, Any]]
+
+    @classmethod
+    def open(cls, path: str | Path) -> ReleaseFolder:
+        path = Path(path)
+        if not path.is_dir():
+            raise errors.not_a_release(path, "there is no such folder")
+        read_manifest(path)
+        certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
+        described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
+        return cls(path, certificate, {table["name"]: table for table in described["tables"]})
+
+    def with_role(self, table: str, *roles: str) -> list[str]:
+        return [name for name, fields in self.columns(table).items() if fields["role"] in roles]
+
+    def columns(self, table: str) -> dict[str, dict[str, Any]]:
+        return {column["name"]: column for column in self.dictionary[table]["columns"]}
+
+    def read(self, name: str, wanted: Sequence[str] | None = None) -> ReadTable:
+        """Read columns of a released table, all or those wanted, with the types the dictionary states."""
+        entry, described = self.dictionary[name], self.columns(name)
+        opened = self.open_table(name)
+        columns = list(described) if wanted is None else list(wanted)
+        missing = [column for column in columns if column not in opened.kinds]
+        if missing:
+            raise errors.missing_columns(name, missing)
+        numbered = [column for column in columns if described[column]["role"] in ("id", "link")]
+        found = read_table(opened, [column for column in columns if column not in numbered], numbered)
+        if entry["format"] != "csv":
+            return found
+        typed = {
+            column: recast(encoded, type_named(described[column]["type"]))
+            for column, encoded in found.table.columns.items()
+        }
+        return replace(found, table=Table(name, found.table.rows, typed))
+
+    def open_table(self, name: str) -> Input:
+        entry = self.dictionary[name]
+        types = {column: "integer" for column, fields in self.columns(name).items() if fields["role"] in ("id", "link")}
+        options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
+        return open_input(name, self.path / entry["file"], options)
+
+
+def verify(path: str | Path) -> list[Finding]:
+    """Everything a recipient can check, each with its verdict."""
+    release = ReleaseFolder.open(path)
+    found = differences(release.path, read_manifest(release.path))
+    findings = [Finding(not found, "the files are those of the manifest" if not found else "; ".join(found))]
+    plan = release.certificate["plan"]
+    digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+    findings.append(
+        Finding(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified")
+    )
+    if found:
+        return findings
+    try:
+        return findings + _recount(release)
+    except (KeyError, TypeError, ValueError, errors.StirredError) as problem:
+        reason = str(problem) if isinstance(problem, errors.StirredError) else "its documents contradict its tables"
+        return [*findings, Finding(False, f"the tables can be read and recounted: {reason}")]
+
+
+def _recount(release: ReleaseFolder) -> list[Finding]:
+    findings = []
+    plan = release.certificate["plan"]
+    tables = {name: release.read(name) for name in release.dictionary}
+    main = tables[MAIN].table
+    for name, found in tables.items():
+        entry = release.dictionary[name]
+        expected = [column["name"] for column in entry["columns"]]
+        findings.append(
+            Finding(
+                list(release.open_table(name).kinds) == expected,
+                f"{name} has the columns of the data dictionary",
+            )
+        )
+        findings.append(Finding(found.table.rows == entry["rows"], f"{name} has {entry['rows']:,} rows"))
+        findings += [
+            Finding(_counts_rows(found.identifiers[column]), f"{name}: '{column}' counts the rows")
+            for column in release.with_role(name, "id")
+        ]
+    joined = {name: _joined(release, name, found, main) for name, found in tables.items() if name != MAIN}
+    counted: list[Cells] = []
+    for stated in release.certificate["invariants"]:
+        margin = Margin(stated["table"], tuple(stated["columns"]))
+        source = joined.get(margin.table, main)
+        counted.append(margin.count(source))
+        same = fingerprint(source, counted[-1]) == stated["sha256"]
+        findings.append(Finding(same, f"recounted and equal: {margin.words()} ({len(counted[-1]):,} cells)"))
+    match = plan.get("match", [])
+
+    def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
+        return group(main.pick(match), main.rows), [
+            multiset_class(
+                tables[name].table.pick(release.with_role(name, "hold")),
+                _record(release, name, tables[name]),
+                main.rows,
+            )
+            for name in joined
+        ]
+
+    strata = strata_of(counted[0], counted[1], len(match), classes if joined else None)
+    value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
+    stated_value = release.certificate["specification"]["budget"]["value"]
+    agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)
+    findings.append(Finding(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
+    return findings
+
+
+def _counts_rows(numbers: pa.ChunkedArray) -> bool:
+    """Whether the values are 1 to N in the order of the rows."""
+    return bool(np.array_equal(numbers.to_numpy(), np.arange(1, len(numbers) + 1)))
+
+
+def _record(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.uint32]:
+    """The row of the main table that each row of a linked one belongs to."""
+    position = found.identifiers[release.with_role(name, "link")[0]].to_numpy() - 1
+    if position.min() < 0 or position.max() >= release.dictionary[MAIN]["rows"]:
+        raise errors.linked_without_record(name, release.with_role(name, "link")[0], MAIN, 1)
+    return np.asarray(position, dtype=np.uint32)
+
+
+def _joined(release: ReleaseFolder, name: str, found: ReadTable, main: Table) -> Table:
+    """A linked table with the columns of each row's record beside its own.
+
+    Its own come first where names clash, except for match variables: there the record's is meant.
+    """
+    record = _record(release, name, found)
+    joined = {column.name: column.with_codes(column.codes[record]) for column in main.columns.values()}
+    match = release.certificate["plan"].get("match", [])
+    own = {column: value for column, value in found.table.columns.items() if column not in match}
+    return Table(name, found.table.rows, joined | own)
+
+
+def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table:
+    """Counts of a released table by some columns; a linked table may use the columns of its records too."""
+    release = ReleaseFolder.open(path)
+    if table not in release.dictionary:
+        raise errors.unknown_table_column([table], list(release.dictionary))
+    own = release.with_role(table, "match", "swap", "hold", "copy")
+    of_record = [name for name in release.with_role(MAIN, "match", "swap", "hold") if name not in own]
+    known = own if table == MAIN else own + of_record
+    unknown = [name for name in by if name not in known]
+    if unknown:
+        raise errors.unknown_table_column(unknown, known)
+    if set(by) <= set(own):
+        source = release.read(table, by).table
+    else:
+        found = release.read(table, [*(name for name in by if name in own), *release.with_role(table, "link")])
+        source = _joined(release, table, found, release.read(MAIN, [name for name in by if name not in own]).table)
+    counted = cells(source.pick(by), source.rows)
+    decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
+    return pa.table([*decoded, pa.array(counted.counts)], names=[*by, "count"])

@@ -1,0 +1,265 @@
+"""Release a swap: *draw* once, then *finish* as often as wanted.
+
+:func:`draw` reads the file, permutes the swap variables within strata and recounts the invariants; it is the only step
+that touches the data. :meth:`SwapRelease.write` is post-processing: it puts rows into an order of their own, gives them new
+ids and writes a folder that appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stirred import errors
+from stirred.noise import RandomSource, SystemSource
+from stirred.release.documents import (
+    README,
+    RecountedInvariant,
+    ReleasedTable,
+    write_certificate,
+    write_dictionary,
+)
+from stirred.release.folder import appearing
+from stirred.release.manifest import write_manifest
+from stirred.release.progress import Progress, Silent
+from stirred.spec import Specification
+from stirred.swap import kernel
+from stirred.swap.check import check_table
+from stirred.swap.dataset import Data, Dataset, load
+from stirred.swap.exposure import find_stops, refuse_stops
+from stirred.swap.margins import Margins, count_margins, strata_of_dataset
+from stirred.swap.plan import MAIN, SwapPlan
+from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
+from stirred.swap.specify import specify
+from stirred.swap.words import confidential_note, readme
+from stirred.tables import Column, Table
+from stirred.tables.groups import Cells, cells
+from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, write_table
+
+
+@dataclass(frozen=True, eq=False)
+class SwapRelease:
+    """A drawn swap, ready to be written or used in memory."""
+
+    dataset: Dataset
+    table: Table
+    """The swapped records, still in the order of the input: never to be shown."""
+    rows: SortedRows | ShuffledRows
+    linked: tuple[LinkedRows, ...]
+    margins: Margins
+    specification: Specification
+    for_release: bool
+
+    @property
+    def plan(self) -> SwapPlan:
+        return self.dataset.plan
+
+    def frame(self, name: str = MAIN) -> Any:
+        """A released table in memory, of the kind that came in (an Arrow table where a file came in)."""
+        for rows, opened in self._tables():
+            if opened.table == name:
+                arrow = as_arrow(rows.chunks())
+                return opened.native(arrow) if opened.native else arrow
+        raise errors.not_a_table(name, "nothing")
+
+    def tabulate(self, by: Sequence[str]) -> Cells:
+        """A table of the released records; tables cost nothing."""
+        check_table(self.dataset, by)
+        return cells(self.table.pick(by), self.table.rows)
+
+    def write(
+        self,
+        out: str | Path,
+        *,
+        confidential: str | Path | None = None,
+        for_tests: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write the release folder; ``confidential`` also receives true against released tables."""
+        if not self.for_release and not for_tests:
+            raise errors.seeded_release()
+        progress = progress or Silent()
+        out = Path(out)
+        with contextlib.ExitStack() as stack:
+            if confidential is not None:
+                private = stack.enter_context(appearing(Path(confidential), private=True))
+                progress.stage("comparing with the truth")
+                self._write_confidential(private)
+            folder = stack.enter_context(appearing(out))
+            self._write_folder(folder, progress)
+        return out
+
+    def _tables(self) -> Iterator[tuple[Rows, Any]]:
+        yield self.rows, self.dataset.input
+        for rows in self.linked:
+            yield rows, rows.linked.input
+
+    def _write_folder(self, folder: Path, progress: Progress) -> None:
+        released = []
+        for rows, opened in self._tables():
+            progress.stage(f"writing {opened.table}")
+            kind = self.plan.format or opened.format
+            file = opened.table + EXTENSIONS[kind]
+            write_table(folder / file, kind, rows.chunks())
+            released.append(self._describe(rows, opened.table, file, kind))
+        progress.stage("writing tables and documents")
+        kind = self.plan.format or self.dataset.input.format
+        if self.plan.tables:
+            (folder / "tables").mkdir()
+        for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
+            write_table(folder / "tables" / f"{name}.csv", "csv", [self._counts(self.tabulate(by))])
+        if self.plan.saturated:
+            counted = self.tabulate(list(self.table.columns))
+            write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [self._counts(counted)])
+        write_dictionary(folder, released)
+        randomness = "the operating system's generator" if self.for_release else "a seeded source: not for release"
+        write_certificate(folder, self.plan, self.specification, self._invariants(), randomness)
+        (folder / README).write_text(readme(self.specification, self.plan, released), encoding="utf-8")
+        write_manifest(folder)
+
+    def _describe(self, rows: Rows, name: str, file: str, kind: str) -> ReleasedTable:
+        if isinstance(rows, LinkedRows):
+            entry = rows.linked
+            roles = {entry.plan.link: "link"} | ({entry.plan.id: "id"} if entry.plan.id else {})
+            columns = [
+                (column, roles.get(column, "copy" if column in rows.copies else "hold")) for column in entry.columns
+            ]
+            copied = {
+                copy: Column(copy, self.table[target].codes[:0], self.table[target].values)
+                for copy, target in rows.copies.items()
+            }
+            encoded = Table(name, entry.held.rows, dict(entry.held.columns) | copied)
+            return ReleasedTable(name, file, kind, entry.held.rows, rows.order, tuple(columns), encoded)
+        roles = dict.fromkeys(self.plan.match, "match") | dict.fromkeys(self.plan.swap, "swap")
+        roles |= {self.plan.id: "id"} if self.plan.id else {}
+        columns = [(column, roles.get(column, "hold")) for column in self.dataset.columns]
+        return ReleasedTable(name, file, kind, self.table.rows, rows.order, tuple(columns), self.table)
+
+    def _invariants(self) -> list[RecountedInvariant]:
+        margins = self.margins
+        return [
+            RecountedInvariant(margin.table, margin.columns, margin.words(), len(counted), found)
+            for margin, counted, found in zip(margins.declared, margins.counted, margins.fingerprints, strict=True)
+        ]
+
+    def _counts(self, counted: Cells) -> Chunk:
+        named = [Cell(name, codes, self.table[name]) for name, codes in zip(counted.names, counted.codes, strict=True)]
+        taken = set(counted.names)
+        label = next(name for name in ("count", "records", "number_of_records") if name not in taken)
+        return [*named, Cell(label, counted.counts)]
+
+    def _write_confidential(self, folder: Path) -> None:
+        (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
+        lines = ["table,cells,mape"]
+        for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
+            chunk, mape = self._against_truth(by)
+            write_table(folder / f"{name}.csv", "csv", [chunk])
+            lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
+        (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
+        true = cells(self.dataset.table.pick(by), self.table.rows)
+        released = self.tabulate(by)
+        columns = [
+            Column(name, np.concatenate([mine, theirs]), self.table[name].values)
+            for name, mine, theirs in zip(by, true.codes, released.codes, strict=True)
+        ]
+        both = cells(columns, len(true) + len(released))
+        counts = [_aligned(both, part) for part in (true, released)]
+        filled = counts[0] > 0
+        mape = float(np.mean(np.abs(counts[1] - counts[0])[filled] / counts[0][filled]))
+        chunk = [Cell(name, codes, self.table[name]) for name, codes in zip(by, both.codes, strict=True)]
+        return [*chunk, Cell("true_count", counts[0]), Cell("released_count", counts[1])], mape
+
+
+def _aligned(all_cells: Cells, some: Cells) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The counts of ``some`` at the cells of ``all_cells``, zero where it has none."""
+    known = dict(zip(zip(*some.codes, strict=True), some.counts.tolist(), strict=True))
+    return np.array([known.get(key, 0) for key in zip(*all_cells.codes, strict=True)], dtype=np.int64)
+
+
+def table_names(tables: Sequence[Sequence[str]]) -> list[str]:
+    """A file name for each table, from its columns; numbered where two would be alike."""
+    names: list[str] = []
+    for by in tables:
+        name = "-by-".join(re.sub(r"[^A-Za-z0-9_]+", "_", column) for column in by)[:100]
+        names.append(name if name not in names else f"{name}-{len(names) + 1}")
+    return names
+
+
+def draw(
+    plan: SwapPlan,
+    data: Data | None = None,
+    linked: Mapping[str, Data] | None = None,
+    *,
+    source: RandomSource | None = None,
+    progress: Progress | None = None,
+) -> SwapRelease:
+    """Swap, once. ``source`` other than the operating system's is for tests and marks what it touches."""
+    source = source or SystemSource()
+    progress = progress or Silent()
+    progress.stage("reading")
+    dataset = load(plan, data, linked)
+    for by in plan.tables:
+        check_table(dataset, by)
+    progress.stage("checking what would be laid open")
+    stops = find_stops(dataset)
+    refuse_stops(stops, plan.allow)
+    progress.stage("counting the invariants")
+    margins = count_margins(dataset)
+    strata = strata_of_dataset(dataset, margins)
+    progress.stage("swapping")
+    moves = kernel.draw(dataset.strata, strata.sizes, plan.rate, source)
+    table = dataset.table.replace(
+        {column.name: column.with_codes(moves.apply(column.codes)) for column in dataset.table.pick(plan.swap)}
+    )
+    progress.stage("recounting the invariants")
+    recount(dataset, table, margins)
+    progress.stage("putting rows in order")
+    rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
+    followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
+    names = [entry.plan.name for entry in dataset.linked]
+    allowed = [stop.kind for stop in stops]
+    return SwapRelease(
+        dataset=dataset,
+        table=table,
+        rows=rows,
+        linked=followers,
+        margins=margins,
+        specification=specify(plan, dataset.held, names, strata, allowed, source.for_release),
+        for_release=source.for_release,
+    )
+
+
+def recount(dataset: Dataset, table: Table, margins: Margins) -> None:
+    """Refuse to go on unless the swapped table has the invariants it should have."""
+    again = count_margins(dataset, table, prints=False)
+    for margin, before, after in zip(margins.declared, margins.counted, again.counted, strict=True):
+        if not before.equals(after):
+            raise errors.invariants_broken(margin.words())
+
+
+def release(
+    plan: SwapPlan,
+    data: Data | None = None,
+    linked: Mapping[str, Data] | None = None,
+    *,
+    out: str | Path,
+    confidential: str | Path | None = None,
+    progress: Progress | None = None,
+) -> SwapRelease:
+    """Draw and write: the whole job, with the operating system's randomness."""
+    from stirred.release.folder import check_target
+
+    for target in (out, confidential):
+        if target is not None:
+            check_target(Path(target).absolute())
+    drawn = draw(plan, data, linked, progress=progress)
+    drawn.write(out, confidential=confidential, progress=progress)
+    return drawn

@@ -1,0 +1,126 @@
+"""The specification that a swap satisfies (Theorem 3.2.4), in its five blocks, with the doubts that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from stirred.errors import listed
+from stirred.spec import (
+    Budget,
+    Domain,
+    Finding,
+    InputPremetric,
+    Multiverse,
+    OutputPremetric,
+    Specification,
+)
+from stirred.spec.specification import NOT_FOR_RELEASE
+from stirred.swap.guarantee import best_rate, epsilon
+from stirred.swap.margins import Strata
+from stirred.swap.plan import SwapPlan
+
+MULTIPLICATIVE = OutputPremetric(
+    "multiplicative",
+    "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
+    "privacy).",
+)
+
+
+def specify(
+    plan: SwapPlan,
+    held: Sequence[str],
+    linked: Sequence[str],
+    strata: Strata,
+    allowed: Sequence[str] = (),
+    for_release: bool = True,
+) -> Specification:
+    """The specification of this plan on data with these strata; ``allowed`` are the stops that were overruled."""
+    largest = strata.largest
+    changeable = bool(strata.changeable.any())
+    return Specification(
+        domain=_domain(plan, held, linked),
+        multiverse=_multiverse(plan, held, linked),
+        input_premetric=InputPremetric(
+            f"The number of {plan.unit} records in which two files of equal size differ, whatever the order of rows "
+            f"(half the multiset difference, d_HamS at the resolution of the {plan.unit}). Within a universe no two "
+            "different files are one record apart; the nearest are two apart, so a statement about one "
+            f"counterfactual uses twice the budget.",
+            unit=plan.unit,
+            nearest=2 if changeable else None,
+        ),
+        output_premetric=MULTIPLICATIVE,
+        budget=Budget(
+            epsilon(largest, plan.rate),
+            f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records b = {largest:,}; "
+            "a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)",
+        ),
+        findings=tuple(_findings(plan, strata, allowed)),
+        marks=() if for_release else (NOT_FOR_RELEASE,),
+    )
+
+
+def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domain:
+    variables = [*plan.match, *plan.swap, *held]
+    words = f"All files of {plan.unit} records with the variables {listed(variables)}."
+    if linked:
+        words += f" A record is a {plan.unit} together with its rows in {listed(linked)}."
+    return Domain(
+        words
+        + " The guarantee starts at the file that was swapped: collection, editing and imputation came before it and "
+        "are not covered; a respondent who touches several records is several units."
+    )
+
+
+def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Multiverse:
+    whole = f" and all of the {plan.unit}'s rows in {listed(linked)}" if linked else ""
+    by_match = f" by {listed(plan.match)}" if plan.match else ""
+    kept = f"the number of {plan.unit} records{by_match}"
+    first = f"{kept}{' and' if by_match else ' by'} {listed(held) if held else 'nothing else'}{whole}"
+    second = f"{kept}{' and' if by_match else ' by'} {listed(plan.swap)}"
+    return Multiverse(
+        f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
+        "published as they are; nothing is promised about what they reveal.",
+        (first, second),
+    )
+
+
+def _findings(plan: SwapPlan, strata: Strata, allowed: Sequence[str]) -> list[Finding]:
+    found = []
+    if plan.chosen_from is None:
+        found.append(
+            Finding(
+                "parameters-unexplained",
+                "The plan does not say where its rate and variables came from. If they were tuned on this file the "
+                "guarantee is void.",
+            )
+        )
+    elif plan.chosen_from == "this data":
+        found.append(
+            Finding(
+                "parameters-from-this-data",
+                "Rate or variables were chosen by looking at this file. The theorem assumes that they were not: the "
+                "guarantee is void as a statement about the whole procedure.",
+            )
+        )
+    if plan.rate in (0, 1) and strata.largest:
+        found.append(Finding("rate-zero-or-one", f"At rate {plan.rate} no finite epsilon holds."))
+    elif strata.largest and plan.rate > Fraction(best_rate(strata.largest)):
+        found.append(
+            Finding(
+                "rate-above-best",
+                "The rate lies above the one with the smallest epsilon: a lower rate gives the same epsilon and "
+                "distorts less.",
+            )
+        )
+    if strata.largest and not strata.changeable.any():
+        found.append(
+            Finding(
+                "nothing-can-change",
+                "No stratum has both two held and two swap values: the release is the file itself, and the invariants "
+                "reveal it whole.",
+            )
+        )
+    for name in allowed:
+        found.append(Finding(f"allowed-{name.replace(':', '-')}", f"The custodian overruled the stop '{name}'."))
+    return found

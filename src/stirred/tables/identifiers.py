@@ -1,0 +1,90 @@
+"""Identifier columns: are they unique, and which record does a reference point to?
+
+Identifiers are compared and then forgotten: no release contains one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred._compiled import kernel
+
+_SPREAD = 8
+"""Integer identifiers spread over at most this many times their number are looked up in a plain table."""
+
+
+def gather(arrays: list[pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
+    """Batches of an identifier column as one array of plain values."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.chunked_array([array.cast(kind) if array.type != kind else array for array in arrays], type=kind)
+
+
+def count_repeated(identifiers: pa.ChunkedArray) -> int:
+    """How many cells repeat an earlier one. The array must have no nulls."""
+    if pa.types.is_integer(identifiers.type):
+        numbers = identifiers.to_numpy()
+        if bool(np.all(numbers[1:] > numbers[:-1])):
+            return 0
+        numbers = numbers.copy() if not numbers.flags.writeable else numbers
+        numbers.sort()
+        return int(np.count_nonzero(numbers[1:] == numbers[:-1]))
+    return len(identifiers) - int(pc.count_distinct(identifiers).as_py())
+
+
+def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray[np.int64]:
+    """For each reference the position of the identifier it equals, or -1. Identifiers must be unique."""
+    if pa.types.is_integer(identifiers.type) and pa.types.is_integer(references.type):
+        known = identifiers.to_numpy().astype(np.int64, copy=False)
+        wanted = references.to_numpy().astype(np.int64, copy=False)
+        positions = np.empty(len(wanted), dtype=np.int64)
+        low, high = int(known.min()), int(known.max())
+        if high - low <= _SPREAD * len(known) + 1024:
+            table = np.full(high - low + 1, -1, dtype=np.int64)
+            table[known - low] = np.arange(len(known))
+            _look_up(table, low, wanted, positions)
+        else:
+            slots = 1 << int(2 * len(known)).bit_length()
+            keys, rows = np.zeros(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int64)
+            _hash_in(known, keys, rows)
+            _hash_out(wanted, keys, rows, positions)
+        return positions
+    found = pc.index_in(references, value_set=identifiers.combine_chunks()).fill_null(-1)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+@kernel
+def _look_up(table, low, wanted, positions):  # type: ignore[no-untyped-def]
+    for i in range(len(wanted)):
+        at = wanted[i] - low
+        positions[i] = table[at] if 0 <= at < len(table) else -1
+
+
+@kernel
+def _slot(key, mask):  # type: ignore[no-untyped-def]
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+
+
+@kernel
+def _hash_in(known, keys, rows):  # type: ignore[no-untyped-def]
+    mask = len(keys) - 1
+    for i in range(len(known)):
+        at = _slot(known[i], mask)
+        while rows[at] >= 0:
+            at = (at + 1) & mask
+        keys[at] = known[i]
+        rows[at] = i
+
+
+@kernel
+def _hash_out(wanted, keys, rows, positions):  # type: ignore[no-untyped-def]
+    mask = len(keys) - 1
+    for i in range(len(wanted)):
+        at = _slot(wanted[i], mask)
+        while rows[at] >= 0 and keys[at] != wanted[i]:
+            at = (at + 1) & mask
+        positions[i] = rows[at]

@@ -1,0 +1,52 @@
+"""Reading a table once: columns encoded, identifiers gathered, nulls counted, all in a single pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from stirred import errors
+from stirred.tables.columns import ColumnEncoder, Table, is_supported
+from stirred.tables.identifiers import gather
+from stirred.tables.inputs import Input
+
+MOST_ROWS = (1 << 32) - 1
+"""Rows are numbered in 32 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """What one pass over an input found."""
+
+    table: Table
+    identifiers: Mapping[str, pa.ChunkedArray]
+    nulls: Mapping[str, int]
+    """Columns with nulls, and how many."""
+
+
+def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str] = ()) -> ReadTable:
+    """Encode ``columns`` and gather ``identifiers`` as they are; an error if there are no rows."""
+    name = opened.table
+    for column in [*columns, *identifiers]:
+        if not is_supported(opened.kinds[column]):
+            raise errors.unsupported_type(name, column, str(opened.kinds[column]))
+    encoders = {column: ColumnEncoder(name, column, opened.kinds[column]) for column in columns}
+    kept: dict[str, list[pa.Array]] = {column: [] for column in identifiers}
+    rows = 0
+    for batch in opened.batches(columns, identifiers):
+        rows += batch.num_rows
+        if rows > MOST_ROWS:
+            raise errors.too_many_records(name, MOST_ROWS)
+        for column, encoder in encoders.items():
+            encoder.add(batch.column(column))
+        for column, arrays in kept.items():
+            arrays.append(batch.column(column))
+    if rows == 0:
+        raise errors.empty_file(name)
+    gathered = {column: gather(arrays, opened.kinds[column]) for column, arrays in kept.items()}
+    nulls = {column: encoder.nulls for column, encoder in encoders.items()}
+    nulls |= {column: array.null_count for column, array in gathered.items()}
+    table = Table(name, rows, {column: encoder.finish() for column, encoder in encoders.items()})
+    return ReadTable(table, gathered, {column: count for column, count in nulls.items() if count})

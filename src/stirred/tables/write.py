@@ -1,0 +1,106 @@
+"""Writing tables chunk by chunk: Parquet, CSV, Arrow.
+
+Files carry names, types and cells. No metadata of the input, no index, no dictionary order but the sorted one, and no
+time stamp is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from stirred.tables.columns import Column
+
+EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One column of one chunk: codes of a column, or numbers that stand for themselves (new ids, counts)."""
+
+    name: str
+    codes: NDArray[np.integer]
+    column: Column | None = None
+
+    @property
+    def kind(self) -> pa.DataType:
+        return self.column.type if self.column is not None else pa.int64()
+
+    def array(self, keep_text_coded: bool = False) -> pa.Array:
+        if self.column is None:
+            return pa.array(self.codes)
+        if keep_text_coded and pa.types.is_string(self.kind) and self.column.values.null_count == 0:
+            wide = self.codes.astype(np.int32, copy=False)
+            return pa.DictionaryArray.from_arrays(pa.array(wide), self.column.values)
+        return self.column.decode(self.codes)
+
+
+Chunk = Sequence[Cell]
+
+
+def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:
+    """Write non-empty ``chunks`` to ``path`` in format ``kind``."""
+    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, iter(chunks))
+
+
+def as_arrow(chunks: Iterable[Chunk]) -> pa.Table:
+    """Chunks as one table in memory."""
+    return pa.Table.from_batches([_batch(chunk) for chunk in chunks])
+
+
+def _batch(chunk: Chunk) -> pa.RecordBatch:
+    return pa.record_batch([cell.array() for cell in chunk], names=[cell.name for cell in chunk])
+
+
+def _write_parquet(path: Path, chunks: Iterator[Chunk]) -> None:
+    first = next(chunks)
+    # Parquet alone cannot express a time zone or a duration; those need Arrow's schema beside it, and plain text.
+    needs_schema = any(
+        pa.types.is_duration(cell.kind) or (pa.types.is_timestamp(cell.kind) and cell.kind.tz) for cell in first
+    )
+
+    def table(chunk: Chunk) -> pa.Table:
+        arrays = [cell.array(keep_text_coded=not needs_schema) for cell in chunk]
+        return pa.table(arrays, names=[cell.name for cell in chunk])
+
+    coded = [cell.name for cell in first if cell.column is not None]
+    counted = {cell.name: "DELTA_BINARY_PACKED" for cell in first if cell.column is None}
+    current = table(first)
+    with pq.ParquetWriter(
+        path,
+        current.schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=coded,
+        column_encoding=counted or None,
+        store_schema=needs_schema,
+    ) as writer:
+        writer.write_table(current)
+        for chunk in chunks:
+            writer.write_table(table(chunk))
+
+
+def _write_csv(path: Path, chunks: Iterator[Chunk]) -> None:
+    with path.open("wb") as file:
+        for number, chunk in enumerate(chunks):
+            frame = pl.from_arrow(_batch(chunk))
+            assert isinstance(frame, pl.DataFrame)
+            frame.write_csv(file, include_header=number == 0)
+
+
+def _write_arrow(path: Path, chunks: Iterator[Chunk]) -> None:
+    first = _batch(next(chunks))
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    writer: Any = pa.ipc.new_file(str(path), first.schema, options=options)
+    with writer:
+        writer.write_batch(first)
+        for chunk in chunks:
+            writer.write_batch(_batch(chunk))
