@@ -175,6 +175,14 @@ def table_columns(names: Sequence[str], known: Sequence[str]) -> PlanError:
     )
 
 
+def bad_candidate(text: str) -> PlanError:
+    return PlanError(
+        "bad-candidate",
+        f"The candidate {text!r} cannot be read.",
+        "Write it as 'match=state,size;swap=county'; match may be left out.",
+    )
+
+
 def seeded_release() -> PlanError:
     return PlanError(
         "seeded-release",

@@ -1,8 +1,8 @@
 """The plan of a swap: which column plays which part, at what rate, and where those choices came from.
 
 The variables of the paper (section 3.2.1): ``match`` is V_Match, ``swap`` is V_Swap, ``hold`` is V_Hold without
-V_Match. A plan names columns and public values only; nothing in it is read from the data. In a file it is TOML whose numbers
-are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
+V_Match. A plan names columns and public values only; nothing in it is read from the data. In a file it is TOML whose
+numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -185,8 +185,8 @@ class SwapPlan(_Section):
         return self
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> SwapPlan:
-        """Read a plan file; relative paths in it are taken from the plan's own folder."""
+    def from_toml(cls, path: str | Path, allow: Sequence[str] = ()) -> SwapPlan:
+        """Read a plan file; relative paths in it are taken from the plan's own folder. ``allow`` adds to its own."""
         path = Path(path)
         try:
             fields = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -201,6 +201,8 @@ class SwapPlan(_Section):
         for section in [fields.get("input"), *(table.get("input") for table in fields.get("linked", []))]:
             if isinstance(section, dict) and isinstance(section.get("path"), str):
                 section["path"] = str(path.parent / section["path"])
+        if allow:
+            fields["allow"] = [*fields.get("allow", []), *allow]
         return cls(**fields)
 
     def published(self) -> dict[str, Any]:

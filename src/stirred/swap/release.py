@@ -1,8 +1,8 @@
 """Release a swap: *draw* once, then *finish* as often as wanted.
 
-:func:`draw` reads the file, permutes the swap variables within strata and recounts the invariants; it is the only step
-that touches the data. :meth:`SwapRelease.write` is post-processing: it puts rows into an order of their own, gives them new
-ids and writes a folder that appears whole or not at all.
+:func:`draw` reads the file, permutes the swap variables within strata and recounts the invariants; it is the only
+step that touches the data. :meth:`SwapRelease.write` is post-processing: it puts rows into an order of their own,
+gives them new ids and writes a folder that appears whole or not at all.
 """
 
 from __future__ import annotations

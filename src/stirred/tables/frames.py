@@ -24,7 +24,7 @@ def open_frame(table: str, frame: object) -> Input:
         names = [str(name) for name in getattr(frame, "columns", [])]
         check_columns(table, names)  # before narwhals, which words it differently
         try:
-            narrow: Any = nw.from_native(frame)  # type: ignore[call-overload]
+            narrow: Any = nw.from_native(frame)
         except TypeError:
             raise errors.not_a_table(table, type(frame).__name__) from None
         eager = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow

@@ -1,0 +1,67 @@
+"""``stirred``: the commands, and what happens to errors.
+
+A refusal is printed without a traceback and exits with 2. Anything unforeseen exits with 1 and prints where it happened
+but not its text, which may quote the data; ``STIRRED_DEBUG=1`` shows it all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import typer
+
+from stirred.cli import check, demo, init, release, tabulate, verify
+from stirred.errors import StirredError
+from stirred.release.folder import Terminated
+
+app = typer.Typer(
+    name="stirred",
+    help="Release data under differential privacy with invariants, and say honestly what the guarantee means.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("init")(init.init)
+app.command("check")(check.check)
+app.command("release")(release.release)
+app.command("verify")(verify.verify)
+app.command("tabulate")(tabulate.tabulate)
+app.command("demo")(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        from stirred import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    try:
+        app(standalone_mode=True)
+    except StirredError as refusal:
+        print(f"stirred: {refusal}", file=sys.stderr)
+        sys.exit(2)
+    except (KeyboardInterrupt, Terminated):
+        print("stirred: stopped; nothing was released and partial files were removed.", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as fault:
+        if os.environ.get("STIRRED_DEBUG"):
+            raise
+        where = traceback.extract_tb(fault.__traceback__)[-1]
+        print(
+            f"stirred: an unforeseen {type(fault).__name__} at {where.name}, line {where.lineno}; "
+            "nothing was released. Its "
+            "text is not shown because it may quote the data; STIRRED_DEBUG=1 shows it. Please report it.",
+            file=sys.stderr,
+        )
+        sys.exit(1)

@@ -1,0 +1,52 @@
+"""``stirred check``: look before you draw."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
+    table: Annotated[
+        list[str] | None, typer.Option(help="Forecast this table, e.g. county,tenure. Repeatable.")
+    ] = None,
+    rates: Annotated[str | None, typer.Option(help="What if: swap rates, e.g. 0.01,0.05,0.5.")] = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option(help="What if: other variables, e.g. 'match=state,size;swap=county'. Repeatable."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Print the two rates that reach this epsilon.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check a plan against its data. Draws nothing; what it prints is confidential."""
+    from stirred.cli.common import names
+    from stirred.release.progress import OnTerminal
+    from stirred.swap.check import check as run
+    from stirred.swap.plan import SwapPlan, exact_rate
+
+    read = SwapPlan.from_toml(plan, allow or ())
+    with OnTerminal() as progress:
+        found = run(
+            read,
+            tables=[names(by) for by in table or []],
+            rates=[exact_rate(rate) for rate in names(rates or "")],
+            candidates=[_candidate(text) for text in candidate or []],
+            wanted_epsilon=epsilon,
+            progress=progress,
+        )
+    sys.stdout.write(found.to_json() if as_json else str(found))
+
+
+def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    from stirred import errors
+    from stirred.cli.common import names
+
+    parts = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
+    if set(parts) - {"match", "swap"} or not names(parts.get("swap", "")):
+        raise errors.bad_candidate(text)
+    return names(parts.get("match", "")), names(parts["swap"])

@@ -1,0 +1,50 @@
+"""``stirred release``: swap and write the folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def release(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
+    out: Annotated[Path, typer.Option(help="The release folder; it must not exist.")],
+    confidential: Annotated[
+        Path | None, typer.Option(help="A folder for true against released tables. Keep it to yourself.")
+    ] = None,
+    allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
+) -> None:
+    """Draw once and write a release folder, which appears whole or not at all."""
+    from stirred.release.folder import leftovers
+    from stirred.release.progress import OnTerminal
+    from stirred.spec.specification import display
+    from stirred.swap.plan import SwapPlan
+    from stirred.swap.release import release as run
+
+    read = SwapPlan.from_toml(plan, allow or ())
+    for folder in {out.absolute().parent, *([confidential.absolute().parent] if confidential else [])}:
+        for left in leftovers(folder):
+            print(
+                f"stirred: {left} was left by a run that was killed. It may hold confidential rows: delete it.",
+                file=sys.stderr,
+            )
+    with OnTerminal() as progress:
+        drawn = run(read, out=out, confidential=confidential, progress=progress)
+    specification = drawn.specification
+    print(f"Released to {out}")
+    print(
+        f"  epsilon {display(specification.budget.value)} per {read.unit} record, given the invariants; "
+        f"the nearest files that share them differ in {specification.input_premetric.nearest or 'no'} records"
+    )
+    for finding in specification.findings:
+        print(f"  finding {finding.id}: {finding.words}")
+    if confidential:
+        print(
+            f"True against released tables are in {confidential}: confidential. Rerunning and "
+            "choosing the best run voids "
+            "the guarantee."
+        )
+    print(f"Next: stirred verify {out}")

@@ -1,0 +1,27 @@
+"""``stirred verify``: what a recipient can check."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify(
+    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Verify a release from its own files: manifest, schema, invariants, epsilon. Exits with 1 if anything fails."""
+    from stirred.swap.recipient import verify as run
+
+    findings = run(release)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        for finding in findings:
+            print(f"{'holds ' if finding.holds else 'FAILS '} {finding.words}")
+    if not all(finding.holds for finding in findings):
+        raise typer.Exit(1)
