@@ -16,6 +16,9 @@ from stirred.cli import check, demo, init, release, tabulate, verify
 from stirred.errors import StirredError
 from stirred.release.folder import Terminated
 
+_STOPPED = 130
+_STOPPED_WORDS = "stirred: stopped; partial files were removed, and a release folder that is there is whole."
+
 app = typer.Typer(
     name="stirred",
     help="Release data under differential privacy with invariants, and say honestly what the guarantee means.",
@@ -48,9 +51,13 @@ def main() -> None:
     except StirredError as refusal:
         print(f"stirred: {refusal}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as ending:
+        if ending.code == _STOPPED:  # typer's way of passing on Ctrl-C
+            print(_STOPPED_WORDS, file=sys.stderr)
+        raise
     except (KeyboardInterrupt, Terminated):
-        print("stirred: stopped; nothing was released and partial files were removed.", file=sys.stderr)
-        sys.exit(130)
+        print(_STOPPED_WORDS, file=sys.stderr)
+        sys.exit(_STOPPED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -60,7 +67,7 @@ def main() -> None:
         where = traceback.extract_tb(fault.__traceback__)[-1]
         print(
             f"stirred: an unforeseen {type(fault).__name__} at {where.name}, line {where.lineno}; "
-            "nothing was released. Its "
+            "partial files were removed. Its "
             "text is not shown because it may quote the data; STIRRED_DEBUG=1 shows it. Please report it.",
             file=sys.stderr,
         )

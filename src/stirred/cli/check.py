@@ -23,7 +23,8 @@ def check(
     allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check a plan against its data. Draws nothing; what it prints is confidential."""
+    """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
+    stop."""
     from stirred.cli.common import names
     from stirred.release.progress import OnTerminal
     from stirred.swap.check import check as run
@@ -40,6 +41,8 @@ def check(
             progress=progress,
         )
     sys.stdout.write(found.to_json() if as_json else str(found))
+    if found.blocking:
+        raise typer.Exit(2)
 
 
 def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -36,7 +36,7 @@ def release(
     specification = drawn.specification
     print(f"Released to {out}")
     print(
-        f"  epsilon {display(specification.budget.value)} per {read.unit} record, given the invariants; "
+        f"  epsilon {display(specification.budget.value)} per record ({read.unit}), given the invariants; "
         f"the nearest files that share them differ in {specification.input_premetric.nearest or 'no'} records"
     )
     for finding in specification.findings:

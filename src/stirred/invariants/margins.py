@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 
 from stirred.tables import Table
+from stirred.tables.columns import chunks
 from stirred.tables.groups import Cells, cells
 
 
@@ -45,6 +46,8 @@ def fingerprint(table: Table, counted: Cells) -> str:
     digest = hashlib.sha256()
     for name, codes in zip(counted.names, counted.codes, strict=True):
         digest.update(json.dumps([name, table[name].texts()]).encode())
-        digest.update(codes.astype("<u4").tobytes())
-    digest.update(counted.counts.astype("<i8").tobytes())
+        for part in chunks(len(counted)):
+            digest.update(codes[part].astype("<u4").tobytes())
+    for part in chunks(len(counted)):
+        digest.update(counted.counts[part].astype("<i8").tobytes())
     return digest.hexdigest()

@@ -48,20 +48,21 @@ def appearing(target: Path, private: bool = False) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}{_MARK}", dir=target.parent))
     except OSError as problem:
         raise errors.cannot_write(target, _reason(problem)) from None
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with _ending_cleanly():
+        with _ending_cleanly(), _locked(folder):
             yield folder
             _settle(folder, private)
             check_target(target)
+            (folder / _LOCK).unlink()
             folder.rename(target)
     except OSError as problem:
+        if os.path.lexists(target):  # another run was quicker
+            raise errors.output_exists(target) from None
         raise errors.cannot_write(target, _reason(problem)) from None
     finally:
-        os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
+        _flush(target)
         _flush(target.parent)
 
 
@@ -83,11 +84,24 @@ def leftovers(parent: Path) -> list[Path]:
     return found
 
 
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def _alive(folder: Path) -> bool:
+    """Whether a run holds the lock; a folder that cannot be looked into, such as another user's, may be at work."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -98,8 +112,7 @@ def _alive(folder: Path) -> bool:
 
 
 def _settle(folder: Path, private: bool) -> None:
-    """Flush every file, take away the lock file, and unless private give ordinary permissions."""
-    (folder / _LOCK).unlink()
+    """Flush every file, and unless private give ordinary permissions."""
     mask = os.umask(0)
     os.umask(mask)
     mask |= 0o077 if private else 0

@@ -22,7 +22,7 @@ from stirred.swap import guarantee
 from stirred.swap.dataset import Data, Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
-from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
+from stirred.swap.margins import Margins, Strata, count_margins, per_stratum, strata_of_dataset
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.specify import specify
@@ -224,12 +224,7 @@ def check_table(dataset: Dataset, by: Sequence[str]) -> None:
 def _movement(dataset: Dataset, strata: Strata, margins: Margins) -> Movement:
     constants = stratum_constants(strata.sizes, dataset.plan.rate)
     moved = constants.moved[constants.rows(strata.sizes)]
-    counted, match = margins.swapped, len(dataset.plan.match)
-    change = np.zeros(len(counted), dtype=np.int64)
-    for codes in counted.codes[:match]:
-        change[1:] |= codes[1:] != codes[:-1]
-    same = np.zeros(len(strata.sizes))
-    np.add.at(same, np.cumsum(change), counted.counts * (counted.counts - 1.0))
+    _, _, same = per_stratum(margins.swapped, len(dataset.plan.match))
     size = strata.sizes.astype(np.float64)
     differs = 1 - same / np.maximum(size * (size - 1), 1)
     plural = strata.sizes > 1

@@ -21,6 +21,8 @@ from stirred._compiled import kernel
 from stirred.noise import RandomSource, derange_groups, reselect, select
 from stirred.tables.groups import Groups
 
+_UNWANTED = np.uint32(0xFFFFFFFF)
+
 
 @dataclass(frozen=True, eq=False)
 class Moves:
@@ -73,10 +75,11 @@ def _members(
     ids: NDArray[np.uint32], wanted: NDArray[np.bool_], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """All records of the wanted strata, grouped, and where each group starts."""
-    slot = np.cumsum(wanted, dtype=np.int64) - 1
     starts = np.concatenate([[0], np.cumsum(sizes[wanted])]).astype(np.int64)
     rows = np.empty(int(starts[-1]), dtype=np.uint32)
-    _collect(ids, wanted, slot, starts[:-1].copy(), rows)
+    cursor = np.full(len(wanted), _UNWANTED, dtype=np.uint32)
+    cursor[wanted] = starts[:-1]
+    _collect(ids, cursor, rows)
     return rows, starts
 
 
@@ -107,13 +110,12 @@ def _keep_accompanied(ids, selected, counts, kept):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _collect(ids, wanted, slot, cursor, rows):  # type: ignore[no-untyped-def]
+def _collect(ids, cursor, rows):  # type: ignore[no-untyped-def]
     for row in range(len(ids)):
-        stratum = ids[row]
-        if wanted[stratum]:
-            group = slot[stratum]
-            rows[cursor[group]] = row
-            cursor[group] += 1
+        at = cursor[ids[row]]  # one look at memory per record: most strata are not wanted
+        if at != _UNWANTED:
+            rows[at] = row
+            cursor[ids[row]] = at + np.uint32(1)
 
 
 @kernel

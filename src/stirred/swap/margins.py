@@ -116,15 +116,14 @@ def strata_of(held: Cells, swapped: Cells, match: int, linked: LinkedClasses | N
     ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called only
     where it can make a difference.
     """
-    of_held, of_swapped = _stratum_of(held, match), _stratum_of(swapped, match)
-    sizes = np.zeros(int(of_held[-1]) + 1, dtype=np.int64)
-    np.add.at(sizes, of_held, held.counts)
-    held_varies = np.bincount(of_held) > 1
+    sizes, held_values, _ = per_stratum(held, match)
+    _, swapped_values, _ = per_stratum(swapped, match)
+    held_varies = held_values > 1
     if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
         strata, classes = linked()
         for labels in classes:
             held_varies = held_varies | _varies(strata, labels)
-    return Strata(sizes, held_varies, np.bincount(of_swapped) > 1)
+    return Strata(sizes, held_varies, swapped_values > 1)
 
 
 def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
@@ -136,12 +135,37 @@ def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     return strata_of(margins.held, margins.swapped, len(dataset.plan.match), classes if dataset.linked else None)
 
 
-def _stratum_of(counted: Cells, match: int) -> NDArray[np.int64]:
-    """The stratum of each cell: cells come in the order of their codes, match variables first."""
-    change = np.zeros(len(counted), dtype=np.int64)
+def per_stratum(counted: Cells, match: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Per stratum: its records, its non-empty cells, and the number of ordered pairs of records in one cell.
+
+    Cells come in the order of their codes, match variables first, so a stratum's cells stand together.
+    """
+    begins = np.zeros(len(counted), dtype=np.bool_)
+    begins[:1] = True
     for codes in counted.codes[:match]:
-        change[1:] |= codes[1:] != codes[:-1]
-    return np.cumsum(change)
+        _mark_changes(codes, begins)
+    strata = int(np.count_nonzero(begins))
+    records, distinct, pairs = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata)
+    _sum_cells(begins, counted.counts, records, distinct, pairs)
+    return records, distinct, pairs
+
+
+@kernel
+def _mark_changes(codes, begins):  # type: ignore[no-untyped-def]
+    for i in range(1, len(codes)):
+        if codes[i] != codes[i - 1]:
+            begins[i] = True
+
+
+@kernel
+def _sum_cells(begins, counts, records, distinct, pairs):  # type: ignore[no-untyped-def]
+    stratum = -1
+    for i in range(len(counts)):
+        if begins[i]:
+            stratum += 1
+        records[stratum] += counts[i]
+        distinct[stratum] += 1
+        pairs[stratum] += counts[i] * (counts[i] - 1.0)
 
 
 def _varies(strata: Groups, classes: NDArray[np.uint32]) -> NDArray[np.bool_]:

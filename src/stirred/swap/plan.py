@@ -184,6 +184,11 @@ class SwapPlan(_Section):
                     raise errors.two_roles(table.name, column, "hold", "the swap variables it would copy")
         return self
 
+    @property
+    def records(self) -> str:
+        """What the rows are called in sentences: "household records", or plain "records"."""
+        return "records" if self.unit == "record" else f"{self.unit} records"
+
     @classmethod
     def from_toml(cls, path: str | Path, allow: Sequence[str] = ()) -> SwapPlan:
         """Read a plan file; relative paths in it are taken from the plan's own folder. ``allow`` adds to its own."""

@@ -42,7 +42,7 @@ def specify(
         domain=_domain(plan, held, linked),
         multiverse=_multiverse(plan, held, linked),
         input_premetric=InputPremetric(
-            f"The number of {plan.unit} records in which two files of equal size differ, whatever the order of rows "
+            f"The number of {plan.records} in which two files of equal size differ, whatever the order of rows "
             f"(half the multiset difference, d_HamS at the resolution of the {plan.unit}). Within a universe no two "
             "different files are one record apart; the nearest are two apart, so a statement about one "
             f"counterfactual uses twice the budget.",
@@ -62,7 +62,7 @@ def specify(
 
 def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domain:
     variables = [*plan.match, *plan.swap, *held]
-    words = f"All files of {plan.unit} records with the variables {listed(variables)}."
+    words = f"All files of {plan.records} with the variables {listed(variables)}."
     if linked:
         words += f" A record is a {plan.unit} together with its rows in {listed(linked)}."
     return Domain(
@@ -75,7 +75,7 @@ def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domai
 def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Multiverse:
     whole = f" and all of the {plan.unit}'s rows in {listed(linked)}" if linked else ""
     by_match = f" by {listed(plan.match)}" if plan.match else ""
-    kept = f"the number of {plan.unit} records{by_match}"
+    kept = f"the number of {plan.records}{by_match}"
     first = f"{kept}{' and' if by_match else ' by'} {listed(held) if held else 'nothing else'}{whole}"
     second = f"{kept}{' and' if by_match else ' by'} {listed(plan.swap)}"
     return Multiverse(

@@ -39,11 +39,11 @@ def describe(check: SwapCheck) -> str:
 
 
 def _first_to_hear(check: SwapCheck) -> str:
-    uniques, unit = check.uniques, check.plan.unit
+    uniques = check.uniques
     share = 100 * uniques.on_held / check.records
     lines = [
         f"What swapping does not protect: held and match values are published exactly as they are. "
-        f"{uniques.on_held:,} of {check.records:,} {unit} records ({share:.1f}%) are unique on them."
+        f"{uniques.on_held:,} of {check.records:,} {check.plan.records} ({share:.1f}%) are unique on them."
     ]
     if uniques.with_linked is not None:
         share = 100 * uniques.with_linked / check.records
@@ -77,7 +77,7 @@ def _guarantee(check: SwapCheck) -> str:
                 "worst universe",
                 f"with this b: no epsilon below {display_down(guarantee.lower_bound(b, rate))} holds "
                 "in it; the bound above is "
-                f"within {guarantee.gap(b, rate):.4f} of the best possible there (Theorems B.4.1, B.4.2)",
+                f"within {display(guarantee.gap(b, rate), 4)} of the best possible there (Theorems B.4.1, B.4.2)",
             )
         )
     rows.append(("nearest", _nearest(check.specification, check.epsilon)))
@@ -99,15 +99,17 @@ def _nearest(specification: Specification, epsilon: float) -> str:
 def _strata(check: SwapCheck) -> str:
     strata = check.strata
     fixed = ~strata.changeable
-    rows = [(size, f"{many:,} strata, {held:,} records") for size, many, held in check.size_histogram()]
+    rows = [
+        (size, f"{_many(many, 'stratum', 'strata')}, {held:,} records") for size, many, held in check.size_histogram()
+    ]
     rows.append(
         (
             "nothing can change",
-            f"{int(np.count_nonzero(fixed)):,} strata, {int(strata.sizes[fixed].sum()):,} records "
+            f"{_many(int(np.count_nonzero(fixed)), 'stratum', 'strata')}, {int(strata.sizes[fixed].sum()):,} records "
             "(one held or one swap value)",
         )
     )
-    rows.append(("of one record", f"{strata.singletons:,} strata: never swapped"))
+    rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}: never swapped"))
     return f"Strata: {len(strata.sizes):,}, by number of records\n" + _rows(rows)
 
 
@@ -200,7 +202,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
     findings = "\n".join(_fill(f"- {finding.words}") for finding in specification.findings)
     marks = "".join(f"*** {mark} ***\n\n" for mark in specification.marks)
     return (
-        f"{marks}A release of {plan.unit} records by the Permutation Swapping Algorithm\n"
+        f"{marks}A release of {plan.records} by the Permutation Swapping Algorithm\n"
         + "=" * 70
         + "\n\n"
         + _fill(
@@ -273,6 +275,10 @@ def _rows(rows: Sequence[tuple[str, str]]) -> str:
         )
         for name, words in rows
     )
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def _fill(text: str, indent: str = "") -> str:

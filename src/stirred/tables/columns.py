@@ -20,8 +20,8 @@ from stirred._compiled import kernel
 
 Codes = NDArray[np.unsignedinteger]
 
-_NARROW = 1 << 16
-"""Integer batches whose values span less than this are offset rather than hashed."""
+_NARROW = 1 << 22
+"""Integers that span less than this are looked up in a table rather than hashed."""
 
 
 def smallest_type(cardinality: int) -> type[np.unsignedinteger]:
@@ -56,7 +56,7 @@ class Column:
 
     def texts(self) -> list[str | None]:
         """The values as text, for tables meant to be read; null stays None."""
-        return [None if value is None else str(value) for value in self.values.to_pylist()]
+        return list(as_text(self.values).to_pylist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +81,19 @@ class Table:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type a column is released with: its own, less dictionaries and the many layouts of text."""
+    """The type a column is released with: its own, less dictionaries and the layouts that not every format has."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if pa.types.is_timestamp(kind) and kind.unit == "s":
+        return pa.timestamp("ms", kind.tz)
+    if pa.types.is_time32(kind) and kind.unit == "s":
+        return pa.time32("ms")
     return kind
 
 
@@ -97,16 +105,28 @@ def is_supported(kind: pa.DataType) -> bool:
         or pa.types.is_large_binary(kind)
         or pa.types.is_binary_view(kind)
         or pa.types.is_fixed_size_binary(kind)
-        or isinstance(kind, pa.ExtensionType)
+        or pa.types.is_interval(kind)
+        or isinstance(kind, pa.BaseExtensionType)
+        or (pa.types.is_decimal(kind) and kind.scale < 0)
     )
 
 
 @dataclass(eq=False)
-class _Chunk:
+class _Hashed:
+    """A batch with a dictionary of its own."""
+
     codes: Codes
     values: pa.Array
     """The value behind each local code; slots that no record uses are masked by ``used``."""
     used: NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class _Offset:
+    """A batch of integers, as distances from ``low``."""
+
+    codes: Codes
+    low: int
 
 
 class ColumnEncoder:
@@ -117,7 +137,9 @@ class ColumnEncoder:
         self.name = name
         self.type = plain_type(kind)
         self.nulls = 0
-        self._chunks: list[_Chunk] = []
+        self._chunks: list[_Hashed | _Offset] = []
+        self._low = 0
+        self._seen = np.zeros(0, dtype=np.bool_)  # which integers from _low on have been met in offset batches
 
     def add(self, array: pa.Array) -> None:
         if len(array) == 0:
@@ -126,48 +148,61 @@ class ColumnEncoder:
         if pa.types.is_integer(self.type) and not pa.types.is_dictionary(array.type) and array.null_count == 0:
             numbers = array.to_numpy()
             low, high = _extent(numbers)
-            if high - low < _NARROW:
+            if self._make_room(low, high):
                 codes = np.empty(len(numbers), dtype=smallest_type(high - low + 1))
-                used = np.zeros(high - low + 1, dtype=np.bool_)
-                _offset(numbers, numbers.dtype.type(low), codes, used)
-                values = pa.array((np.arange(high - low + 1) + low).astype(numbers.dtype), type=self.type)
-                self._chunks.append(_Chunk(codes, values, used))
+                _offset(numbers, numbers.dtype.type(low), codes, self._seen[low - self._low :])
+                self._chunks.append(_Offset(codes, low))
                 return
         self._chunks.append(self._hashed(array))
 
-    def _hashed(self, array: pa.Array) -> _Chunk:
+    def _make_room(self, low: int, high: int) -> bool:
+        """Widen the range of integers met so far; False if it would become too wide for a table."""
+        if len(self._seen):
+            low, high = min(low, self._low), max(high, self._low + len(self._seen) - 1)
+        if high - low >= _NARROW:
+            return False
+        if len(self._seen) < high - low + 1:
+            wider = np.zeros(high - low + 1, dtype=np.bool_)
+            wider[self._low - low : self._low - low + len(self._seen)] = self._seen
+            self._low, self._seen = low, wider
+        return True
+
+    def _hashed(self, array: pa.Array) -> _Hashed:
         if pa.types.is_floating(array.type):
             array = _bits_of(array)  # by bits, so that -0.0 and every NaN come out as they went in
+        if pa.types.is_decimal(array.type):
+            array = self._cast(array)  # the narrow ones cannot be hashed
         if not pa.types.is_dictionary(array.type):
             array = array.dictionary_encode(null_encoding="mask")
         elif array.dictionary.null_count:
+            self.nulls -= array.null_count
             array = array.cast(array.type.value_type).dictionary_encode(null_encoding="mask")
             self.nulls += array.null_count
         values = array.dictionary
         if pa.types.is_floating(values.type):  # an incoming dictionary of floats
             values = _bits_of(values)
         elif values.type != self.type and not pa.types.is_floating(self.type):
-            values = values.cast(self.type)
+            values = self._cast(values)
         indices = array.indices.fill_null(len(values)) if array.null_count else array.indices
         codes = indices.to_numpy(zero_copy_only=False)
         used = np.zeros(len(values) + 1, dtype=np.bool_)
         used[codes] = True
-        return _Chunk(codes.astype(smallest_type(len(values) + 1), copy=False), values, used[: len(values)])
+        return _Hashed(codes.astype(smallest_type(len(values) + 1), copy=False), values, used[: len(values)])
+
+    def _cast(self, array: pa.Array) -> pa.Array:
+        try:
+            return array.cast(self.type)
+        except pa.ArrowException:
+            raise errors.unsupported_type(self.table, self.name, str(array.type)) from None
 
     def finish(self) -> Column:
         """The column; afterwards the encoder is spent."""
-        present = [chunk.values.filter(pa.array(chunk.used)) for chunk in self._chunks]
-        values = _sorted_values(pc.unique(pa.concat_arrays(present)) if present else pa.array([], self.type))
+        values, recodes = self._settle()
         size = len(values) + (1 if self.nulls else 0)
-        if size > 1 << 31:
-            raise errors.nearly_distinct(self.table, self.name, 100)
         codes = np.empty(sum(len(chunk.codes) for chunk in self._chunks), dtype=smallest_type(size))
         at = 0
-        for chunk, used_values in zip(self._chunks, present, strict=True):
-            recode = np.full(len(chunk.values) + 1, len(values), dtype=codes.dtype)  # the last slot is the null's
-            found = pc.index_in(used_values, value_set=values).to_numpy(zero_copy_only=False)
-            recode[np.flatnonzero(chunk.used)] = found.astype(codes.dtype)
-            np.take(recode, chunk.codes, out=codes[at : at + len(chunk.codes)], mode="clip")
+        for chunk, recode in zip(self._chunks, recodes, strict=True):
+            _recode(chunk.codes, recode.astype(codes.dtype), codes[at : at + len(chunk.codes)])
             at += len(chunk.codes)
             chunk.codes = codes[:0]  # one copy of a large column, not two
         self._chunks = []
@@ -176,6 +211,35 @@ class ColumnEncoder:
         if self.nulls:
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         return Column(self.name, codes, values)
+
+    def _settle(self) -> tuple[pa.Array, Iterable[NDArray[np.integer]]]:
+        """The sorted values, and for each batch the code that each of its local codes becomes."""
+        met = pa.array([], self.type)
+        if len(self._seen):
+            met = _integers(np.flatnonzero(self._seen), self._low, self.type)
+        if all(isinstance(chunk, _Offset) for chunk in self._chunks):
+            ranks = np.cumsum(self._seen, dtype=np.int64) - 1
+            return met, (ranks[chunk.low - self._low :] for chunk in self._chunks if isinstance(chunk, _Offset))
+        present = [chunk.values.filter(pa.array(chunk.used)) for chunk in self._chunks if isinstance(chunk, _Hashed)]
+        values = _sorted_values(pc.unique(pa.concat_arrays([met.cast(present[0].type), *present])))
+        return values, (self._recode_of(chunk, values) for chunk in self._chunks)
+
+    def _recode_of(self, chunk: _Hashed | _Offset, values: pa.Array) -> NDArray[np.int64]:
+        if isinstance(chunk, _Offset):
+            used = self._seen[chunk.low - self._low :]
+            local = _integers(np.arange(len(used)), chunk.low, self.type)
+        else:
+            used, local = chunk.used, chunk.values
+        recode = np.full(len(used) + 1, len(values), dtype=np.int64)  # the last slot is the null's
+        found = pc.index_in(local.filter(pa.array(used)), value_set=values).to_numpy(zero_copy_only=False)
+        recode[np.flatnonzero(used)] = found
+        return recode
+
+
+def _integers(distances: NDArray[np.int64], low: int, kind: pa.DataType) -> pa.Array:
+    """The integers at some distances from ``low``, which may lie beyond the signed range."""
+    wide = np.uint64 if low >= 0 else np.int64
+    return pa.array((distances.astype(wide) + wide(low)).astype(kind.to_pandas_dtype()), kind)
 
 
 def _sorted_values(values: pa.Array) -> pa.Array:
@@ -206,11 +270,35 @@ def _extent(numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _offset(numbers, low, codes, used):  # type: ignore[no-untyped-def]
+def _offset(numbers, low, codes, seen):  # type: ignore[no-untyped-def]
     for i in range(len(numbers)):
         code = np.int64(numbers[i] - low)
         codes[i] = code
-        used[code] = True
+        seen[code] = True
+
+
+@kernel
+def _recode(codes, recode, out):  # type: ignore[no-untyped-def]
+    for i in range(len(codes)):
+        out[i] = recode[codes[i]]
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Values as text that :func:`recast` reads back: times with a zone in UTC, durations as numbers of their unit."""
+    if pa.types.is_timestamp(values.type) and values.type.tz:
+        local = values.view(pa.timestamp(values.type.unit)).cast(pa.string())
+        return pc.binary_join_element_wise(local, "Z", "")
+    return values.cast(pa.string())
+
+
+def _from_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_time(kind):
+        return pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp(kind.unit)).cast(kind)
+    if pa.types.is_duration(kind):
+        return texts.cast(pa.int64()).cast(kind)
+    if pa.types.is_null(kind) and texts.null_count == len(texts):
+        return pa.nulls(len(texts))
+    return texts.cast(kind)
 
 
 def recast(column: Column, kind: pa.DataType) -> Column:
@@ -218,7 +306,7 @@ def recast(column: Column, kind: pa.DataType) -> Column:
     if column.type == kind:
         return column
     encoder = ColumnEncoder("", column.name, kind)
-    encoder.add(column.values.cast(kind))
+    encoder.add(_from_text(column.values, kind))
     typed = encoder.finish()
     return Column(column.name, typed.codes[column.codes], typed.values)
 
@@ -229,6 +317,9 @@ def type_named(name: str) -> pa.DataType:
     if decimal:
         make = pa.decimal128 if decimal[1] == "128" else pa.decimal256
         return make(int(decimal[2]), int(decimal[3]))
+    zoned = re.fullmatch(r"timestamp\[(\w+), tz=(.+)\]", name)
+    if zoned:
+        return pa.timestamp(zoned[1], zoned[2])
     return pa.type_for_alias(name)
 
 

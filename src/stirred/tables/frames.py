@@ -21,14 +21,14 @@ def open_frame(table: str, frame: object) -> Input:
         arrow: pa.Table = frame
         native: Callable[[pa.Table], Any] = _same
     else:
-        names = [str(name) for name in getattr(frame, "columns", [])]
-        check_columns(table, names)  # before narwhals, which words it differently
+        if not hasattr(frame, "collect"):  # before narwhals, which words it differently
+            check_columns(table, [str(name) for name in getattr(frame, "columns", [])])
         try:
             narrow: Any = nw.from_native(frame)
         except TypeError:
             raise errors.not_a_table(table, type(frame).__name__) from None
-        eager = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
-        arrow, native = eager.to_arrow(), _rebuilder(eager.implementation)
+        eager = _collected(table, narrow)
+        arrow, native = _as_arrow(table, eager), _rebuilder(eager)
     check_columns(table, arrow.schema.names)
     arrow = arrow.replace_schema_metadata(None)
 
@@ -39,12 +39,50 @@ def open_frame(table: str, frame: object) -> Input:
     return Input(table, "parquet", kinds, read, arrow.nbytes, native)
 
 
+def _collected(table: str, frame: Any) -> Any:
+    """An eager frame without an index."""
+    try:
+        return nw.maybe_reset_index(frame.collect() if isinstance(frame, nw.LazyFrame) else frame)
+    except Exception:  # whatever a lazy query runs into may quote cells
+        raise errors.unreadable_format(f"the lazy frame given for table '{table}'", "a table") from None
+
+
+def _as_arrow(table: str, frame: Any) -> pa.Table:
+    try:
+        return frame.to_arrow()
+    except Exception:  # a column of mixed objects, for one; what is said of it may quote cells
+        for name in frame.columns:
+            if not _converts(frame.select(name)):
+                raise errors.unsupported_type(table, name, str(frame.schema[name])) from None
+        raise errors.not_a_table(table, type(frame.to_native()).__name__) from None
+
+
+def _converts(frame: Any) -> bool:
+    try:
+        frame.to_arrow()
+    except Exception:
+        return False
+    return True
+
+
 def _same(table: pa.Table) -> pa.Table:
     return table
 
 
-def _rebuilder(implementation: nw.Implementation) -> Callable[[pa.Table], Any]:
+def _rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
+    if not frame.implementation.is_pandas():
+        return lambda table: nw.DataFrame.from_arrow(table, backend=frame.implementation).to_native()
+    import pandas as pd
+
+    nullable = {
+        str(name): kind
+        for name, kind in frame.to_native().dtypes.items()
+        if isinstance(kind, pd.api.extensions.ExtensionDtype) and kind.kind in "iufb"
+    }
+
     def rebuild(table: pa.Table) -> Any:
-        return nw.DataFrame.from_arrow(table, backend=implementation).to_native()  # type: ignore[arg-type]
+        # Whole numbers beside nulls would otherwise become floating-point ones, and large ones others.
+        plain = table.to_pandas(integer_object_nulls=True)
+        return plain.astype({name: kind for name, kind in nullable.items() if name in plain.columns})
 
     return rebuild

@@ -154,11 +154,15 @@ def _number(columns: Sequence[Column], rows: int, ids: NDArray[np.uint32]) -> in
 
 
 def _sorted_cells(columns: Sequence[Column], rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    keys = np.concatenate([pack(columns, part) for part in chunks(rows)])
+    keys = np.empty(rows, dtype=np.uint64)
+    for part in chunks(rows):
+        keys[part] = pack(columns, part)
     keys.sort()
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    counts = np.diff(starts, append=len(keys))
-    return keys[starts], counts
+    counts = np.empty(len(keys), dtype=np.int64)
+    found = _run_lengths(keys, counts)
+    if found > rows // 2:
+        return keys[:found], counts[:found]
+    return keys[:found].copy(), counts[:found].copy()
 
 
 @kernel
@@ -175,6 +179,20 @@ def _pop(keys, codes, cardinality):  # type: ignore[no-untyped-def]
         quotient = keys[i] // base
         codes[i] = keys[i] - quotient * base
         keys[i] = quotient
+
+
+@kernel
+def _run_lengths(keys, counts):  # type: ignore[no-untyped-def]
+    """Distinct values of sorted ``keys``, moved to its front, and how often each occurs; how many there are."""
+    at = 0
+    start = 0
+    for i in range(1, len(keys) + 1):
+        if i == len(keys) or keys[i] != keys[start]:
+            keys[at] = keys[start]
+            counts[at] = i - start
+            at += 1
+            start = i
+    return at
 
 
 @kernel

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred.tables.columns import plain_type
 
 _SPREAD = 8
 """Integer identifiers spread over at most this many times their number are looked up in a plain table."""
@@ -18,8 +19,7 @@ _SPREAD = 8
 
 def gather(arrays: list[pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
     """Batches of an identifier column as one array of plain values."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = plain_type(kind)
     return pa.chunked_array([array.cast(kind) if array.type != kind else array for array in arrays], type=kind)
 
 
@@ -27,11 +27,11 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
     """How many cells repeat an earlier one. The array must have no nulls."""
     if pa.types.is_integer(identifiers.type):
         numbers = identifiers.to_numpy()
-        if bool(np.all(numbers[1:] > numbers[:-1])):
+        if _increasing(numbers):
             return 0
         numbers = numbers.copy() if not numbers.flags.writeable else numbers
         numbers.sort()
-        return int(np.count_nonzero(numbers[1:] == numbers[:-1]))
+        return int(_count_equal_neighbours(numbers))
     return len(identifiers) - int(pc.count_distinct(identifiers).as_py())
 
 
@@ -51,9 +51,28 @@ def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray
             keys, rows = np.zeros(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int64)
             _hash_in(known, keys, rows)
             _hash_out(wanted, keys, rows, positions)
+        if pa.types.is_uint64(identifiers.type) != pa.types.is_uint64(references.type):
+            positions[wanted < 0] = -1  # beyond the range of the other type, not equal to what it wraps around to
         return positions
     found = pc.index_in(references, value_set=identifiers.combine_chunks()).fill_null(-1)
     return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+@kernel
+def _increasing(numbers):  # type: ignore[no-untyped-def]
+    at = 1
+    while at < len(numbers) and numbers[at] > numbers[at - 1]:
+        at += 1
+    return at >= len(numbers)
+
+
+@kernel
+def _count_equal_neighbours(numbers):  # type: ignore[no-untyped-def]
+    count = 0
+    for i in range(1, len(numbers)):
+        if numbers[i] == numbers[i - 1]:
+            count += 1
+    return count
 
 
 @kernel

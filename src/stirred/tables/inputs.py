@@ -16,8 +16,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.csv
@@ -115,16 +117,26 @@ def find_files(path: Path) -> list[Path]:
         return [path]
     if path.is_dir():
         found = [file for file in path.rglob("*") if file.is_file()]
-        root = path
     else:
         found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
-        root = Path(path.anchor)
-    shown = [
-        file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(root).parts[-1:])
-    ]
+    root = _root(path)
+    shown = [file for file in found if not any(_is_hidden(part) for part in file.relative_to(root).parts)]
     if not shown:
         raise errors.no_such_input(path)
     return sorted(shown)
+
+
+def _root(path: Path) -> Path:
+    """The folder that a file, a folder or a glob starts from; what lies above it says nothing about the data."""
+    if path.is_dir():
+        return path
+    if path.is_file():
+        return path.parent
+    return Path(*takewhile(lambda part: not re.search(r"[*?[]", part), path.parts[:-1]))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def format_of(path: Path) -> tuple[str, str | None] | None:
@@ -190,6 +202,8 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
         raise errors.no_such_input(file) from None
     except LookupError:
         raise errors.plan_field([f"encoding: {options.encoding!r} is not known"]) from None
+    except UnicodeError:
+        raise errors.not_utf8(file) from None
     except (OSError, pa.ArrowException):
         raise errors.unreadable_format(file, "csv") from None
     if not start.strip():
@@ -197,7 +211,7 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
     # The cut at the end of the block may fall inside a character; a header never reaches that far.
     text = start.decode("utf-8-sig", errors="replace")
     try:
-        header = next(csv.reader(io.StringIO(text), delimiter=delimiter))
+        header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
     except (csv.Error, StopIteration):
         raise errors.unreadable_format(file, "csv") from None
     if any("\ufffd" in name for name in header):
@@ -215,7 +229,9 @@ def _open_csv(
     size: int,
     state: Callable[[], object],
 ) -> Input:
-    delimiter = options.delimiter or ("\t" if ".tsv" in files[0].suffixes else ",")
+    delimiter = options.delimiter or ("\t" if ".tsv" in files[0].name.lower() else ",")
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise errors.plan_field(["delimiter: it is one plain character"])
     header = _csv_header(table, files[0], options, delimiter)
     if any(_csv_header(table, file, options, delimiter) != header for file in files[1:]):
         raise errors.mixed_formats(path)
@@ -246,20 +262,21 @@ def _open_csv(
                         convert_options=convert,
                     )
             except (pa.ArrowException, OSError, UnicodeError, ValueError) as problem:
-                raise _csv_problem(table, file, header, options, str(problem)) from None
+                raise _csv_problem(table, file, header, options, problem) from None
 
     return Input(table, "csv", kinds, read, size, None, state)
 
 
 def _csv_problem(
-    table: str, file: Path, header: Sequence[str], options: InputOptions, said: str
+    table: str, file: Path, header: Sequence[str], options: InputOptions, problem: Exception
 ) -> errors.StirredError:
-    """Which of our messages fits what Arrow said; its own text may quote a line of the file."""
-    if re.search(r"Expected \d+ columns, got \d+", said):
+    """Which of our messages fits what Arrow said; its own text may quote a line of the file, which must not mislead."""
+    said = str(problem)
+    if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+", said):
         return errors.ragged_csv(file)
-    if "UTF8" in said or "utf-8" in said.lower() or "codec" in said:
+    if isinstance(problem, UnicodeError) or re.match(r"In CSV column #\d+: [^']*invalid UTF8", said):
         return errors.not_utf8(file)
-    named = re.match(r"In CSV column #(\d+): CSV conversion error to (\w+)", said)
+    named = re.match(r"In CSV column #(\d+): (Row #\d+: )?CSV conversion error to", said)
     if named and int(named[1]) < len(header):
         column = header[int(named[1])]
         return errors.wrong_type(table, column, options.types.get(column, "text"))
@@ -281,15 +298,18 @@ def _open_columnar(
     state: Callable[[], object],
 ) -> Input:
     arrow_format = "ipc" if kind == "arrow" else "parquet"
-    root = str(path) if path.is_dir() else None
-    partitioning = pa.dataset.partitioning(flavor="hive")
-    names = [str(file) for file in files]
+    root = _root(path).absolute()
+    names = [str(file.absolute()) for file in files]
     try:
-        plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=root)
+        own = [part.physical_schema.names for part in pa.dataset.dataset(names, format=arrow_format).get_fragments()]
+        check_columns(table, own[0])
+        if any(set(columns) != set(own[0]) for columns in own):
+            raise errors.mixed_formats(path)
+        partitioning = _partitioning(files, _root(path), own[0])
+        plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=str(root))
         schema = plain.schema
     except (pa.ArrowException, OSError, ValueError):
         raise errors.unreadable_format(path, kind) from None
-    check_columns(table, schema.names)
     if options.types:
         raise errors.plan_field([f"types: {kind} files carry their own types"])
 
@@ -300,7 +320,7 @@ def _open_columnar(
                 texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
                 reading = pa.dataset.ParquetFileFormat(dictionary_columns=texts)
                 source = pa.dataset.dataset(
-                    names, schema=None, format=reading, partitioning=partitioning, partition_base_dir=root
+                    names, schema=None, format=reading, partitioning=partitioning, partition_base_dir=str(root)
                 )
             wanted = [*columns, *identifiers]
             yield from source.scanner(columns=wanted, batch_size=1 << 18, batch_readahead=4).to_batches()
@@ -308,6 +328,26 @@ def _open_columnar(
             raise errors.unreadable_format(path, kind) from None
 
     return Input(table, "parquet" if kind == "parquet" else "arrow", _kinds(table, schema), read, size, None, state)
+
+
+def _partitioning(files: Sequence[Path], root: Path, own: Sequence[str]) -> pa.dataset.Partitioning:
+    """Folders called key=value as columns that the files themselves lack: whole numbers where all look it, or text."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        for part in file.relative_to(root).parts[:-1]:
+            key, equals, value = part.partition("=")
+            if equals and unquote(key) not in own:
+                found.setdefault(unquote(key), []).append(value)
+    whole = re.compile(r"0|-?[1-9]\d{0,17}")
+    return pa.dataset.partitioning(
+        pa.schema(
+            [
+                (key, pa.int64() if all(whole.fullmatch(value) for value in values) else pa.string())
+                for key, values in found.items()
+            ]
+        ),
+        flavor="hive",
+    )
 
 
 def _kinds(table: str, schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -337,12 +377,23 @@ def _open_statistical(
     }
     if len(files) != 1:
         raise errors.mixed_formats(path)
+    before = state()
     try:
         frame, _ = readers[kind](str(files[0]))
         whole = pa.Table.from_pandas(frame, preserve_index=False)
     except Exception:
         raise errors.unreadable_format(path, kind) from None
+    if state() != before:
+        raise errors.changed_while_reading(f"the input of table '{table}'")
     check_columns(table, whole.schema.names)
+    for column, wanted in options.types.items():  # SPSS, for one, stores every number as a floating-point one
+        if column not in whole.schema.names:
+            raise errors.missing_columns(table, [column])
+        try:
+            typed = whole.column(column).cast(TYPES[wanted])
+        except pa.ArrowException:
+            raise errors.wrong_type(table, column, wanted) from None
+        whole = whole.set_column(whole.schema.get_field_index(column), column, typed)
 
     def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from whole.select([*columns, *identifiers]).to_batches()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from stirred.tables.columns import ColumnEncoder, Table, is_supported
 from stirred.tables.identifiers import gather
 from stirred.tables.inputs import Input
 
+_WORKERS = min(4, os.cpu_count() or 1)
 MOST_ROWS = (1 << 32) - 1
 """Rows are numbered in 32 bits."""
 
@@ -35,18 +38,21 @@ def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str]
     encoders = {column: ColumnEncoder(name, column, opened.kinds[column]) for column in columns}
     kept: dict[str, list[pa.Array]] = {column: [] for column in identifiers}
     rows = 0
-    for batch in opened.batches(columns, identifiers):
-        rows += batch.num_rows
-        if rows > MOST_ROWS:
-            raise errors.too_many_records(name, MOST_ROWS)
-        for column, encoder in encoders.items():
-            encoder.add(batch.column(column))
-        for column, arrays in kept.items():
-            arrays.append(batch.column(column))
+    with ThreadPoolExecutor(_WORKERS) as pool:  # columns are independent, and the kernels do without the lock
+        for batch in opened.batches(columns, identifiers):
+            rows += batch.num_rows
+            if rows > MOST_ROWS:
+                raise errors.too_many_records(name, MOST_ROWS)
+            parts = dict(zip(batch.schema.names, batch.columns, strict=True))
+            list(pool.map(ColumnEncoder.add, encoders.values(), [parts[column] for column in encoders]))
+            for column, arrays in kept.items():
+                arrays.append(parts[column])
+        columns_read = dict(zip(encoders, pool.map(ColumnEncoder.finish, encoders.values()), strict=True))
     if rows == 0:
         raise errors.empty_file(name)
     gathered = {column: gather(arrays, opened.kinds[column]) for column, arrays in kept.items()}
     nulls = {column: encoder.nulls for column, encoder in encoders.items()}
     nulls |= {column: array.null_count for column, array in gathered.items()}
-    table = Table(name, rows, {column: encoder.finish() for column, encoder in encoders.items()})
-    return ReadTable(table, gathered, {column: count for column, count in nulls.items() if count})
+    return ReadTable(
+        Table(name, rows, columns_read), gathered, {column: count for column, count in nulls.items() if count}
+    )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stirred.tables.columns import Column
+from stirred.tables.columns import Column, as_text
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
 
@@ -91,9 +91,24 @@ def _write_parquet(path: Path, chunks: Iterator[Chunk]) -> None:
 def _write_csv(path: Path, chunks: Iterator[Chunk]) -> None:
     with path.open("wb") as file:
         for number, chunk in enumerate(chunks):
-            frame = pl.from_arrow(_batch(chunk))
+            frame = pl.from_arrow(_batch([_in_text(cell) for cell in chunk]))
             assert isinstance(frame, pl.DataFrame)
             frame.write_csv(file, include_header=number == 0)
+
+
+def _in_text(cell: Cell) -> Cell:
+    """A cell whose values are text already, where Polars would write them otherwise than they are read back."""
+    kind = cell.kind
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date(kind)
+        or cell.column is None
+    ):
+        return cell
+    return Cell(cell.name, cell.codes, Column(cell.name, cell.column.codes[:0], as_text(cell.column.values)))
 
 
 def _write_arrow(path: Path, chunks: Iterator[Chunk]) -> None:

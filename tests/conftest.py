@@ -1,0 +1,40 @@
+"""What tests of several folders share: the command line, run inside the test's own process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """Both streams, their line breaks undone."""
+        return " ".join((self.out + " " + self.err).split())
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """``command("check", plan)`` runs ``stirred check PLAN`` from its entry point."""
+    from stirred.cli.app import main
+
+    def run(*words: str | Path) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["stirred", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ending:
+            main()
+        said = capsys.readouterr()
+        return Ended(int(ending.value.code or 0), said.out, said.err)
+
+    return run

@@ -1,0 +1,243 @@
+"""Every folder of ``tests/bad`` is a plan and its files that must be refused.
+
+The folder's name is the kind of error (a colon becomes a dash), after ``--`` comes what sets the case apart. The first
+line of its plan holds words that the message must contain. Cells hold a marker, which no message may quote.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import stirred
+from stirred import SwapPlan, errors
+
+BAD = Path(__file__).parent / "bad"
+MARKER = "SECRET-7731"
+STOPS = ("determines-", "distinct-")
+CASES = sorted(path.name for path in BAD.iterdir())
+REFUSED = [name for name in CASES if not name.startswith(STOPS)]
+STOPPED = [name for name in CASES if name.startswith(STOPS)]
+
+ELSEWHERE = {
+    "bad-candidate": "an option of check",
+    "cannot-write": "tests/release/test_refusals.py",
+    "file-changed": "tests/release/test_refusals.py",
+    "invariants-broken": "a fault of the program",
+    "needs-extra": "a missing package",
+    "not-a-release": "tests/cli/test_cli.py",
+    "not-a-table": "frames in memory",
+    "output-exists": "tests/release/test_refusals.py",
+    "output-parent-missing": "tests/release/test_refusals.py",
+    "plan-unreadable": "below: there is no plan",
+    "seeded-release": "reachable from Python only",
+    "too-many-records": "four thousand million rows",
+    "unknown-table-column": "tests/cli/test_cli.py",
+    "unsupported-type": "below: not in a CSV file",
+}
+"""Kinds of error that no plan with hand-written files can cause."""
+
+
+@pytest.fixture
+def folder(request, tmp_path) -> Path:
+    """A copy of the case, so that whatever is written beside it is found."""
+    return Path(shutil.copytree(BAD / request.param, tmp_path / "case"))
+
+
+def words(folder: Path) -> str:
+    first = (folder / "plan.toml").read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# says: ")
+    return first.removeprefix("# says: ")
+
+
+def kind_of(name: str) -> str:
+    return name.split("--")[0]
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder, hidden files included."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", REFUSED, indirect=True)
+@pytest.mark.parametrize("verb", ["check", "release"])
+def test_bad_input_is_refused_in_words_that_quote_no_cell(verb, folder, tmp_path, command):
+    before = contents(tmp_path)
+    out = ["--out", tmp_path / "out"] if verb == "release" else []
+    ended = command(verb, folder / "plan.toml", *out)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert ended.err.startswith("stirred: ")
+    assert words(folder) in ended.err
+    assert MARKER not in ended.err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_raises_the_kind_it_is_named_after(name):
+    for use in (stirred.check, stirred.draw):
+        with pytest.raises(errors.StirredError) as refusal:
+            use(SwapPlan.from_toml(BAD / name / "plan.toml"))
+        assert refusal.value.kind == kind_of(name)
+        assert refusal.value.__cause__ is None
+        assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
+        assert MARKER not in repr(refusal.value)
+
+
+# -- stops ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", STOPPED, indirect=True)
+def test_a_stop_ends_the_release_in_words_that_quote_no_cell(folder, tmp_path, command):
+    before = contents(tmp_path)
+    ended = command("release", folder / "plan.toml", "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert ended.out == ""
+    assert words(folder) in ended.err
+    assert MARKER not in ended.err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("folder", STOPPED, indirect=True)
+def test_a_check_says_what_would_stop_the_release(folder, tmp_path, command):
+    before = contents(tmp_path)
+    ended = command("check", folder / "plan.toml")
+    assert ended.code == 2
+    assert words(folder) in ended.said
+    assert "A release of this plan stops here." in ended.out
+    assert MARKER not in ended.said
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_stop_has_the_kind_it_is_named_after(name):
+    plan = SwapPlan.from_toml(BAD / name / "plan.toml")
+    with pytest.raises(errors.StoppedByCheck) as stop:
+        stirred.draw(plan)
+    assert stop.value.kind.replace(":", "-") == kind_of(name)
+    assert [entry.kind for entry in stirred.check(plan).blocking] == [stop.value.kind]
+
+
+@pytest.mark.parametrize("folder", STOPPED, indirect=True)
+def test_a_stop_that_is_allowed_by_name_lets_the_release_pass_and_is_published_as_a_finding(folder, tmp_path, command):
+    plan = folder / "plan.toml"
+    stop = stirred.check(SwapPlan.from_toml(plan)).blocking[0].kind
+    assert command("check", plan, "--allow", stop).code == 0
+    ended = command("release", plan, "--out", tmp_path / "out", "--allow", stop)
+    assert ended.code == 0
+    finding = f"allowed-{stop.replace(':', '-')}"
+    assert f"finding {finding}" in ended.out
+    assert finding in (tmp_path / "out" / "certificate.json").read_text(encoding="utf-8")
+    assert command("verify", tmp_path / "out").code == 0
+
+
+def test_allowing_one_stop_does_not_allow_another(tmp_path, command):
+    plan = BAD / "determines-tract--alone" / "plan.toml"
+    ended = command("release", plan, "--out", tmp_path / "out", "--allow", "determines:zone")
+    assert ended.code == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", ["determines-tract--alone"], indirect=True)
+def test_eight_records_are_too_few_to_believe_that_a_column_determines_another(folder, command):
+    data = folder / "households.csv"
+    lines = data.read_text(encoding="utf-8").splitlines(keepends=True)
+    data.write_text("".join(lines[:9]), encoding="utf-8")
+    assert command("check", folder / "plan.toml").code == 0
+
+
+@pytest.mark.parametrize("folder", ["rate-zero-or-one--zero", "rate-zero-or-one--one"], indirect=True)
+def test_rates_zero_and_one_pass_when_allowed_and_say_that_epsilon_is_infinite(folder, tmp_path, command):
+    plan, out = folder / "plan.toml", tmp_path / "out"
+    assert stirred.check(SwapPlan.from_toml(plan, ["rate-zero-or-one"])).epsilon == math.inf
+    checked = command("check", plan, "--allow", "rate-zero-or-one")
+    assert checked.code == 0
+    assert "epsilon infinite" in checked.said
+    assert "FINDING rate-zero-or-one" in checked.out
+    released = command("release", plan, "--out", out, "--allow", "rate-zero-or-one")
+    assert released.code == 0
+    assert "epsilon infinite" in released.out
+    assert "finding rate-zero-or-one" in released.out
+    assert command("verify", out).code == 0
+
+
+# -- cases that hand-written files cannot show -----------------------------------------------------------------
+
+
+def plan_for(tmp_path: Path, frame: pl.DataFrame) -> Path:
+    frame.write_parquet(tmp_path / "data.parquet")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'stirred = 1\nmechanism = "swap"\nrate = 0.5\nmatch = ["size"]\nswap = ["county"]\nhold = ["tenure"]\n'
+        '[input]\npath = "data.parquet"\n',
+        encoding="utf-8",
+    )
+    return plan
+
+
+def test_a_float_column_of_a_parquet_file_cannot_match(tmp_path, command):
+    frame = pl.DataFrame({"size": [1.0, 1.0, 2.5], "county": ["a", "b", MARKER], "tenure": ["x", "y", "x"]})
+    ended = command("release", plan_for(tmp_path, frame), "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert "match variable 'size' is a floating-point number" in ended.err
+    assert MARKER not in ended.said
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_of_lists_are_refused_by_type(tmp_path, command):
+    frame = pl.DataFrame({"size": [1, 1], "county": ["a", "b"], "tenure": [[MARKER], ["x", "y"]]})
+    ended = command("check", plan_for(tmp_path, frame))
+    assert ended.code == 2
+    assert "Column 'tenure' of table 'microdata' holds" in ended.err
+    assert "cannot be released cell by cell" in ended.err
+    assert MARKER not in ended.said
+
+
+@pytest.mark.parametrize("name", ["nulls", "nulls--linked"])
+def test_nulls_that_the_plan_declares_are_a_category(name, tmp_path):
+    plan = SwapPlan.from_toml(BAD / name / "plan.toml")
+    linked = tuple(table.model_copy(update={"nulls": ("job",)}) for table in plan.linked)
+    allowed = plan.model_copy(update={"nulls": ("tenure",), "linked": linked})
+    table, column = ("persons", "job") if linked else ("microdata", "tenure")
+    assert stirred.draw(allowed).frame(table)[column].null_count == (2 if linked else 1)
+
+
+def test_a_missing_plan_is_refused(tmp_path, command):
+    ended = command("check", tmp_path / "plan.toml")
+    assert ended.code == 2
+    assert "There is no readable plan at" in ended.err
+    assert "stirred init" in ended.err
+
+
+# -- the cases themselves --------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_error_has_a_case():
+    kinds = set()
+    for node in ast.walk(ast.parse(inspect.getsource(errors))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith(("Error", "Check")):
+            first = node.args[0]
+            if isinstance(first, ast.JoinedStr):  # "empty-{role}", "determines:{column}"
+                first = first.values[0]
+            assert isinstance(first, ast.Constant)
+            kinds.add(first.value.replace(":", "-"))
+    shown = {kind for kind in kinds if any(name.startswith(kind) for name in CASES)}
+    assert kinds - shown - set(ELSEWHERE) == set()
+    assert set(ELSEWHERE) <= kinds - shown
+
+
+def test_every_case_holds_the_marker_in_a_cell():
+    # Where there are no cells there is nothing to quote.
+    without = {"empty-file", "empty-file--header-only"}
+    for name in set(CASES) - without:
+        files = [path for path in (BAD / name).rglob("*") if path.is_file() and path.name != "plan.toml"]
+        assert any(MARKER.encode() in path.read_bytes() for path in files), name
