@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from stirred.swap.plan import MAIN, SwapPlan
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specify import specify
 from stirred.swap.words import confidential_note, readme
-from stirred.tables import Column, Table
+from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, write_table
 
@@ -97,19 +98,15 @@ class SwapRelease:
             self._write_folder(folder, progress)
         return out
 
-    def _tables(self) -> Iterator[tuple[Rows, Any]]:
+    def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input
         for rows in self.linked:
             yield rows, rows.linked.input
 
     def _write_folder(self, folder: Path, progress: Progress) -> None:
-        released = []
-        for rows, opened in self._tables():
-            progress.stage(f"writing {opened.table}")
-            kind = self.plan.format or opened.format
-            file = opened.table + EXTENSIONS[kind]
-            write_table(folder / file, kind, rows.chunks())
-            released.append(self._describe(rows, opened.table, file, kind))
+        progress.stage("writing microdata")
+        with ThreadPoolExecutor() as pool:
+            released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
         progress.stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
         if self.plan.tables:
@@ -124,6 +121,12 @@ class SwapRelease:
         write_certificate(folder, self.plan, self.specification, self._invariants(), randomness)
         (folder / README).write_text(readme(self.specification, self.plan, released), encoding="utf-8")
         write_manifest(folder)
+
+    def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
+        kind = self.plan.format or opened.format
+        file = opened.table + EXTENSIONS[kind]
+        write_table(folder / file, kind, rows.chunks())
+        return self._describe(rows, opened.table, file, kind)
 
     def _describe(self, rows: Rows, name: str, file: str, kind: str) -> ReleasedTable:
         if isinstance(rows, LinkedRows):

@@ -26,6 +26,7 @@ import pyarrow.csv
 import pyarrow.dataset
 
 from stirred import errors
+from stirred.tables.columns import plain_type
 
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -317,7 +318,7 @@ def _open_columnar(
         try:
             source = plain
             if kind == "parquet":
-                texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+                texts = [name for name in columns if pa.types.is_string(plain_type(schema.field(name).type))]
                 reading = pa.dataset.ParquetFileFormat(dictionary_columns=texts)
                 source = pa.dataset.dataset(
                     names, schema=None, format=reading, partitioning=partitioning, partition_base_dir=str(root)

@@ -7,6 +7,7 @@ time stamp is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,16 @@ Chunk = Sequence[Cell]
 
 def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:
     """Write non-empty ``chunks`` to ``path`` in format ``kind``."""
-    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, iter(chunks))
+    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, _ahead(iter(chunks)))
+
+
+def _ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The same chunks, the next one being made while the last is written."""
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(next, chunks, None)
+        while (chunk := pending.result()) is not None:
+            pending = pool.submit(next, chunks, None)
+            yield chunk
 
 
 def as_arrow(chunks: Iterable[Chunk]) -> pa.Table:
