@@ -187,7 +187,6 @@ def check(
     strata = strata_of_dataset(dataset, margins)
     progress.stage("looking for what held columns give away")
     stops = find_stops(dataset)
-    overruled = [stop.kind for stop in stops if stop.kind in plan.allow]
     progress.stage("forecasting tables")
     asked = [*plan.tables, *(tuple(by) for by in tables)]
     for by in asked:
@@ -197,7 +196,7 @@ def check(
     tried = [(plan.match, plan.swap), *candidates] if rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, [entry.plan.name for entry in dataset.linked], strata, overruled),
+        specification=specify(plan, dataset.held, [entry.plan.name for entry in dataset.linked], strata),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,

@@ -200,4 +200,4 @@ def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table
         source = _joined(release, table, found, release.read(MAIN, [name for name in by if name not in own]).table)
     counted = cells(source.pick(by), source.rows)
     decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
-    return pa.table([*decoded, pa.array(counted.counts)], names=[*by, "count"])
+    return pa.table([*decoded, pa.array(counted.counts)], names=[*by, counted.label])

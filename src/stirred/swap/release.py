@@ -155,9 +155,7 @@ class SwapRelease:
 
     def _counts(self, counted: Cells) -> Chunk:
         named = [Cell(name, codes, self.table[name]) for name, codes in zip(counted.names, counted.codes, strict=True)]
-        taken = set(counted.names)
-        label = next(name for name in ("count", "records", "number_of_records") if name not in taken)
-        return [*named, Cell(label, counted.counts)]
+        return [*named, Cell(counted.label, counted.counts)]
 
     def _write_confidential(self, folder: Path) -> None:
         (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
@@ -214,8 +212,7 @@ def draw(
     for by in plan.tables:
         check_table(dataset, by)
     progress.stage("checking what would be laid open")
-    stops = find_stops(dataset)
-    refuse_stops(stops, plan.allow)
+    refuse_stops(find_stops(dataset), plan.allow)
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
@@ -230,14 +227,13 @@ def draw(
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
     names = [entry.plan.name for entry in dataset.linked]
-    allowed = [stop.kind for stop in stops]
     return SwapRelease(
         dataset=dataset,
         table=table,
         rows=rows,
         linked=followers,
         margins=margins,
-        specification=specify(plan, dataset.held, names, strata, allowed, source.for_release),
+        specification=specify(plan, dataset.held, names, strata, source.for_release),
         for_release=source.for_release,
     )
 

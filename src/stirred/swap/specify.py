@@ -32,10 +32,9 @@ def specify(
     held: Sequence[str],
     linked: Sequence[str],
     strata: Strata,
-    allowed: Sequence[str] = (),
     for_release: bool = True,
 ) -> Specification:
-    """The specification of this plan on data with these strata; ``allowed`` are the stops that were overruled."""
+    """The specification of this plan on data with these strata."""
     largest = strata.largest
     changeable = bool(strata.changeable.any())
     return Specification(
@@ -55,7 +54,7 @@ def specify(
             f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records b = {largest:,}; "
             "a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)",
         ),
-        findings=tuple(_findings(plan, strata, allowed)),
+        findings=tuple(_findings(plan, strata)),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
 
@@ -85,7 +84,7 @@ def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> M
     )
 
 
-def _findings(plan: SwapPlan, strata: Strata, allowed: Sequence[str]) -> list[Finding]:
+def _findings(plan: SwapPlan, strata: Strata) -> list[Finding]:
     found = []
     if plan.chosen_from is None:
         found.append(
@@ -121,6 +120,9 @@ def _findings(plan: SwapPlan, strata: Strata, allowed: Sequence[str]) -> list[Fi
                 "reveal it whole.",
             )
         )
-    for name in allowed:
-        found.append(Finding(f"allowed-{name.replace(':', '-')}", f"The custodian overruled the stop '{name}'."))
+    # Every name the plan allows, whether or not the data would have stopped at it: that is not for the public.
+    for name in plan.allow:
+        found.append(
+            Finding(f"allowed-{name.replace(':', '-')}", f"The custodian said not to stop at '{name}', come what may.")
+        )
     return found

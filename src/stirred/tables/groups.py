@@ -45,6 +45,14 @@ class Cells:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def label(self) -> str:
+        """A heading for the counts that no column has."""
+        label = "count"
+        while label in self.names:
+            label += "_of_rows"
+        return label
+
     def equals(self, other: Cells) -> bool:
         return (
             self.names == other.names

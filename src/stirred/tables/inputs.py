@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 
@@ -351,6 +352,16 @@ def _partitioning(files: Sequence[Path], root: Path, own: Sequence[str]) -> pa.d
     )
 
 
+def _with_integers(table: pa.Table) -> pa.Table:
+    """Whole numbers as integers: these formats store every number as a float, and floats cannot match."""
+    for at, item in enumerate(table.schema):
+        if pa.types.is_floating(item.type):
+            column = table.column(at)
+            if bool(pc.all(pc.equal(pc.floor(column), column)).as_py()) and bool(pc.all(pc.is_finite(column)).as_py()):
+                table = table.set_column(at, item.name, column.cast(pa.int64()))
+    return table
+
+
 def _kinds(table: str, schema: pa.Schema) -> dict[str, pa.DataType]:
     return {item.name: item.type for item in schema}
 
@@ -381,7 +392,7 @@ def _open_statistical(
     before = state()
     try:
         frame, _ = readers[kind](str(files[0]))
-        whole = pa.Table.from_pandas(frame, preserve_index=False)
+        whole = _with_integers(pa.Table.from_pandas(frame, preserve_index=False))
     except Exception:
         raise errors.unreadable_format(path, kind) from None
     if state() != before:
