@@ -218,7 +218,7 @@ def test_a_missing_plan_is_refused(tmp_path, command):
     assert "stirred init" in ended.err
 
 
-# -- the cases themselves --------------------------------------------------------------------------------------
+# -- the cases themselves ------------------------------------------------------------------------------------
 
 
 def test_every_kind_of_error_has_a_case():

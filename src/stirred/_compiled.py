@@ -13,6 +13,10 @@ import numba
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` on first use."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, boundscheck=False)(function)
+    """Compile ``function`` on first use; where no folder for the cache can be written, in every process anew."""
+    compiled: Callable[..., Any]
+    try:
+        compiled = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        compiled = numba.njit(nogil=True)(function)
     return compiled

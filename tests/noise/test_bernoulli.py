@@ -54,6 +54,11 @@ def p_value(observed, chances):
     return stats.chi2.sf(np.sum((found - wanted) ** 2 / wanted), len(starts) - 1)
 
 
+def reach_of(rate):
+    """K, the number of cuts in a table; a gap of K stands for "K or more"."""
+    return len(gap_table(rate).cuts)
+
+
 @cache
 def exact_cuts(rate, count):
     """F(0), ..., F(count - 1), each from its own power."""
@@ -85,7 +90,7 @@ def resolved(monkeypatch):
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_a_table_reaches_all_but_a_1024th_of_the_mass_or_as_far_as_allowed(rate):
-    reach = gap_table(rate).reach
+    reach = reach_of(rate)
     assert reach == MOST_CUTS or (1 - rate) ** reach <= Fraction(1, 1024)
     assert reach == 1 or (1 - rate) ** (reach - 1) > Fraction(1, 1024)
 
@@ -94,7 +99,7 @@ def test_a_table_reaches_all_but_a_1024th_of_the_mass_or_as_far_as_allowed(rate)
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_every_cut_is_the_floor_of_the_rational_it_stands_for(rate, widths):
     table = gap_table(rate, *widths)
-    scaled = [cut * 2 ** widths[1] for cut in exact_cuts(rate, table.reach)]
+    scaled = [cut * 2 ** widths[1] for cut in exact_cuts(rate, reach_of(rate))]
     assert table.cuts.tolist() == [math.floor(value) for value in scaled]
     assert table.whole.tolist() == [value.denominator == 1 for value in scaled]
 
@@ -103,13 +108,13 @@ def test_every_cut_is_the_floor_of_the_rational_it_stands_for(rate, widths):
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_every_cell_names_a_gap_exactly_when_no_cut_falls_inside(rate, widths):
     table = gap_table(rate, *widths)
-    scaled = [cut * 2 ** widths[0] for cut in exact_cuts(rate, table.reach)]
+    scaled = [cut * 2 ** widths[0] for cut in exact_cuts(rate, reach_of(rate))]
     assert len(table.cells) == 2 ** widths[0]
     at_or_below = 0
     for head, gap in enumerate(table.cells.tolist()):
-        while at_or_below < table.reach and scaled[at_or_below] <= head:
+        while at_or_below < len(scaled) and scaled[at_or_below] <= head:
             at_or_below += 1
-        cut_inside = at_or_below < table.reach and scaled[at_or_below] < head + 1
+        cut_inside = at_or_below < len(scaled) and scaled[at_or_below] < head + 1
         assert gap == (-1 if cut_inside else at_or_below), head
 
 
@@ -157,17 +162,17 @@ class Dictated:
 
 
 def one_draw(rate, widths, first, *more):
-    """The gap that the bits give (K, the reach of the table, meaning "K or more"), and how often more were needed."""
+    """The gap that the bits give, and how often more bits were needed."""
     table = gap_table(rate, *widths)
-    selected = select(table.reach, rate, Dictated(widths, first, *more), table)
+    selected = select(reach_of(rate), rate, Dictated(widths, first, *more), table)
     dictated = Dictated(widths, first, *more)
     select(1, rate, dictated, table)  # a single draw decides on a single record
-    return int(selected[0]) if len(selected) else table.reach, dictated.continuations
+    return int(selected[0]) if len(selected) else reach_of(rate), dictated.continuations
 
 
 def gaps_within(rate, low, high):
     """The least and the largest gap of the numbers U with low <= U < high, from exact cuts."""
-    cuts = exact_cuts(rate, gap_table(rate).reach)
+    cuts = exact_cuts(rate, reach_of(rate))
     return bisect_right(cuts, low), bisect_left(cuts, high)
 
 
@@ -204,7 +209,7 @@ def test_among_all_bit_strings_each_gap_has_the_share_of_its_probability(rate, l
     A string counts for a gap when its lowest and its highest continuation agree. Rates with a power of two below the
     line have all cuts at ends of strings: there no string is left over and the shares are exact.
     """
-    reach, beyond = gap_table(rate).reach, length - 6
+    reach, beyond = reach_of(rate), length - 6
     settled, straddling = [0] * (reach + 1), [0] * (reach + 1)
     continued = 0
     for string in range(2**length):
@@ -238,7 +243,7 @@ def test_at_64_bits_each_cut_parts_its_gap_from_the_next_to_the_last_bit(rate):
 @pytest.mark.parametrize("widths", [(3, 6), (5, 10), (16, 64)], ids=str)
 @pytest.mark.parametrize("rate", [TWENTIETH, THIRD, Fraction(9, 10), Fraction(123456789, 10**9)], ids=str)
 def test_an_undecided_gap_goes_on_with_64_bits_at_a_time_until_it_is_settled(rate, widths, remembered_cuts):
-    for cut in exact_cuts(rate, gap_table(rate).reach):
+    for cut in exact_cuts(rate, reach_of(rate)):
         floor = math.floor(cut * 2 ** (widths[1] + 64))
         bits, more = floor >> 64, floor % 2**64
         for change, continuations in ((-1, 1), (1, 1), (0, 2)):
@@ -291,30 +296,44 @@ def test_positions_increase_and_stay_below_the_number_of_records(rate):
         assert np.all((selected >= 0) & (selected < records))
 
 
-class Zeros:
-    """Every draw is a gap of 0: all records are selected, which no buffer expects."""
+class Constant:
+    """Every 16-bit word is the same."""
 
     for_release = False
 
+    def __init__(self, word):
+        self.word = word.to_bytes(2, "little")
+
     def take(self, count):
-        return bytes(count)
+        return self.word * (count // 2)
 
 
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
 def test_far_more_selected_than_expected_are_all_kept(widths):
-    assert np.array_equal(select(100_000, TWENTIETH, Zeros(), gap_table(TWENTIETH, *widths)), np.arange(100_000))
+    assert np.array_equal(select(100_000, TWENTIETH, Constant(0), gap_table(TWENTIETH, *widths)), np.arange(100_000))
 
 
-@pytest.mark.parametrize("widths", WIDTHS, ids=str)
-@pytest.mark.parametrize("rate", [THIRD, Fraction(9, 10)], ids=str)
-def test_a_buffer_that_grows_loses_and_repeats_nothing(rate, widths, monkeypatch, remembered_cuts):
-    """A rate of 10^-9 sizes the buffer, the table of ``rate`` draws; blocks are of one size, so draws are the same."""
-    monkeypatch.setattr(source, "BLOCK_BYTES", 128)
-    table = gap_table(rate, *widths)
-    roomy = select(20_000, rate, SeededSource(5), table)
-    cramped = select(20_000, Fraction(1, 10**9), SeededSource(5), table)
-    assert len(cramped) > 64 * 2**5
-    assert np.array_equal(cramped, roomy)
+@pytest.mark.parametrize("gap", [0, 3, 20])
+def test_a_buffer_that_grows_loses_and_repeats_nothing(gap):
+    """A rate of 10^-9 sizes the buffer; the table of 1/20 draws the same gap again and again."""
+    table = gap_table(TWENTIETH)
+    every = Constant(int(np.flatnonzero(table.cells == gap)[0]))
+    selected = select(100_000, Fraction(1, 10**9), every, table)
+    assert np.array_equal(selected, np.arange(gap, 100_000, gap + 1))
+
+
+def test_a_gap_that_found_no_room_is_kept_not_drawn_again(monkeypatch):
+    """With one cut a draw says "this one" or "not this one", so drawing again whenever there is no room would select
+    fewer. The gap before each of the first 140 selected is 0 in 9 of 10 runs; false alarm 140 * 1e-12.
+    """
+    monkeypatch.setattr(bernoulli, "MOST_CUTS", 1)
+    rate, drawn = Fraction(9, 10), SeededSource(19)
+    table = gap_table.__wrapped__(rate)
+    assert len(table.cuts) == 1
+    runs = np.array([select(200, Fraction(1, 10**9), drawn, table)[:140] for _ in range(4000)], dtype=np.int64)
+    none_before = np.count_nonzero(np.diff(runs, axis=1, prepend=-1) == 1, axis=0)
+    assert stats.binom.cdf(none_before, 4000, 0.9).min() > FALSE_ALARM
+    assert stats.binom.sf(none_before - 1, 4000, 0.9).min() > FALSE_ALARM
 
 
 # -- laws of select ------------------------------------------------------------------------------------------
@@ -365,7 +384,7 @@ def test_gaps_beyond_the_reach_of_the_table_are_geometric_too():
     gaps = gaps_drawn(rate, 300_000, key=14)
     bins = np.minimum(gaps // 64, 100)
     missed = float((1 - rate) ** 64)
-    assert gap_table(rate).reach == 1024
+    assert reach_of(rate) == 1024
     chances = [missed**k * (1 - missed) for k in range(100)] + [missed**100]
     assert p_value(np.bincount(bins, minlength=101), chances) > FALSE_ALARM
 
@@ -455,7 +474,7 @@ def test_the_law_within_groups_survives_narrow_words_and_short_blocks(
 
 def test_groups_larger_than_the_reach_of_the_table_follow_the_law():
     """At 1/2 the table ends at 10, in groups of 12 a draw may pass it. False alarm below 1e-9."""
-    assert gap_table(HALF).reach == 10
+    assert reach_of(HALF) == 10
     chosen = reselect(starts_of([12] * 200_000), HALF, SeededSource(23)).reshape(-1, 12)
     assert p_value(np.bincount(chosen.sum(axis=1), minlength=13), count_law(12, HALF)) > FALSE_ALARM
 

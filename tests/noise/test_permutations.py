@@ -1,9 +1,8 @@
-"""Permutations and derangements within groups: exactly uniform integers, uniform laws, groups that ignore each other."""
+"""Permutations and derangements within groups: exactly uniform integers, uniform laws, independent groups."""
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ def test_there_are_as_many_derangements_as_the_books_say():
 
 @pytest.mark.parametrize(("draw", "outcomes", "size"), SHUFFLES + DERANGEMENTS, ids=name)
 def test_every_order_of_a_group_is_equally_likely(draw, outcomes, size):
-    """A million groups. False alarm below 1e-9."""
+    """A million groups, for which blocks must be fetched again and again. False alarm below 1e-9."""
     orders = draw(np.arange(0, 1_000_000 * size + 1, size), SeededSource(31)).reshape(-1, size)
     possible = outcomes(size)
     assert uniform_p_value(index_among(orders, possible), len(possible)) > FALSE_ALARM
@@ -73,7 +72,7 @@ def test_every_order_of_a_group_is_equally_likely(draw, outcomes, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 4, 5, 6, 7])
 def test_every_derangement_is_equally_likely_in_fifty_million_draws(size):
-    """False alarm below 1e-9; a cell that is 1 % off at seven records (1854 derangements) would be found."""
+    """False alarm below 1e-9. Probabilities that were all 1 % off, up or down, would be found at every size."""
     drawn, possible = SeededSource(32), all_derangements(size)
     observed = np.zeros(len(possible), dtype=np.int64)
     for _ in range(50):
@@ -90,7 +89,7 @@ def test_groups_of_one_keep_their_member_and_groups_of_two_that_are_deranged_exc
 
 
 @pytest.mark.parametrize(("draw", "outcomes", "size"), [SHUFFLES[1], *DERANGEMENTS[:2]], ids=name)
-@pytest.mark.parametrize("apart", [1, 2, 3, 1000, 100_000])
+@pytest.mark.parametrize("apart", [1, 2, 4, 1000, 100_000])
 def test_orders_of_two_groups_are_independent(draw, outcomes, size, apart):
     """Joint law of groups ``apart`` from each other: one order repeated in all groups would be found at once.
 
@@ -259,7 +258,3 @@ def test_derangements_in_short_blocks_are_uniform(words, monkeypatch):
     monkeypatch.setattr(source, "BLOCK_BYTES", 4 * words)
     orders = derange_groups(np.arange(0, 20_000 * 4 + 1, 4), SeededSource(43)).reshape(-1, 4)
     assert uniform_p_value(index_among(orders, all_derangements(4)), 9) > FALSE_ALARM
-
-
-def test_a_million_groups_need_more_than_one_block():
-    assert 2 * math.prod((1_000_000, 3, 4)) > 10 * source.BLOCK_BYTES

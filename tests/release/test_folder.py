@@ -44,7 +44,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-# -- whole -----------------------------------------------------------------------------------------------------
+# -- whole ---------------------------------------------------------------------------------------------------
 
 
 def test_the_target_appears_only_when_the_block_has_ended(target):
@@ -73,7 +73,7 @@ def test_a_relative_target_stays_where_it_was_named_when_the_working_folder_chan
     assert (tmp_path / "release" / "note.txt").read_text() == "whole"
 
 
-# -- or not at all ---------------------------------------------------------------------------------------------
+# -- or not at all -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("end", [RuntimeError("no"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()], ids=repr)
@@ -119,7 +119,7 @@ def test_a_failed_write_is_told_by_its_reason_and_leaves_nothing(target):
     assert names(target.parent) == []
 
 
-# -- targets that cannot be --------------------------------------------------------------------------------------
+# -- targets that cannot be ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("nowhere")])
@@ -191,7 +191,7 @@ def test_of_many_runs_at_the_same_moment_exactly_one_wins(target):
     assert names(target.parent) == ["release", "release/note.txt"]
 
 
-# -- permissions -------------------------------------------------------------------------------------------------
+# -- permissions ---------------------------------------------------------------------------------------------
 
 
 def test_a_private_folder_can_be_read_by_its_owner_only(target, umask):
@@ -213,7 +213,7 @@ def test_a_release_has_the_permissions_that_the_umask_gives(target, umask, mask,
     assert mode(target / "note.txt") == mode(target / "tables" / "counts.csv") == files
 
 
-# -- leftovers ---------------------------------------------------------------------------------------------------
+# -- leftovers -----------------------------------------------------------------------------------------------
 
 HOLD = """
 import sys, time
@@ -282,7 +282,7 @@ def test_other_hidden_folders_are_not_leftovers(target):
     assert leftovers(target.parent / "missing") == []
 
 
-# -- the manifest --------------------------------------------------------------------------------------------------
+# -- the manifest --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

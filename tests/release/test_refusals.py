@@ -13,6 +13,7 @@ import pytest
 import stirred
 from stirred import SwapPlan
 from stirred.errors import DataError, OutputError
+from stirred.swap.release import release
 
 MARKER = "SECRET-7731"
 PLAN = """\
@@ -24,7 +25,7 @@ chosen_from = "public"
 match = ["size"]
 swap = ["county"]
 hold = ["tenure"]
-tables = [["county", "tenure"]]
+tables = [["county", "size"]]
 {more}
 [input]
 path = "households.csv"
@@ -54,7 +55,7 @@ def place(tmp_path) -> Path:
     return folder
 
 
-# -- targets -----------------------------------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["--out", "--confidential"])
@@ -96,11 +97,11 @@ def test_a_refused_target_costs_no_reading_of_the_data(plan, place, command):
 
 def test_the_library_refuses_with_the_kind(plan, place):
     with pytest.raises(OutputError) as refusal:
-        stirred.release(SwapPlan.from_toml(plan), out=place)
+        release(SwapPlan.from_toml(plan), out=place)
     assert refusal.value.kind == "output-exists"
 
 
-# -- a full disk ---------------------------------------------------------------------------------------------------
+# -- a full disk ---------------------------------------------------------------------------------------------
 
 LIMITED = """
 import resource, sys
@@ -119,7 +120,7 @@ def run_with_small_files(limit: int, *words: str | Path) -> subprocess.Completed
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
 def test_a_full_disk_leaves_nothing_and_is_told_without_a_cell(kind, tmp_path, place):
-    # Text that does not compress, so that every format outgrows the limit; 60 kB let compiled kernels be cached.
+    # A million bytes are enough for compiled kernels to be cached, and too few for these rows in any format.
     plan = prepare(tmp_path / "data", more=f'format = "{kind}"\nallow = ["distinct:tenure"]')
     lines = [f"{1 + i % 3},{'abcd'[i % 4]},{MARKER}{os.urandom(60).hex()}" for i in range(20_000)]
     (plan.parent / "households.csv").write_text("size,county,tenure\n" + "\n".join(lines) + "\n", encoding="utf-8")
@@ -142,7 +143,7 @@ def test_a_disk_that_is_full_when_the_documents_are_written_leaves_nothing(plan,
     assert list(place.iterdir()) == []
 
 
-# -- input that changes ----------------------------------------------------------------------------------------------
+# -- input that changes --------------------------------------------------------------------------------------
 
 
 def grow(file: Path) -> None:

@@ -49,7 +49,10 @@ def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     from stirred import errors
     from stirred.cli.common import names
 
-    parts = dict(part.split("=", 1) for part in text.split(";") if "=" in part)
-    if set(parts) - {"match", "swap"} or not names(parts.get("swap", "")):
+    written = [part.partition("=") for part in text.split(";")]
+    parts = {role.strip(): names(columns) for role, _, columns in written}
+    used = [name for columns in parts.values() for name in columns]
+    unclear = len(parts) < len(written) or bool(set(parts) - {"match", "swap"}) or len(set(used)) < len(used)
+    if unclear or not parts.get("swap"):
         raise errors.bad_candidate(text)
-    return names(parts.get("match", "")), names(parts["swap"])
+    return parts.get("match", ()), parts["swap"]

@@ -24,6 +24,7 @@ Not claimed: constant time. How long a draw takes depends on what is drawn.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,7 +39,7 @@ MOST_CUTS = 1024
 """Cuts in a gap table; more would fill the 16-bit cells with cuts, fewer would waste draws at small rates."""
 
 _AT, _COUNT, _WORD, _GROUP, _STATUS, _BITS = range(6)  # slots of the state that kernels resume from
-_DONE, _EMPTY, _UNDECIDED = range(3)  # why a kernel returned
+_DONE, _EMPTY, _UNDECIDED, _FULL = range(4)  # why a kernel returned
 _NEEDS_WORDS, _IS_UNDECIDED = -1, -2  # what _gap says instead of a gap
 
 
@@ -58,7 +59,13 @@ class GapTable:
 
     @property
     def reach(self) -> int:
+        """K: a gap of so many records or more is drawn in steps."""
         return len(self.cuts)
+
+    @property
+    def arrays(self) -> tuple[int, int, NDArray[np.int16], NDArray[np.uint64], NDArray[np.bool_]]:
+        """What the kernels need, in their order."""
+        return self.head_bits, self.full_bits, self.cells, self.cuts, self.whole
 
 
 def cut_values(rate: Fraction) -> list[Fraction]:
@@ -148,7 +155,7 @@ def _select(records, forced, words, head_bits, full_bits, cells, cuts, whole, se
             if count == len(selected):  # the caller makes room and comes back with the same gap
                 at -= gap
                 state[_BITS] = gap
-                status = 3
+                status = _FULL
                 break
             selected[count] = at
             count += 1
@@ -222,7 +229,7 @@ def select(records: int, rate: Fraction, source: RandomSource, table: GapTable |
 
     >>> from stirred.noise import SeededSource
     >>> len(select(1_000, Fraction(1, 20), SeededSource(1)))
-    47
+    48
     """
     if records >= 1 << 32:
         raise ValueError("positions are 32-bit")
@@ -234,32 +241,16 @@ def select(records: int, rate: Fraction, source: RandomSource, table: GapTable |
     expected = int(records * rate)
     selected = np.empty(min(records, expected + 6 * int(expected**0.5) + 64), dtype=np.uint32)
     state = np.zeros(6, dtype=np.int64)
-    words = words16(source, 2 * expected + 64)
-    forced = -1
-    while True:
-        _select(
-            records,
-            forced,
-            words,
-            table.head_bits,
-            table.full_bits,
-            table.cells,
-            table.cuts,
-            table.whole,
-            selected,
-            state,
-        )
-        forced = -1
-        if state[_STATUS] == _DONE:
-            return selected[: int(state[_COUNT])]
-        if state[_STATUS] == _EMPTY:
-            words = words16(source, 2 * expected + 64)
-            state[_WORD] = 0
-        elif state[_STATUS] == _UNDECIDED:
-            forced = _resolve(table, int(state[_BITS].view(np.uint64)), source)
-        else:
-            selected = np.concatenate([selected, np.empty(len(selected), dtype=np.uint32)])
-            forced = int(state[_BITS])
+
+    def step(forced: int, words: NDArray[np.uint16]) -> None:
+        _select(records, forced, words, *table.arrays, selected, state)
+
+    def grow() -> None:
+        nonlocal selected
+        selected = np.concatenate([selected, np.empty(len(selected), dtype=np.uint32)])
+
+    _drive(step, table, state, source, 2 * expected, grow)
+    return selected[: int(state[_COUNT])]
 
 
 def reselect(
@@ -278,27 +269,35 @@ def reselect(
         return np.repeat(sizes > 1, sizes)
     table = table or gap_table(rate)
     state = np.zeros(6, dtype=np.int64)
-    budget = 4 * (len(starts) + int(2 * starts[-1] * rate))
-    words = words16(source, budget)
+
+    def step(forced: int, words: NDArray[np.uint16]) -> None:
+        _reselect(starts, forced, words, *table.arrays, chosen, state)
+
+    _drive(step, table, state, source, 4 * (len(starts) + int(2 * starts[-1] * rate)))
+    return chosen
+
+
+def _drive(
+    step: Callable[[int, NDArray[np.uint16]], None],
+    table: GapTable,
+    state: NDArray[np.int64],
+    source: RandomSource,
+    words_expected: int,
+    grow: Callable[[], None] | None = None,
+) -> None:
+    """Call ``step`` with a gap to start from, or -1, and words, until it is done."""
+    words = words16(source, words_expected)
     forced = -1
     while True:
-        _reselect(
-            starts,
-            forced,
-            words,
-            table.head_bits,
-            table.full_bits,
-            table.cells,
-            table.cuts,
-            table.whole,
-            chosen,
-            state,
-        )
+        step(forced, words)
         forced = -1
         if state[_STATUS] == _DONE:
-            return chosen
+            return
         if state[_STATUS] == _EMPTY:
-            words = words16(source, budget)
+            words = words16(source, words_expected)
             state[_WORD] = 0
-        else:
+        elif state[_STATUS] == _UNDECIDED:
             forced = _resolve(table, int(state[_BITS].view(np.uint64)), source)
+        elif grow is not None:
+            forced = int(state[_BITS])  # the gap that found no room
+            grow()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stirred.swap.plan import MAIN
+from stirred import errors
+from stirred.swap.plan import MAIN, LinkedTable
 from stirred.tables import open_input
 
 _GUESSES = (
@@ -73,7 +74,7 @@ def _linked(path: Path, folder: Path, identifier: str | None, swapped: list[str]
     lines = [
         "",
         "[[linked]]                  # rows that belong to a record and stay with it",
-        f"name = {json.dumps(re.sub(r'[^A-Za-z0-9_-]+', '_', path.name.split('.')[0]) or 'linked')}",
+        f"name = {json.dumps(_table_name(path))}",
         f"link = {json.dumps(link, ensure_ascii=False)}"
         if link
         else "# link = ...             # the column with the record's id",
@@ -82,6 +83,15 @@ def _linked(path: Path, folder: Path, identifier: str | None, swapped: list[str]
         lines.append(f"id = {json.dumps(own, ensure_ascii=False)}")
     lines += [f"hold = {_list(held)}", f"drop = {_list(dropped)}"]
     return [*lines, *_input(path, folder, "linked.input")]
+
+
+def _table_name(path: Path) -> str:
+    """The file's name where a plan takes it."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.name.split(".")[0])
+    try:
+        return LinkedTable(name=name, link="").name
+    except errors.PlanError:
+        return f"linked_{name}"
 
 
 def _input(path: Path, folder: Path, section: str = "input") -> list[str]:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.fs
 
 from stirred import errors
 from stirred.tables.columns import plain_type
@@ -299,11 +300,11 @@ def _open_columnar(
     size: int,
     state: Callable[[], object],
 ) -> Input:
-    arrow_format = "ipc" if kind == "arrow" else "parquet"
+    arrow_format = pa.dataset.IpcFileFormat() if kind == "arrow" else pa.dataset.ParquetFileFormat()
     root = _root(path).absolute()
     names = [str(file.absolute()) for file in files]
     try:
-        own = [part.physical_schema.names for part in pa.dataset.dataset(names, format=arrow_format).get_fragments()]
+        own = [arrow_format.inspect(name, pa.fs.LocalFileSystem()).names for name in names]
         check_columns(table, own[0])
         if any(set(columns) != set(own[0]) for columns in own):
             raise errors.mixed_formats(path)

@@ -1,0 +1,75 @@
+"""Every example in the documentation runs."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from stirred.cli import app
+from stirred.swap.plan import SwapPlan
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(r"```(\w+)\n(.*?)```", text, flags=re.S)
+
+
+def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = shlex.split(line, comments=True)
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code in (0, None), line
+
+
+def run_blocks(document: str, names: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    for language, text in blocks(document):
+        if language == "python":
+            exec(compile(text, document, "exec"), names)
+        elif language == "sh":
+            for line in text.splitlines():
+                if line.startswith("stirred "):
+                    run_command(line, monkeypatch)
+
+
+def test_the_tutorial_runs_as_it_stands_in_an_empty_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/tutorial.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "CONFIDENTIAL" in printed and "county,tenure,count" in printed and "FAILS" not in printed
+
+
+def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{state},{size},{county},{tenure}" for state in "AB" for size in (1, 2) for county in "xyz" for tenure in "or"]
+    Path("households.csv").write_text("state,size,county,tenure\n" + "\n".join(rows * 5) + "\n")
+    for language, text in blocks("README.md"):
+        if language == "python":
+            exec(compile(text, "README.md", "exec"), {})
+    assert Path("release/microdata.csv").exists()
+
+
+def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
+    commands = {
+        line.split()[1] for language, text in blocks("README.md") if language == "sh" for line in text.splitlines() if line.startswith("stirred ")
+    }
+    assert commands == {"init", "check", "release", "verify", "tabulate"}
+    for command in commands:
+        run_command(f"stirred {command} --help", monkeypatch)
+
+
+def test_the_example_plan_is_a_plan(tmp_path):
+    ((_, text),) = [block for block in blocks("docs/plans.md") if block[0] == "toml"]
+    (tmp_path / "plan.toml").write_text(text)
+    plan = SwapPlan.from_toml(tmp_path / "plan.toml")
+    assert plan.rate.denominator == 20
+    assert plan.linked[0].input.path == str(tmp_path / "persons.csv")
+
+
+def test_make_demo_and_make_test_are_on_the_readmes_first_screen():
+    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20]
+    assert any("make demo" in line for line in first) and any("make test" in line for line in first)
