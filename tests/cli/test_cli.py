@@ -219,6 +219,16 @@ def test_a_draft_names_a_linked_table_as_a_plan_may(name, data, command):
     assert command("check", out).code == 0
 
 
+def test_a_draft_does_not_take_a_place_for_the_id(data, command):
+    frame = pl.read_csv(data / "households.csv", infer_schema=False).rename(
+        {"state": "state_id", "county": "county_id"}
+    )
+    frame.write_csv(data / "places.csv")
+    assert command("init", data / "places.csv", "--out", data / "draft.toml").code == 0
+    drafted = SwapPlan.from_toml(data / "draft.toml")
+    assert (drafted.match, drafted.swap, drafted.id) == (("state_id", "size"), ("county_id",), "hhid")
+
+
 def test_a_draft_of_a_file_whose_columns_say_nothing_asks_for_a_swap_variable(data, command):
     (data / "plain.csv").write_text("x,y\n1,2\n", encoding="utf-8")
     out = data / "draft.toml"

@@ -143,8 +143,8 @@ def test_every_permutation_of_a_stratum_has_its_probability_in_ten_million_draws
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_strata_of_mixed_sizes_each_follow_their_own_law(rate):
-    """60,000 strata of each size from one to five in one file. False alarm below 1e-9."""
-    strata = scattered([1, 2, 3, 4, 5] * 60_000)
+    """80,000 strata of each size from one to five in one file. False alarm below 1e-9."""
+    strata = scattered([1, 2, 3, 4, 5] * 80_000)
     moves = draw(strata, strata.sizes(), rate, SeededSource(53))
     assert_swaps_within_strata(strata, moves)
     for size in (2, 3, 4, 5):

@@ -26,7 +26,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
@@ -170,6 +170,7 @@ tables_of_text = st.integers(2, 4).flatmap(
 @given(tables_of_text, st.sampled_from([",", ";", "\t", "|"]), st.sampled_from(["\n", "\r\n"]), st.booleans())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_csv_module_writes_is_read_cell_for_cell(tmp_path, rows, delimiter, line_end, quote_all):
+    assume(quote_all or not any("\r" in value for row in rows for value in row))  # which the module forgets to quote
     text = io.StringIO()
     quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
     writer = csv.writer(text, delimiter=delimiter, lineterminator=line_end, quoting=quoting)

@@ -22,7 +22,7 @@ def tabulate(
     from stirred.cli.common import names
     from stirred.swap.recipient import tabulate as run
 
-    frame = pl.from_arrow(run(release, names(by), table))
+    frame = pl.from_arrow(run(release, list(dict.fromkeys(names(by))), table))
     assert isinstance(frame, pl.DataFrame)
     if out is None:
         sys.stdout.write(frame.write_csv())

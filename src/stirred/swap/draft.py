@@ -26,9 +26,10 @@ def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) ->
     """TOML, to stand in ``folder``, for a swap of the file at ``path``; a role is guessed for every column."""
     opened = open_input(MAIN, path)
     roles = _guess(opened.kinds)
-    identifier = next((name for name in opened.kinds if re.search(_IDENTIFIER, name.lower())), None)
-    held = [name for name in opened.kinds if name not in roles and name != identifier]
-    of_role = {role: [name for name in roles if roles[name] == role and name != identifier] for role, _ in _GUESSES}
+    unclaimed = [name for name in opened.kinds if name not in roles]  # a county_id is a place first
+    identifier = next((name for name in unclaimed if re.search(_IDENTIFIER, name.lower())), None)
+    held = [name for name in unclaimed if name != identifier]
+    of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
     lines = [
         "# A draft, guessed from column names alone. Every choice in it is yours to make.",
         "stirred = 1",

@@ -1,0 +1,176 @@
+"""What can be wrong with the data a plan is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stirred.errors.kinds import DataError, listed
+
+
+def no_such_input(path: object) -> DataError:
+    return DataError("no-such-input", f"Nothing can be read at {path}.", "Check the path and its permissions.")
+
+
+def not_a_table(table: str, kind: str) -> DataError:
+    return DataError(
+        "not-a-table",
+        f"An object of type {kind} was given for table '{table}'.",
+        "Give a path, or a pandas, polars or pyarrow frame.",
+    )
+
+
+def unknown_format(path: object) -> DataError:
+    return DataError(
+        "unknown-format",
+        f"The format of {path} is not told by its name.",
+        'Name it: format = "csv", "parquet", "arrow", "stata", "sas" or "spss".',
+    )
+
+
+def mixed_formats(path: object) -> DataError:
+    return DataError(
+        "mixed-formats",
+        f"{path} covers files of more than one format, or files whose columns differ.",
+        "Point the plan at files of one kind.",
+    )
+
+
+def unreadable_format(path: object, kind: str) -> DataError:
+    return DataError(
+        "unreadable-file",
+        f"{path} cannot be read as {kind}.",
+        "It may be damaged, cut short, or of another format than its name says.",
+    )
+
+
+def ragged_csv(path: object) -> DataError:
+    return DataError(
+        "ragged-csv",
+        f"A line of {path} has more or fewer fields than its header.",
+        "Mend the file, or name the right delimiter in [input].",
+    )
+
+
+def not_utf8(path: object) -> DataError:
+    return DataError(
+        "not-utf8",
+        f"{path} is not UTF-8 text.",
+        'Convert it, or name its encoding in [input], for example encoding = "latin-1".',
+    )
+
+
+def unsupported_type(table: str, column: str, kind: str) -> DataError:
+    return DataError(
+        "unsupported-type",
+        f"Column '{column}' of table '{table}' holds {kind} values, which cannot be released cell by cell.",
+        "Flatten it into plain columns, or drop it.",
+    )
+
+
+def wrong_type(table: str, column: str, wanted: str) -> DataError:
+    return DataError(
+        "wrong-type",
+        f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.",
+        "Correct types in [input], or leave the type out to carry the column as text.",
+    )
+
+
+def needs_extra(kind: str) -> DataError:
+    return DataError(
+        "needs-extra",
+        f"Reading {kind} files needs an optional part that is not installed.",
+        "Install it: pip install 'stirred[stata-sas-spss]'",
+    )
+
+
+def empty_file(table: str) -> DataError:
+    return DataError("empty-file", f"Table '{table}' has no records.", "Check that the path is the right one.")
+
+
+def missing_columns(table: str, names: Sequence[str]) -> DataError:
+    return DataError(
+        "missing-column",
+        f"Table '{table}' has no column {listed(names)}.",
+        "Names are taken letter for letter, capitals and spaces included.",
+    )
+
+
+def duplicate_columns(table: str, names: Sequence[str]) -> DataError:
+    return DataError(
+        "duplicate-column",
+        f"Table '{table}' has more than one column called {listed(names)}.",
+        "Rename them so that the plan can tell them apart.",
+    )
+
+
+def columns_without_role(table: str, names: Sequence[str]) -> DataError:
+    return DataError(
+        "column-without-role",
+        f"Table '{table}' has columns that the plan gives no role: {listed(names)}.",
+        'List each under match, swap, hold, drop or id, or write hold = "rest".',
+    )
+
+
+def nulls(table: str, column: str, count: int) -> DataError:
+    return DataError(
+        "nulls",
+        f"Column '{column}' of table '{table}' has {count:,} null cells.",
+        f"If a missing value is a category of its own, add '{column}' to nulls in the plan; otherwise fill or drop it.",
+    )
+
+
+def float_match(column: str) -> DataError:
+    return DataError(
+        "float-match",
+        f"The match variable '{column}' is a floating-point number.",
+        "Records match when their values are equal: group it into categories, or give it a text or integer type.",
+    )
+
+
+def too_many_records(table: str, limit: int) -> DataError:
+    return DataError(
+        "too-many-records",
+        f"Table '{table}' has more than {limit:,} records, the most one run can index.",
+        "Split the job along a match variable; strata never mix.",
+    )
+
+
+def changed_while_reading(path: object) -> DataError:
+    return DataError(
+        "file-changed",
+        f"{path} changed while it was being read.",
+        "Nothing was released. Run again when the file is at rest.",
+    )
+
+
+def duplicate_ids(table: str, column: str, count: int) -> DataError:
+    return DataError(
+        "duplicate-id",
+        f"The id column '{column}' of table '{table}' repeats {count:,} of its values.",
+        "An id must identify one record.",
+    )
+
+
+def linked_without_record(table: str, column: str, main: str, count: int) -> DataError:
+    return DataError(
+        "linked-row-without-record",
+        f"{count:,} rows of table '{table}' have a '{column}' that no record of {main} has.",
+        "Every linked row must belong to a record of the main table.",
+    )
+
+
+def copies_disagree(table: str, column: str, target: str, count: int) -> DataError:
+    return DataError(
+        "copies-disagree",
+        f"In {count:,} rows of table '{table}' the column '{column}' differs from '{target}' of the record they "
+        "belong to.",
+        "Copies of swap variables are rewritten, so they must agree first.",
+    )
+
+
+def id_types_differ(table: str, column: str) -> DataError:
+    return DataError(
+        "id-types-differ",
+        f"The column '{column}' of table '{table}' and the column it refers to are of different types.",
+        "Give both the same type in [input] types.",
+    )

@@ -1,0 +1,54 @@
+"""What can go wrong where a release is written or read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stirred.errors.kinds import OutputError, listed
+
+
+def output_exists(path: Path) -> OutputError:
+    return OutputError(
+        "output-exists",
+        f"{path} exists already.",
+        "A release is written once: name a folder that does not exist.",
+    )
+
+
+def output_parent_missing(path: Path) -> OutputError:
+    return OutputError(
+        "output-parent-missing",
+        f"The folder {path.parent} does not exist.",
+        "Create it first, or choose another.",
+    )
+
+
+def cannot_write(path: Path, reason: str) -> OutputError:
+    return OutputError(
+        "cannot-write",
+        f"Writing beside {path} failed ({reason}).",
+        "Nothing was released and the partial files were removed. Free space, or choose another place.",
+    )
+
+
+def not_a_release(path: Path, reason: str) -> OutputError:
+    return OutputError(
+        "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a whole copy."
+    )
+
+
+def invariants_broken(what: str) -> OutputError:
+    return OutputError(
+        "invariants-broken",
+        f"The recount before publishing found that {what} changed.",
+        "Nothing was released. This is a fault of the program: please report it.",
+    )
+
+
+def unknown_table_column(names: Sequence[str], known: Sequence[str]) -> OutputError:
+    return OutputError(
+        "unknown-table-column",
+        f"The release has no column {listed(names)}.",
+        f"Its columns are {listed(known)}.",
+    )

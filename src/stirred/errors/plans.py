@@ -1,0 +1,136 @@
+"""What can be wrong with a plan, whatever the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stirred.errors.kinds import PlanError, listed
+
+
+def plan_not_toml(path: Path, line: str) -> PlanError:
+    return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Mend the file and try again.")
+
+
+def plan_unreadable(path: Path) -> PlanError:
+    return PlanError("plan-unreadable", f"There is no readable plan at {path}.", "Draft one with: stirred init FILE")
+
+
+def plan_version(found: object) -> PlanError:
+    return PlanError(
+        "plan-version",
+        f"The plan says stirred = {found!r}; this version reads plans of form 1.",
+        "Write stirred = 1 at the top of the plan.",
+    )
+
+
+def plan_mechanism(found: object) -> PlanError:
+    return PlanError(
+        "plan-mechanism",
+        f"The plan asks for the mechanism {found!r}.",
+        'The one known here is mechanism = "swap".',
+    )
+
+
+def plan_field(problems: Sequence[str]) -> PlanError:
+    return PlanError(
+        "plan-field",
+        "The plan has fields that cannot be used: " + "; ".join(problems) + ".",
+        "See docs/plans.md for the fields of a plan.",
+    )
+
+
+def two_roles(table: str, column: str, first: str, second: str) -> PlanError:
+    return PlanError(
+        "two-roles",
+        f"In table '{table}' the column '{column}' is listed under {first} and again under {second}.",
+        "Give every column exactly one role.",
+    )
+
+
+def empty_role(role: str) -> PlanError:
+    return PlanError(
+        f"empty-{role}",
+        f"The plan lists no {role} variables.",
+        "Swapping needs at least one variable that moves (swap) and one that stays (hold).",
+    )
+
+
+def rate_not_a_number(found: object) -> PlanError:
+    return PlanError(
+        "rate-not-a-number",
+        f"The swap rate {found!r} is not a number.",
+        'Write a decimal such as 0.05, or a fraction in quotes such as "1/20".',
+    )
+
+
+def rate_out_of_range(found: object) -> PlanError:
+    return PlanError(
+        "rate-out-of-range",
+        f"The swap rate {found} lies outside 0 to 1.",
+        "It is a probability: write 0.05 for five per cent.",
+    )
+
+
+def rate_zero_or_one(found: object) -> PlanError:
+    return PlanError(
+        "rate-zero-or-one",
+        f"With a swap rate of {found} the guarantee is infinite: no epsilon holds (Theorem 3.2.4).",
+        'Choose a rate strictly between 0 and 1, or add "rate-zero-or-one" to allow.',
+    )
+
+
+def rate_too_fine(digits: int) -> PlanError:
+    return PlanError(
+        "rate-too-fine",
+        f"The denominator of the swap rate has {digits} digits; at most 18 are carried exactly.",
+        "Round the rate; the rounded number is the one the guarantee will be computed from.",
+    )
+
+
+def linked_needs_id() -> PlanError:
+    return PlanError(
+        "linked-needs-id",
+        "The plan links another table but names no id column of the main table.",
+        'Write id = "..." with the column that identifies a record.',
+    )
+
+
+def linked_name(name: str) -> PlanError:
+    return PlanError(
+        "linked-name",
+        f"'{name}' cannot name a linked table.",
+        "Use letters, digits, - and _; each table needs a name of its own, and 'microdata' is taken.",
+    )
+
+
+def unknown_copy(table: str, column: str, target: str) -> PlanError:
+    return PlanError(
+        "unknown-copy",
+        f"Table '{table}' says that '{column}' copies '{target}', which is not a swap variable.",
+        "Only copies of swap variables are rewritten; list other columns under hold.",
+    )
+
+
+def table_columns(names: Sequence[str], known: Sequence[str]) -> PlanError:
+    return PlanError(
+        "table-column",
+        f"A table is asked for by {listed(names)}, which the release will not contain.",
+        f"Tables can be made from {listed(known)}.",
+    )
+
+
+def bad_candidate(text: str) -> PlanError:
+    return PlanError(
+        "bad-candidate",
+        f"The candidate {text!r} cannot be read.",
+        "Write it as 'match=state,size;swap=county'; match may be left out.",
+    )
+
+
+def seeded_release() -> PlanError:
+    return PlanError(
+        "seeded-release",
+        "A seeded random source is for tests; what it draws is not for release and is not written to a folder.",
+        "Leave out the source, or pass for_tests=True.",
+    )
