@@ -201,7 +201,7 @@ def check(
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
         margins=margins,
-        uniques=count_uniques(dataset),
+        uniques=count_uniques(dataset, margins.held),
         movement=_movement(dataset, strata, margins),
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),

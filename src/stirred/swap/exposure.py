@@ -18,11 +18,13 @@ from stirred._compiled import kernel
 from stirred.swap.dataset import Dataset, linked_class
 from stirred.swap.plan import MAIN
 from stirred.tables import Column
-from stirred.tables.groups import Groups, anonymous, group
+from stirred.tables.columns import Codes
+from stirred.tables.groups import Cells, Groups, anonymous, group
 
 _DISTINCT_SHARE = 0.9
 _FEWEST_ROWS = 20
 """Below so many rows, values that all differ say nothing."""
+_FIRST_LOOK = 1 << 20
 _CHANCE = 1e-6
 """A dependence is believed when chance would produce it with less than this probability."""
 
@@ -35,10 +37,9 @@ def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
             percent = 100 * column.cardinality // len(column.codes)
             found.append(errors.nearly_distinct(table, column.name, percent))
             continue
-        for variable in swapped:
-            if _determines(strata, column, variable):
-                alone = _determines(Groups(np.zeros_like(strata.ids), 1), column, variable)
-                found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
+        for variable in _determined(strata, column, swapped):
+            alone = bool(_determined(Groups(np.zeros_like(strata.ids), 1), column, [variable]))
+            found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
     return found
 
 
@@ -63,21 +64,21 @@ def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, Groups, list[
             yield entry.held.name, column, strata, moved
 
 
-def _determines(strata: Groups, held: Column, swapped: Column) -> bool:
-    """Whether stratum and held value fix the swap variable in these rows, beyond what chance would do."""
-    if swapped.cardinality < 2:
-        return False
+def _determined(strata: Groups, held: Column, swapped: list[Column]) -> list[Column]:
+    """The swap variables that stratum and held value fix in these rows, beyond what chance would do."""
     rows = len(held.codes)
-    if strata.count * held.cardinality <= 1 << 26:
-        first = np.full(strata.count * held.cardinality, -1, dtype=np.int64)
-        if _contradicted(strata.ids, held.codes, held.cardinality, swapped.codes, first):
-            return False
-    both = group([anonymous(strata.ids, strata.count), held], rows)
-    first = np.full(both.count, -1, dtype=np.int64)
-    zeros = np.zeros(rows, dtype=np.uint8)
-    if _contradicted(both.ids, zeros, 1, swapped.codes, first):
-        return False
-    return _log_chance(strata, both, swapped) < log(_CHANCE)
+    suspects = [variable for variable in swapped if variable.cardinality > 1]
+    both = Groups(strata.ids, strata.count)
+    for look in dict.fromkeys([min(rows, _FIRST_LOOK), rows]):  # most innocent columns show it at once
+        both = group([anonymous(strata.ids[:look], strata.count), held.with_codes(held.codes[:look])], look)
+        suspects = [variable for variable in suspects if not _contradicted(both, variable.codes[:look])]
+        if not suspects:
+            return []
+    return [variable for variable in suspects if _log_chance(strata, both, variable) < log(_CHANCE)]
+
+
+def _contradicted(groups: Groups, codes: Codes) -> bool:
+    return bool(_differs_within(groups.ids, codes, np.full(groups.count, -1, dtype=np.int64)))
 
 
 def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
@@ -99,13 +100,12 @@ def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
 
 
 @kernel
-def _contradicted(ids, held, cardinality, swapped, first):  # type: ignore[no-untyped-def]
-    """Whether two rows of one group differ in the swap variable; stops at the first such pair."""
+def _differs_within(ids, codes, first):  # type: ignore[no-untyped-def]
+    """Whether two rows of one group differ; stops at the first such pair."""
     for row in range(len(ids)):
-        at = np.int64(ids[row]) * cardinality + np.int64(held[row])
-        if first[at] < 0:
-            first[at] = swapped[row]
-        elif first[at] != np.int64(swapped[row]):
+        if first[ids[row]] < 0:
+            first[ids[row]] = codes[row]
+        elif first[ids[row]] != np.int64(codes[row]):
             return True
     return False
 
@@ -119,13 +119,12 @@ class Uniques:
     """The same, linked rows counted as part of the record; None where there are none."""
 
 
-def count_uniques(dataset: Dataset) -> Uniques:
-    columns = dataset.table.pick([*dataset.plan.match, *dataset.held])
-    grouped = group(columns, dataset.records)
-    alone = int(np.count_nonzero(grouped.sizes() == 1))
+def count_uniques(dataset: Dataset, held: Cells) -> Uniques:
+    """Uniques, given the margin by match and held variables."""
+    alone = int(np.count_nonzero(held.counts == 1))
     if not dataset.linked:
         return Uniques(alone, None)
-    parts = [anonymous(grouped.ids, grouped.count)]
+    parts = dataset.table.pick([*dataset.plan.match, *dataset.held])
     for entry in dataset.linked:
         classes = linked_class(entry, dataset.records)
         parts.append(anonymous(classes, int(classes.max(initial=0)) + 1))
