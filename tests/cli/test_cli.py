@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import stirred
-from stirred import SwapPlan
 from stirred.cli import app
+from stirred.swap.plan import SwapPlan
 
 MARKER = "SECRET-7731"
 ROWS = 120

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-import stirred
-from stirred import SwapPlan
 from stirred.errors import DataError, OutputError
+from stirred.swap.check import check
+from stirred.swap.plan import SwapPlan
 from stirred.swap.release import release
 
 MARKER = "SECRET-7731"
@@ -184,7 +184,7 @@ def test_a_file_that_changes_raises_the_kind(plan, monkeypatch):
 
     monkeypatch.setattr(pyarrow.csv, "open_csv", open_and_grow)
     with pytest.raises(DataError) as refusal:
-        stirred.check(SwapPlan.from_toml(plan))
+        check(SwapPlan.from_toml(plan))
     assert refusal.value.kind == "file-changed"
 
 

@@ -19,7 +19,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from stirred import LinkedTable, SwapPlan, draw
+from stirred.swap.plan import LinkedTable, SwapPlan
+from stirred.swap.release import draw
 
 MARKER = "SECRET-7731"
 ROWS = 60

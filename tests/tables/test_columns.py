@@ -199,7 +199,11 @@ def text_batches(draw: st.DrawFn) -> list[pa.Array]:
             known: list[str | None] = draw(st.permutations(["", "a", "b", "ab", "é", "zz", "unused"]))
             if layout == "null in dictionary":
                 known = [*known, None]
-            places = [None if value is None and None not in known else known.index(value) for value in values]
+            absent = None in known and draw(st.booleans())  # whether a null may be a code of the dictionary's null
+            places = [
+                None if value is None and not (absent and row % 2) else known.index(value)
+                for row, value in enumerate(values)
+            ]
             array = pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), pa.array(known, pa.string()))
         batches.append(array)
     return batches

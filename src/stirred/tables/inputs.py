@@ -232,7 +232,7 @@ def _open_csv(
     size: int,
     state: Callable[[], object],
 ) -> Input:
-    delimiter = options.delimiter or ("\t" if ".tsv" in files[0].name.lower() else ",")
+    delimiter = options.delimiter or ("\t" if ".tsv" in Path(files[0].name.lower()).suffixes else ",")
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise errors.plan_field(["delimiter: it is one plain character"])
     header = _csv_header(table, files[0], options, delimiter)
