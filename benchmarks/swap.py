@@ -52,7 +52,7 @@ def polars_sort_all(source: Path, target: Path) -> None:
 
 def swap_release(source: Path, target: Path) -> None:
     from stirred.swap.plan import SwapPlan
-    from stirred.swap.release import release
+    from stirred.swap.releasing import release
 
     plan = SwapPlan(
         match=["area", "size"],
@@ -68,7 +68,7 @@ def swap_release(source: Path, target: Path) -> None:
 
 def linked_release(source: Path, target: Path) -> None:
     from stirred.swap.plan import SwapPlan
-    from stirred.swap.release import release
+    from stirred.swap.releasing import release
 
     plan = SwapPlan(
         unit="household",

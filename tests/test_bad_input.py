@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.swap.check import check
+from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
-from stirred.swap.release import draw
+from stirred.swap.releasing import draw
 
 BAD = Path(__file__).parent / "bad"
 MARKER = "SECRET-7731"

@@ -45,7 +45,9 @@ def test_the_tutorial_runs_as_it_stands_in_an_empty_folder(tmp_path, monkeypatch
 
 def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rows = [f"{state},{size},{county},{tenure}" for state in "AB" for size in (1, 2) for county in "xyz" for tenure in "or"]
+    rows = [
+        f"{state},{size},{county},{tenure}" for state in "AB" for size in (1, 2) for county in "xyz" for tenure in "or"
+    ]
     Path("households.csv").write_text("state,size,county,tenure\n" + "\n".join(rows * 5) + "\n")
     for language, text in blocks("README.md"):
         if language == "python":
@@ -55,7 +57,11 @@ def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
 
 def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     commands = {
-        line.split()[1] for language, text in blocks("README.md") if language == "sh" for line in text.splitlines() if line.startswith("stirred ")
+        line.split()[1]
+        for language, text in blocks("README.md")
+        if language == "sh"
+        for line in text.splitlines()
+        if line.startswith("stirred ")
     }
     assert commands == {"init", "check", "release", "verify", "tabulate"}
     for command in commands:

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from stirred.errors import StoppedByCheck
-from stirred.swap.check import check
+from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
 from stirred.swap.recipient import verify
-from stirred.swap.release import release
+from stirred.swap.releasing import release
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 NIST = DATA / "nist_ma2019.csv"

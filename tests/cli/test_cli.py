@@ -108,7 +108,7 @@ def test_an_unforeseen_exception_is_told_without_its_text(fault, plan, command, 
         raise fault(f"could not parse {MARKER}")
 
     monkeypatch.delenv("STIRRED_DEBUG", raising=False)
-    monkeypatch.setattr("stirred.swap.check.load", fail)
+    monkeypatch.setattr("stirred.swap.checking.load", fail)
     ended = command("check", plan)
     assert ended.code == 1
     assert f"an unforeseen {fault.__name__} at fail" in ended.err
@@ -122,7 +122,7 @@ def test_debugging_shows_an_unforeseen_exception(plan, monkeypatch):
         raise ValueError("the text")
 
     monkeypatch.setenv("STIRRED_DEBUG", "1")
-    monkeypatch.setattr("stirred.swap.check.load", fail)
+    monkeypatch.setattr("stirred.swap.checking.load", fail)
     monkeypatch.setattr("sys.argv", ["stirred", "check", str(plan)])
     with pytest.raises(ValueError, match="the text"):
         app.main()
@@ -133,7 +133,7 @@ def test_a_stopped_command_says_so(end, plan, command, monkeypatch):
     def stop(*_: object, **__: object) -> None:
         raise end
 
-    monkeypatch.setattr("stirred.swap.check.load", stop)
+    monkeypatch.setattr("stirred.swap.checking.load", stop)
     ended = command("check", plan)
     assert ended.code == 130
     assert "stopped; partial files were removed" in ended.err

@@ -11,9 +11,9 @@ import pyarrow.csv
 import pytest
 
 from stirred.errors import DataError, OutputError
-from stirred.swap.check import check
+from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
-from stirred.swap.release import release
+from stirred.swap.releasing import release
 
 MARKER = "SECRET-7731"
 PLAN = """\
@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_when_the_documents_are_written_leaves_nothing(plan,
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.swap.release.write_manifest", full)
+    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
     ended = command("release", plan, "--out", place / "out")
     assert ended.code == 2
     assert "No space left on device" in ended.err

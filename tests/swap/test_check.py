@@ -20,7 +20,7 @@ from swap_oracle import (
     permutations,
 )
 
-from stirred.swap.check import check
+from stirred.swap.checking import check
 from stirred.swap.plan import LinkedTable, SwapPlan
 
 COLUMNS = ("region", "size", "county", "tract", "tenure", "fuel")

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.swap.plan import LinkedTable, SwapPlan
-from stirred.swap.release import draw
+from stirred.swap.releasing import draw
 
 MARKER = "SECRET-7731"
 ROWS = 60

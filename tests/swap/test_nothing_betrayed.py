@@ -24,7 +24,7 @@ from telling_data import DOCUMENTS, contents, household_plan, households, main_p
 from stirred.noise import SeededSource
 from stirred.release import documents
 from stirred.swap.recipient import verify
-from stirred.swap.release import draw, release
+from stirred.swap.releasing import draw, release
 from stirred.swap.rows import SortedRows
 from stirred.tables import write
 

@@ -21,7 +21,7 @@ from telling_data import household_plan, households, main_plan, microdata
 from stirred.noise import SeededSource
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
-from stirred.swap.release import SwapRelease, draw
+from stirred.swap.releasing import SwapRelease, draw
 from stirred.swap.rows import ShuffledRows, put_in_order
 
 FALSE_ALARM = 1e-9

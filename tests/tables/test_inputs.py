@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from reading_tools import SECRET, cells, read, refused, write
 
 from stirred.errors import StirredError
-from stirred.tables import inputs, open_input
+from stirred.tables import csv_files, open_input
 
 # -- CSV ------------------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ def test_lines_may_break_at_any_block_boundary(tmp_path, monkeypatch):
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("a", "b", "c"), *rows])
     path = write(tmp_path / "a.csv", text.getvalue())
-    monkeypatch.setattr(inputs, "_CSV_BLOCK", 256)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK", 256)
     assert len(list(open_input("people", path).batches(["a"]))) > 20
     assert list(zip(*cells(path).values(), strict=True)) == rows
 
@@ -309,7 +309,7 @@ CHANGES = pytest.mark.parametrize("change", [lengthen, replace, touch, Path.unli
 @CHANGES
 def test_a_csv_file_that_changes_between_batches_is_refused(tmp_path, monkeypatch, change: Callable[[Path], None]):
     path = write(tmp_path / "a.csv", "a,b\n" + f"{SECRET},1\n" * 1000)
-    monkeypatch.setattr(inputs, "_CSV_BLOCK", 1024)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK", 1024)
     batches = open_input("people", path).batches(["a", "b"])
     next(batches)
     change(path)

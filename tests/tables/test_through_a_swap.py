@@ -24,7 +24,7 @@ from stirred.errors import DataError
 from stirred.noise import SeededSource
 from stirred.swap.plan import SwapPlan
 from stirred.swap.recipient import verify
-from stirred.swap.release import draw
+from stirred.swap.releasing import draw
 from stirred.tables.write import EXTENSIONS
 
 FORMATS = list(EXTENSIONS)

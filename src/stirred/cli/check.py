@@ -27,7 +27,7 @@ def check(
     stop."""
     from stirred.cli.common import names
     from stirred.release.progress import OnTerminal
-    from stirred.swap.check import check as run
+    from stirred.swap.checking import check as run
     from stirred.swap.plan import SwapPlan, exact_rate
 
     read = SwapPlan.from_toml(plan, allow or ())

@@ -15,7 +15,7 @@ from stirred.release.progress import OnTerminal
 from stirred.spec.specification import display
 from stirred.swap.plan import SwapPlan
 from stirred.swap.recipient import tabulate, verify
-from stirred.swap.release import SwapRelease, release
+from stirred.swap.releasing import SwapRelease, release
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1, massachusetts_1940
 
 PLAN = """\

@@ -22,7 +22,7 @@ def release(
     from stirred.release.progress import OnTerminal
     from stirred.spec.specification import display
     from stirred.swap.plan import SwapPlan
-    from stirred.swap.release import release as run
+    from stirred.swap.releasing import release as run
 
     read = SwapPlan.from_toml(plan, allow or ())
     for folder in {out.absolute().parent, *([confidential.absolute().parent] if confidential else [])}:

@@ -51,6 +51,14 @@ def ragged_csv(path: object) -> DataError:
     )
 
 
+def unclosed_quote(path: object) -> DataError:
+    return DataError(
+        "unclosed-quote",
+        f"{path} has an odd number of quotation marks: one may be unclosed and swallow what follows it.",
+        "Mend the file, or write quotes = false in [input] if quotation marks are part of the cells.",
+    )
+
+
 def not_utf8(path: object) -> DataError:
     return DataError(
         "not-utf8",

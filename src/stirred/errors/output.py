@@ -16,6 +16,14 @@ def output_exists(path: Path) -> OutputError:
     )
 
 
+def one_folder_for_both(path: Path) -> OutputError:
+    return OutputError(
+        "one-folder-for-both",
+        f"{path} is named for the release and for what must stay confidential.",
+        "Name two folders.",
+    )
+
+
 def output_parent_missing(path: Path) -> OutputError:
     return OutputError(
         "output-parent-missing",

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
 from stirred.swap.plan import MAIN, InputSection, LinkedTable, SwapPlan
 from stirred.tables import Column, Input, Table, open_input
+from stirred.tables.columns import exact_values, plain_type
 from stirred.tables.groups import Groups, group
 from stirred.tables.identifiers import count_repeated, locate
 from stirred.tables.read import read_table
@@ -67,7 +69,7 @@ def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | 
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     for column in plan.match:
-        if pa.types.is_floating(opened.kinds[column]):
+        if pa.types.is_floating(plain_type(opened.kinds[column])):
             raise errors.float_match(column)
     table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
@@ -126,15 +128,15 @@ def _tie(
     if entry.id and (repeated := count_repeated(found[entry.id])) > 0:
         raise errors.duplicate_ids(entry.name, entry.id, repeated)
     assert plan.id is not None
-    if found[entry.link].type != ids[plan.id].type and not (
-        pa.types.is_integer(found[entry.link].type) and pa.types.is_integer(ids[plan.id].type)
-    ):
+    if not _comparable(found[entry.link].type, ids[plan.id].type):
         raise errors.id_types_differ(entry.name, entry.link)
     position = locate(ids[plan.id], found[entry.link])
     if (orphans := int(np.count_nonzero(position < 0))) > 0:
         raise errors.linked_without_record(entry.name, entry.link, MAIN, orphans)
     record = position.astype(np.uint32)
     for column, target in copies.items():
+        if not _comparable(table[column].type, main[target].type):
+            raise errors.id_types_differ(entry.name, column)
         if (differing := _count_differing(table[column], main[target], record)) > 0:
             raise errors.copies_disagree(entry.name, column, target, differing)
     kept = {*own, *held, *copies}
@@ -143,11 +145,14 @@ def _tie(
     return Linked(entry, opened, columns, stays, copies, record)
 
 
+def _comparable(one: pa.DataType, other: pa.DataType) -> bool:
+    return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
+
+
 def _count_differing(copy: Column, target: Column, record: NDArray[np.uint32]) -> int:
-    if copy.type != target.type:
-        return len(record)
-    known = {value: code for code, value in enumerate(target.values.to_pylist())}
-    translation = np.array([known.get(value, -1) for value in copy.values.to_pylist()], dtype=np.int64)
+    known = exact_values(target.values)
+    found = pc.index_in(exact_values(copy.values).cast(known.type, safe=False), value_set=known)
+    translation = np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
     return int(_differing(copy.codes, translation, target.codes, record))
 
 

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from math import log10
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -36,6 +37,8 @@ FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
 
+_TAKEN = {MAIN, "tables", "saturated", "manifest", "certificate", "specification", "data_dictionary", "readme"}
+"""Names of other things in a release folder."""
 _LARGEST_DENOMINATOR = 10**18
 
 
@@ -59,7 +62,7 @@ def exact_rate(written: object) -> Fraction:
     if not 0 <= rate <= 1:
         raise errors.rate_out_of_range(written)
     if rate.denominator > _LARGEST_DENOMINATOR:
-        raise errors.rate_too_fine(len(str(rate.denominator)))
+        raise errors.rate_too_fine(int(rate.denominator.bit_length() * log10(2)) + 1)
     return rate
 
 
@@ -71,17 +74,6 @@ Held = Literal["rest"] | tuple[str, ...]
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    def __init__(self, **fields: Any) -> None:
-        try:
-            super().__init__(**fields)
-        except ValidationError as problem:
-            raise errors.plan_field(
-                [
-                    f"{'.'.join(str(part) for part in entry['loc']) or 'plan'}: {entry['msg']}"
-                    for entry in problem.errors()
-                ]
-            ) from None
-
 
 class InputSection(_Section):
     """Where a table is and how to read it."""
@@ -92,9 +84,10 @@ class InputSection(_Section):
     null_values: Names = ()
     delimiter: str | None = None
     encoding: str = "utf-8"
+    quotes: bool = True
 
     def options(self) -> InputOptions:
-        return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding)
+        return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding, self.quotes)
 
 
 class LinkedTable(_Section):
@@ -116,11 +109,7 @@ class LinkedTable(_Section):
 
     @model_validator(mode="after")
     def _roles(self) -> Self:
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", self.name) or self.name in (
-            MAIN,
-            "tables",
-            "manifest",
-        ):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", self.name) or self.name.lower() in _TAKEN:
             raise errors.linked_name(self.name)
         roles = {"link": [self.link], "id": [self.id] if self.id else [], "drop": list(self.drop)}
         roles["hold"] = [] if self.hold == "rest" else list(self.hold)
@@ -153,6 +142,17 @@ class SwapPlan(_Section):
     format: Literal["csv", "parquet", "arrow"] | None = None
     input: InputSection = Field(default_factory=InputSection)
 
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as problem:
+            raise errors.plan_field(
+                [
+                    f"{'.'.join(str(part) for part in entry['loc']) or 'plan'}: {entry['msg']}"
+                    for entry in problem.errors()
+                ]
+            ) from None
+
     @model_validator(mode="after")
     def _roles(self) -> Self:
         if not self.swap:
@@ -169,6 +169,9 @@ class SwapPlan(_Section):
         _one_role_each(MAIN, roles)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)
+        for by in self.tables:
+            if not by or len(set(by)) < len(by):
+                raise errors.plan_field(["tables: each lists at least one column, and none twice"])
         if self.linked and not self.id:
             raise errors.linked_needs_id()
         names = [table.name for table in self.linked]
@@ -203,7 +206,9 @@ class SwapPlan(_Section):
             raise errors.plan_version(tomllib.loads(path.read_text(encoding="utf-8")).get("stirred"))
         if (mechanism := fields.pop("mechanism", None)) != "swap":
             raise errors.plan_mechanism(mechanism)
-        for section in [fields.get("input"), *(table.get("input") for table in fields.get("linked", []))]:
+        linked = fields.get("linked")
+        tables = [table for table in linked if isinstance(table, dict)] if isinstance(linked, list) else []
+        for section in [fields.get("input"), *(table.get("input") for table in tables)]:
             if isinstance(section, dict) and isinstance(section.get("path"), str):
                 section["path"] = str(path.parent / section["path"])
         if allow:
@@ -230,3 +235,12 @@ def _one_role_each(table: str, roles: Mapping[str, list[str]]) -> None:
             if column in seen:
                 raise errors.two_roles(table, column, seen[column], role)
             seen[column] = role
+
+
+def table_names(tables: Sequence[Sequence[str]]) -> list[str]:
+    """A file name for each table, from its columns; numbered where two would be alike."""
+    names: list[str] = []
+    for by in tables:
+        name = "-by-".join(re.sub(r"[^A-Za-z0-9_]+", "_", column) for column in by)[:100]
+        names.append(name if name not in names else f"{name}-{len(names) + 1}")
+    return names

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,11 +28,12 @@ from stirred.release.manifest import differences, read_manifest
 from stirred.swap import guarantee
 from stirred.swap.dataset import multiset_class
 from stirred.swap.margins import strata_of
-from stirred.swap.plan import MAIN
+from stirred.swap.plan import MAIN, table_names
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
 from stirred.tables.groups import Cells, Groups, cells, group
 from stirred.tables.read import ReadTable, read_table
+from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class ReleaseFolder:
         entry = self.dictionary[name]
         types = {column: "integer" for column, fields in self.columns(name).items() if fields["role"] in ("id", "link")}
         options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
+        if entry["file"] != name + EXTENSIONS[entry["format"]]:
+            raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")
         return open_input(name, self.path / entry["file"], options)
 
 
@@ -96,18 +100,26 @@ def verify(path: str | Path) -> list[Finding]:
     release = ReleaseFolder.open(path)
     found = differences(release.path, read_manifest(release.path))
     findings = [Finding(not found, "the files are those of the manifest" if not found else "; ".join(found))]
-    plan = release.certificate["plan"]
-    digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
-    findings.append(
-        Finding(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified")
-    )
     if found:
         return findings
     try:
-        return findings + _recount(release)
-    except (KeyError, TypeError, ValueError, errors.StirredError) as problem:
-        reason = str(problem) if isinstance(problem, errors.StirredError) else "its documents contradict its tables"
-        return [*findings, Finding(False, f"the tables can be read and recounted: {reason}")]
+        return findings + _documents_agree(release) + _recount(release)
+    except errors.StirredError as problem:
+        reason = str(problem)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        reason = "its documents contradict its tables, or each other"
+    return [*findings, Finding(False, f"the tables can be read and recounted: {reason}")]
+
+
+def _documents_agree(release: ReleaseFolder) -> list[Finding]:
+    plan = release.certificate["plan"]
+    digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+    stated = documents.read_json(release.path, documents.SPECIFICATION, "stirred_specification")
+    same = stated == release.certificate["specification"]
+    return [
+        Finding(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
+        Finding(same, "the specification is the one that is certified"),
+    ]
 
 
 def _recount(release: ReleaseFolder) -> list[Finding]:
@@ -149,11 +161,29 @@ def _recount(release: ReleaseFolder) -> list[Finding]:
             for name in joined
         ]
 
+    findings += _published_tables(release, main)
     strata = strata_of(counted[0], counted[1], len(match), classes if joined else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
     stated_value = release.certificate["specification"]["budget"]["value"]
     agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)
     findings.append(Finding(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
+    return findings
+
+
+def _published_tables(release: ReleaseFolder, main: Table) -> list[Finding]:
+    """Whether the tables beside the microdata are tables of it."""
+    plan, kind = release.certificate["plan"], release.dictionary[MAIN]["format"]
+    wanted = plan.get("tables", [])
+    stated = [(by, Path("tables") / f"{name}.csv", "csv") for by, name in zip(wanted, table_names(wanted), strict=True)]
+    if plan.get("saturated"):
+        stated.append((list(main.columns), Path(f"saturated{EXTENSIONS[kind]}"), kind))
+    findings = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for by, file, form in stated:
+            again = Path(scratch) / file.name
+            write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
+            same = again.read_bytes() == (release.path / file).read_bytes()
+            findings.append(Finding(same, f"{file.as_posix()} is a table of the microdata"))
     return findings
 
 

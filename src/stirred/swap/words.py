@@ -12,7 +12,7 @@ from stirred.release.documents import ReleasedTable
 from stirred.spec import Specification
 from stirred.spec.specification import display, display_down
 from stirred.swap import guarantee
-from stirred.swap.check import SwapCheck, WhatIf
+from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 from stirred.swap.plan import SwapPlan
 

@@ -249,6 +249,11 @@ def _sorted_values(values: pa.Array) -> pa.Array:
 _BITS_TYPE = {2: "int16", 4: "int32", 8: "int64"}
 
 
+def exact_values(values: pa.Array) -> pa.Array:
+    """Values that are equal exactly when they are the same: floats by their bits, all else as it is."""
+    return _bits_of(values) if pa.types.is_floating(values.type) else values
+
+
 def _bits_of(array: pa.Array) -> pa.Array:
     return array.view(_BITS_TYPE[array.type.bit_width // 8])
 

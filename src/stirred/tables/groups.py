@@ -48,10 +48,7 @@ class Cells:
     @property
     def label(self) -> str:
         """A heading for the counts that no column has."""
-        label = "count"
-        while label in self.names:
-            label += "_of_rows"
-        return label
+        return free_label("count", self.names)
 
     def equals(self, other: Cells) -> bool:
         return (
@@ -59,6 +56,17 @@ class Cells:
             and np.array_equal(self.counts, other.counts)
             and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.codes, other.codes, strict=True))
         )
+
+
+def free_label(label: str, taken: Sequence[str]) -> str:
+    """``label``, lengthened until no column is called that.
+
+    >>> free_label("count", ["count", "county"])
+    'count_of_rows'
+    """
+    while label in taken:
+        label += "_of_rows"
+    return label
 
 
 def fits_one_key(columns: Sequence[Column]) -> bool:

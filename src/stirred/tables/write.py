@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stirred.tables.columns import Column, as_text
+from stirred.tables.columns import Column, Table, as_text
+from stirred.tables.groups import Cells
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
 
@@ -45,6 +46,12 @@ class Cell:
 
 
 Chunk = Sequence[Cell]
+
+
+def counted_chunk(table: Table, counted: Cells) -> Chunk:
+    """A table of counts as one chunk, the counts last."""
+    named = [Cell(name, codes, table[name]) for name, codes in zip(counted.names, counted.codes, strict=True)]
+    return [*named, Cell(counted.label, counted.counts)]
 
 
 def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:

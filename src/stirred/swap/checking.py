@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -129,14 +130,14 @@ class SwapCheck:
                 ],
             },
             "guarantee": {
-                "epsilon": _number(self.epsilon),
-                "epsilon_if_tighter_b": _number(guarantee.epsilon(strata.largest_changeable, rate)),
+                "epsilon": self.epsilon,
+                "epsilon_if_tighter_b": guarantee.epsilon(strata.largest_changeable, rate),
                 "best_rate": guarantee.best_rate(largest) if largest else None,
                 "smallest_epsilon": guarantee.smallest_epsilon(largest) if largest else 0.0,
                 "wanted_epsilon": self.wanted_epsilon,
                 "rates_for_wanted": self.rates_for_wanted(),
-                "worst_universe_lower_bound": _number(guarantee.lower_bound(largest, rate)) if largest else 0.0,
-                "worst_universe_gap": _number(guarantee.gap(largest, rate)) if largest else 0.0,
+                "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
+                "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
             },
             "invariants": [
                 {"words": margin.words(), "cells": len(counted)}
@@ -152,7 +153,7 @@ class SwapCheck:
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
-        return json.dumps(fields, indent=2, ensure_ascii=False, default=_number) + "\n"
+        return json.dumps(_finite(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
         if self.wanted_epsilon is None or not self.largest:
@@ -177,6 +178,8 @@ def check(
     progress: Progress | None = None,
 ) -> SwapCheck:
     """Look at the data without drawing: what would be released, under which guarantee, and what it gives away."""
+    if wanted_epsilon is not None and not 0 < wanted_epsilon < math.inf:
+        raise errors.plan_field([f"epsilon: {wanted_epsilon} is not a positive number"])
     progress = progress or Silent()
     began = time.perf_counter()
     progress.stage("reading")
@@ -268,7 +271,12 @@ def _forecast(dataset: Dataset, reading: float) -> Forecast:
     return Forecast(seconds, int(memory), disk)
 
 
-def _number(value: object) -> object:
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: it is said in a word."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
     return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 

@@ -8,7 +8,6 @@ gives them new ids and writes a folder that appears whole or not at all.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,22 +27,22 @@ from stirred.release.documents import (
     write_certificate,
     write_dictionary,
 )
-from stirred.release.folder import appearing
+from stirred.release.folder import appearing, check_target
 from stirred.release.manifest import write_manifest
 from stirred.release.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.swap import kernel
-from stirred.swap.check import check_table
+from stirred.swap.checking import check_table
 from stirred.swap.dataset import Data, Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.margins import Margins, count_margins, strata_of_dataset
-from stirred.swap.plan import MAIN, SwapPlan
+from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specify import specify
 from stirred.swap.words import confidential_note, readme
 from stirred.tables import Column, Input, Table
-from stirred.tables.groups import Cells, cells
-from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, write_table
+from stirred.tables.groups import Cells, cells, free_label
+from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +111,10 @@ class SwapRelease:
         if self.plan.tables:
             (folder / "tables").mkdir()
         for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
-            write_table(folder / "tables" / f"{name}.csv", "csv", [self._counts(self.tabulate(by))])
+            write_table(folder / "tables" / f"{name}.csv", "csv", [counted_chunk(self.table, self.tabulate(by))])
         if self.plan.saturated:
             counted = self.tabulate(list(self.table.columns))
-            write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [self._counts(counted)])
+            write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
         write_dictionary(folder, released)
         randomness = "the operating system's generator" if self.for_release else "a seeded source: not for release"
         write_certificate(folder, self.plan, self.specification, self._invariants(), randomness)
@@ -153,16 +152,13 @@ class SwapRelease:
             for margin, counted, found in zip(margins.declared, margins.counted, margins.fingerprints, strict=True)
         ]
 
-    def _counts(self, counted: Cells) -> Chunk:
-        named = [Cell(name, codes, self.table[name]) for name, codes in zip(counted.names, counted.codes, strict=True)]
-        return [*named, Cell(counted.label, counted.counts)]
-
     def _write_confidential(self, folder: Path) -> None:
         (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
+        (folder / "tables").mkdir()
         lines = ["table,cells,mape"]
         for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
             chunk, mape = self._against_truth(by)
-            write_table(folder / f"{name}.csv", "csv", [chunk])
+            write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
             lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
         (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -178,22 +174,14 @@ class SwapRelease:
         filled = counts[0] > 0
         mape = float(np.mean(np.abs(counts[1] - counts[0])[filled] / counts[0][filled]))
         chunk = [Cell(name, codes, self.table[name]) for name, codes in zip(by, both.codes, strict=True)]
-        return [*chunk, Cell("true_count", counts[0]), Cell("released_count", counts[1])], mape
+        labels = [free_label(name, by) for name in ("true_count", "released_count")]
+        return [*chunk, *(Cell(label, count) for label, count in zip(labels, counts, strict=True))], mape
 
 
 def _aligned(all_cells: Cells, some: Cells) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The counts of ``some`` at the cells of ``all_cells``, zero where it has none."""
     known = dict(zip(zip(*some.codes, strict=True), some.counts.tolist(), strict=True))
     return np.array([known.get(key, 0) for key in zip(*all_cells.codes, strict=True)], dtype=np.int64)
-
-
-def table_names(tables: Sequence[Sequence[str]]) -> list[str]:
-    """A file name for each table, from its columns; numbered where two would be alike."""
-    names: list[str] = []
-    for by in tables:
-        name = "-by-".join(re.sub(r"[^A-Za-z0-9_]+", "_", column) for column in by)[:100]
-        names.append(name if name not in names else f"{name}-{len(names) + 1}")
-    return names
 
 
 def draw(
@@ -280,11 +268,11 @@ def release(
     progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw and write: the whole job, with the operating system's randomness."""
-    from stirred.release.folder import check_target
-
-    for target in (out, confidential):
-        if target is not None:
-            check_target(Path(target).absolute())
+    targets = [Path(target).absolute() for target in (out, confidential) if target is not None]
+    for target in targets:
+        check_target(target)
+    if len(set(targets)) < len(targets):
+        raise errors.one_folder_for_both(targets[0])
     drawn = draw(plan, data, linked, progress=progress)
     drawn.write(out, confidential=confidential, progress=progress)
     return drawn
