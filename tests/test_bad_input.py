@@ -34,6 +34,7 @@ ELSEWHERE = {
     "needs-extra": "a missing package",
     "not-a-release": "tests/cli/test_cli.py",
     "not-a-table": "frames in memory",
+    "one-folder-for-both": "tests/release/test_refusals.py",
     "output-exists": "tests/release/test_refusals.py",
     "output-parent-missing": "tests/release/test_refusals.py",
     "plan-unreadable": "below: there is no plan",

@@ -107,9 +107,10 @@ def test_true_against_released_tables_go_to_a_private_folder_of_their_own(plan, 
     ended = command("release", plan, "--out", tmp_path / "out", "--confidential", own)
     assert "confidential. Rerunning and choosing the best run voids the guarantee." in ended.said
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in own.iterdir()} == {0o600}
+    modes = {path.is_dir(): stat.S_IMODE(path.stat().st_mode) for path in own.rglob("*")}
+    assert modes == {True: 0o700, False: 0o600}
     assert (own / "CONFIDENTIAL.txt").read_text(encoding="utf-8").startswith("CONFIDENTIAL")
-    rows = table_of((own / "county-by-tenure.csv").read_text(encoding="utf-8"))
+    rows = table_of((own / "tables" / "county-by-tenure.csv").read_text(encoding="utf-8"))
     assert sum(int(row["true_count"]) for row in rows) == sum(int(row["released_count"]) for row in rows) == ROWS
     for path in (tmp_path / "out").rglob("*"):
         assert not path.is_file() or "true_count" not in path.read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ class _CountingQuotes(io.RawIOBase):
 def _csv_stream(file: Path, encoding: str) -> Any:
     compression = COMPRESSED.get(file.suffix.lower())
     stream = pa.input_stream(str(file), compression=compression)
-    b"".decode(encoding)  # LookupError for what is no encoding of text
+    "a".encode(encoding)  # LookupError for what is no encoding of text
     if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
         return pa.transcoding_input_stream(stream, encoding, "utf-8")
     return stream
