@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from stirred.swap.dataset import Dataset
 from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, cells, group
 
 _MOST_PAIRS = 50_000_000
@@ -78,12 +79,12 @@ def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
     sums = [
         np.bincount(position, weights=part, minlength=len(found)).astype(np.float64) for part in (true, mean, variance)
     ]
+    codes = _codes(dataset, by, found, area, held, swapped)
+    order = np.lexsort(codes[::-1])
+    texts = [dataset.table[name].texts() for name in by]
+    labels = zip(*([text[code] for code in part[order]] for text, part in zip(texts, codes, strict=True)), strict=True)
     return ExpectedTable(
-        tuple(by),
-        _labels(dataset, by, found, area, held, swapped),
-        np.rint(sums[0]).astype(np.int64),
-        sums[1],
-        sums[2],
+        tuple(by), tuple(labels), np.rint(sums[0]).astype(np.int64)[order], sums[1][order], sums[2][order]
     )
 
 
@@ -117,10 +118,10 @@ def _look_up(counts: NDArray[np.int64], keys: NDArray[np.int64], wanted: NDArray
     return np.where(keys[at] == wanted, counts[at], 0)
 
 
-def _labels(
+def _codes(
     dataset: Dataset, by: Sequence[str], keys: NDArray[np.int64], area: Groups, held: Groups, swapped: Groups
-) -> tuple[tuple[str | None, ...], ...]:
-    """The values of ``by`` in each cell, from a record of the group they belong to."""
+) -> list[Codes]:
+    """The codes of ``by`` in each cell, from a record of the group they belong to."""
     parts = {
         "match": (area, keys // (held.count * swapped.count)),
         "hold": (held, keys // swapped.count % held.count),
@@ -132,6 +133,5 @@ def _labels(
         grouped, position = parts[role]
         member = np.zeros(grouped.count, dtype=np.int64)
         member[grouped.ids] = np.arange(dataset.records)
-        texts = dataset.table[name].texts()
-        columns.append([texts[code] for code in dataset.table[name].codes[member[position]]])
-    return tuple(zip(*columns, strict=True))
+        columns.append(dataset.table[name].codes[member[position]])
+    return columns

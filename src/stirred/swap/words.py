@@ -83,6 +83,13 @@ def _guarantee(check: SwapCheck) -> str:
     rows.append(("nearest", _nearest(check.specification, check.epsilon)))
     for number, (margin, counted) in enumerate(zip(check.margins.declared, check.margins.counted, strict=True), 1):
         rows.append((f"invariant {number}", f"{margin.words()}: {len(counted):,} cells, published exactly"))
+    if check.linked_rows:
+        rows.append(
+            (
+                "and jointly",
+                f"each {check.plan.unit} keeps all its rows in {listed(check.linked_rows)} and its held values",
+            )
+        )
     return "Guarantee\n" + _rows(rows)
 
 
