@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
-from scipy import stats
+from gap_tools import Untouchable, exact_cuts, reach_of
 
-from stirred.noise import SeededSource, bernoulli, reselect, select, source
+from stirred.noise import SeededSource, reselect, select
 from stirred.noise.bernoulli import MOST_CUTS, gap_table
 
 TWENTIETH, THIRD, HALF = Fraction(1, 20), Fraction(1, 3), Fraction(1, 2)
@@ -33,57 +32,6 @@ RATES = [
 ]
 WIDTHS = [(16, 64), (3, 6), (4, 7), (5, 10)]
 NARROW = (3, 6)
-
-FALSE_ALARM = 1e-12
-"""Nominal, for every statistical test here. Cells expect 200 or more, whose skewness at seven standard deviations
-multiplies a tail by exp(7^3 / (6 sqrt(200))), less than 100: the true false-alarm probability stays below 1e-9."""
-
-
-def p_value(observed, chances):
-    """Of a chi-square test against exact ``chances``; cells that expect fewer than 200 are pooled."""
-    observed = np.asarray(observed)
-    expected = np.array([float(chance) for chance in chances]) * observed.sum()
-    assert expected.sum() == pytest.approx(observed.sum(), rel=1e-12)
-    if observed[expected == 0].any():
-        return 0.0
-    order = np.argsort(expected)
-    pooled = max(np.searchsorted(expected[order], 200), np.searchsorted(np.cumsum(expected[order]), 200) + 1)
-    starts = [0, *range(pooled, len(order))]
-    assert len(starts) > 1, "too few draws to compare anything"
-    found, wanted = np.add.reduceat(observed[order], starts), np.add.reduceat(expected[order], starts)
-    return stats.chi2.sf(np.sum((found - wanted) ** 2 / wanted), len(starts) - 1)
-
-
-def reach_of(rate):
-    """K, the number of cuts in a table; a gap of K stands for "K or more"."""
-    return len(gap_table(rate).cuts)
-
-
-@cache
-def exact_cuts(rate, count):
-    """F(0), ..., F(count - 1), each from its own power."""
-    return [1 - (1 - rate) ** (k + 1) for k in range(count)]
-
-
-@pytest.fixture
-def remembered_cuts(monkeypatch):
-    """Undecided draws are common with narrow words; let them not compute all cuts afresh each time."""
-    monkeypatch.setattr(bernoulli, "cut_values", cache(bernoulli.cut_values))
-
-
-@pytest.fixture
-def resolved(monkeypatch):
-    """The answers that the rational fall-back gives, in a list."""
-    answers = []
-    original = bernoulli._resolve
-
-    def recording(*arguments):
-        answers.append(original(*arguments))
-        return answers[-1]
-
-    monkeypatch.setattr(bernoulli, "_resolve", recording)
-    return answers
-
 
 # -- the table -----------------------------------------------------------------------------------------------
 
@@ -259,15 +207,6 @@ def test_an_undecided_gap_goes_on_with_64_bits_at_a_time_until_it_is_settled(rat
 # -- edges of select -----------------------------------------------------------------------------------------
 
 
-class Untouchable:
-    """A source that must not be asked."""
-
-    for_release = True
-
-    def take(self, count):
-        raise AssertionError("randomness was drawn where none is needed")
-
-
 def test_rates_zero_and_one_and_an_empty_file_take_no_randomness():
     assert select(1000, Fraction(0), Untouchable()).tolist() == []
     assert select(1000, Fraction(1), Untouchable()).tolist() == list(range(1000))
@@ -322,206 +261,27 @@ def test_a_buffer_that_grows_loses_and_repeats_nothing(gap):
     assert np.array_equal(selected, np.arange(gap, 100_000, gap + 1))
 
 
-def test_when_there_is_no_room_a_gap_is_kept_and_no_word_is_used_twice(monkeypatch):
-    """4000 runs of 200 records at 9/10 that a buffer of 64 must hold; with one cut a draw says "this" or "not this".
+class Counting:
+    """Its words mean gaps of 0, 1, 2, ... in turn, so that gaps tell which words they came from."""
 
-    Drawing again for want of room would favour "not this", and does not: the gap before each of the first 140 selected
-    is 0 in 9 of 10 runs. Gaps from the same words would be equal, and are not: no two of the 140 are correlated. False
-    alarm 280 * 1e-12 for the first, exactly binomial; below 1e-80 for the second, by Bernstein's inequality.
-    """
-    monkeypatch.setattr(bernoulli, "MOST_CUTS", 1)
-    drawn, table = SeededSource(19), gap_table.__wrapped__(Fraction(9, 10))
-    assert len(table.cuts) == 1
-    runs = np.array([select(200, Fraction(1, 10**9), drawn, table)[:140] for _ in range(4000)], dtype=np.int64)
-    none_before = np.diff(runs, axis=1, prepend=-1) == 1
-    found = np.count_nonzero(none_before, axis=0)
-    assert stats.binom.cdf(found, 4000, 0.9).min() > FALSE_ALARM
-    assert stats.binom.sf(found - 1, 4000, 0.9).min() > FALSE_ALARM
-    assert np.abs(np.corrcoef(none_before.T) - np.eye(140)).max() < 0.5
+    for_release = False
+
+    def __init__(self, table):
+        self.words = [int(np.flatnonzero(table.cells == gap)[0]) for gap in range(400)]
+        self.blocks = []
+
+    def take(self, count):
+        begun = self.blocks[-1].stop if self.blocks else 0
+        self.blocks.append(range(begun, begun + count // 2))
+        return np.array([self.words[i] for i in self.blocks[-1]], dtype="<u2").tobytes()
 
 
-# -- laws of select ------------------------------------------------------------------------------------------
-
-
-def gaps_drawn(rate, wanted, key, table=None):
-    """The first ``wanted`` gaps of a run that is long enough for more, so that their number is not random."""
-    records = int(wanted / rate * Fraction(11, 10)) + 1000
-    selected = select(records, rate, SeededSource(key), table).astype(np.int64)
-    assert len(selected) >= wanted
-    return np.diff(selected[:wanted], prepend=-1) - 1
-
-
-def geometric_fits(gaps, rate):
-    """The p-value of the gaps; the last cell is everything from some gap on that leaves 200 beyond."""
-    longest = int(math.log(200 / len(gaps)) / math.log(1 - rate))
-    assert longest > 1
-    observed = np.bincount(np.minimum(gaps, longest), minlength=longest + 1)
-    missed = float(1 - rate)
-    return p_value(observed, [float(rate) * missed**k for k in range(longest)] + [missed**longest])
-
-
-@pytest.mark.parametrize("rate", [TWENTIETH, THIRD, HALF, Fraction(9, 10)], ids=str)
-def test_gaps_are_geometric(rate):
-    """A million draws over several blocks, gaps beyond the table's reach among them. False alarm below 1e-9."""
-    assert geometric_fits(gaps_drawn(rate, 1_000_000, key=11), rate) > FALSE_ALARM
-
-
-@pytest.mark.parametrize(("widths", "draws"), [((3, 6), 100_000), ((4, 7), 100_000), ((5, 9), 200_000)], ids=str)
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
-def test_gaps_are_geometric_where_the_rare_paths_are_common(rate, widths, draws, remembered_cuts, resolved):
-    """False alarm below 1e-9."""
-    gaps = gaps_drawn(rate, draws, key=12, table=gap_table(rate, *widths))
-    assert geometric_fits(gaps, rate) > FALSE_ALARM
-    assert len(resolved) > 100, "the narrow words were not narrow enough"
-    assert len(set(resolved)) > 1
-
-
-def test_with_64_bits_the_rare_path_is_rare(resolved):
-    """A million draws, 136 cuts: one is undecided with probability 1e-11."""
-    gaps_drawn(TWENTIETH, 1_000_000, key=13)
-    assert resolved == []
-
-
-def test_gaps_beyond_the_reach_of_the_table_are_geometric_too():
-    """At 1/1000 the table ends at a gap of 1024 and one draw in three is longer. False alarm below 1e-9."""
-    rate = Fraction(1, 1000)
-    gaps = gaps_drawn(rate, 300_000, key=14)
-    bins = np.minimum(gaps // 64, 100)
-    missed = float((1 - rate) ** 64)
-    assert reach_of(rate) == 1024
-    chances = [missed**k * (1 - missed) for k in range(100)] + [missed**100]
-    assert p_value(np.bincount(bins, minlength=101), chances) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF], ids=str)
-def test_successive_gaps_are_independent(rate):
-    """Joint law of neighbouring gaps, each counted up to 12. False alarm below 1e-9."""
-    pairs = np.minimum(gaps_drawn(rate, 1_000_000, key=15), 12).reshape(-1, 2)
-    observed = np.bincount(pairs @ [13, 1], minlength=169)
-    chances = np.array([float(rate * (1 - rate) ** k) for k in range(12)] + [float((1 - rate) ** 12)])
-    assert p_value(observed, np.outer(chances, chances).ravel()) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("widths", [(16, 64), (3, 6)], ids=str)
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
-def test_every_subset_of_four_records_has_its_probability(rate, widths, remembered_cuts):
-    """40,000 calls; hence the number selected is binomial and no position is favoured. False alarm below 1e-9."""
-    drawn, table = SeededSource(16), gap_table(rate, *widths)
-    observed = np.zeros(16, dtype=np.int64)
-    for _ in range(40_000):
-        observed[sum(1 << int(position) for position in select(4, rate, drawn, table))] += 1
-    sizes = [subset.bit_count() for subset in range(16)]
-    assert p_value(observed, [rate**k * (1 - rate) ** (4 - k) for k in sizes]) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("widths", [(16, 64), (5, 10)], ids=str)
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF], ids=str)
-def test_no_part_of_a_long_file_is_favoured(rate, widths, remembered_cuts):
-    """200 parts of 10,000 records: each part's number selected is binomial. False alarm below 1e-9."""
-    selected = select(2_000_000, rate, SeededSource(17), gap_table(rate, *widths))
-    found = np.bincount(selected // 10_000, minlength=200)
-    mean, variance = float(10_000 * rate), float(10_000 * rate * (1 - rate))
-    assert stats.chi2.sf(np.sum((found - mean) ** 2) / variance, 200) > FALSE_ALARM
-    assert stats.chi2.cdf(np.sum((found - mean) ** 2) / variance, 200) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("block_bytes", [8, 10, 14, 50])
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
-def test_where_blocks_end_does_not_change_the_law(rate, block_bytes, monkeypatch, remembered_cuts):
-    """Blocks of 4, 5, 7 and 25 words, of which a draw takes one or four. False alarm below 1e-9."""
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    gaps = gaps_drawn(rate, 50_000, key=18, table=gap_table(rate, 5, 10))
-    assert geometric_fits(gaps, rate) > FALSE_ALARM
-
-
-# -- laws of reselect ----------------------------------------------------------------------------------------
-
-
-def starts_of(sizes):
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def subset_law(size, rate):
-    """P(subset) for each subset as a bit mask, given that not exactly one is selected."""
-    kept = 1 - size * rate * (1 - rate) ** (size - 1)
-    counts = [subset.bit_count() for subset in range(2**size)]
-    return [Fraction(0) if k == 1 else rate**k * (1 - rate) ** (size - k) / kept for k in counts]
-
-
-def count_law(size, rate):
-    law = subset_law(size, rate)
-    return [math.comb(size, k) * law[2**k - 1] for k in range(size + 1)]
-
-
-@pytest.mark.parametrize("rate", [TWENTIETH, THIRD, HALF, Fraction(9, 10)], ids=str)
-@pytest.mark.parametrize("size", [2, 3, 5, 10])
-def test_the_number_selected_in_a_group_is_binomial_given_that_it_is_not_one(size, rate):
-    """200,000 groups; below six records every subset too. False alarm below 1e-9 each."""
-    chosen = reselect(starts_of([size] * 200_000), rate, SeededSource(21)).reshape(-1, size)
-    assert p_value(np.bincount(chosen.sum(axis=1), minlength=size + 1), count_law(size, rate)) > FALSE_ALARM
-    if size < 6:
-        subsets = np.bincount(chosen @ (1 << np.arange(size)), minlength=2**size)
-        assert p_value(subsets, subset_law(size, rate)) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("block_bytes", [8, 14, 2**18])
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
-def test_the_law_within_groups_survives_narrow_words_and_short_blocks(
-    rate, block_bytes, monkeypatch, remembered_cuts, resolved
-):
-    """20,000 groups of ten. False alarm below 1e-9."""
-    monkeypatch.setattr(source, "BLOCK_BYTES", block_bytes)
-    chosen = reselect(starts_of([10] * 20_000), rate, SeededSource(22), gap_table(rate, *NARROW)).reshape(-1, 10)
-    assert p_value(np.bincount(chosen.sum(axis=1), minlength=11), count_law(10, rate)) > FALSE_ALARM
-    assert len(resolved) > 100
-
-
-def test_groups_larger_than_the_reach_of_the_table_follow_the_law():
-    """At 1/2 the table ends at 10, in groups of 12 a draw may pass it. False alarm below 1e-9."""
-    assert reach_of(HALF) == 10
-    chosen = reselect(starts_of([12] * 200_000), HALF, SeededSource(23)).reshape(-1, 12)
-    assert p_value(np.bincount(chosen.sum(axis=1), minlength=13), count_law(12, HALF)) > FALSE_ALARM
-
-
-def test_small_rates_in_large_groups_follow_the_law():
-    """Groups of 3000 at 1/1000, where the table ends at 1024. False alarm below 1e-9."""
-    rate, size = Fraction(1, 1000), 3000
-    chosen = reselect(starts_of([size] * 10_000), rate, SeededSource(24)).reshape(-1, size)
-    counts = np.minimum(chosen.sum(axis=1), 12)
-    law = stats.binom.pmf(np.arange(12), size, float(rate))
-    kept = 1 - law[1]
-    law[1] = 0
-    chances = [*(law / kept), stats.binom.sf(11, size, float(rate)) / kept]
-    assert p_value(np.bincount(counts, minlength=13), chances) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF], ids=str)
-def test_groups_of_none_and_one_are_never_selected_and_disturb_no_other(rate):
-    """Sizes 0, 1, 2, 0, 3, 1 in turn, the file ending with a group of one. False alarm below 1e-9."""
-    sizes = np.tile([0, 1, 2, 0, 3, 1], 100_000)
-    starts = starts_of(sizes)
-    chosen = reselect(starts, rate, SeededSource(25))
-    counts = np.diff(np.concatenate([[0], np.cumsum(chosen)])[starts])
-    assert not counts[sizes < 2].any()
-    for size in (2, 3):
-        assert p_value(np.bincount(counts[sizes == size], minlength=size + 1), count_law(size, rate)) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("rate", [TWENTIETH, HALF], ids=str)
-def test_selections_of_neighbouring_groups_are_independent(rate):
-    """Groups of two, most of them drawn more than once at 1/2. False alarm below 1e-9."""
-    chosen = reselect(starts_of([2] * 400_000), rate, SeededSource(26)).reshape(-1, 2).all(axis=1)
-    both = rate**2 / (1 - 2 * rate * (1 - rate))
-    observed = np.bincount(chosen.reshape(-1, 2) @ [2, 1], minlength=4)
-    assert p_value(observed, [(1 - both) ** 2, both * (1 - both), both * (1 - both), both**2]) > FALSE_ALARM
-
-
-def test_at_rate_one_every_group_of_two_or_more_is_selected_whole_and_at_rate_zero_none():
-    starts = starts_of([0, 1, 2, 3, 1, 0, 5])
-    assert reselect(starts, Fraction(1), Untouchable()).tolist() == [False] + [True] * 5 + [False] + [True] * 5
-    assert reselect(starts, Fraction(0), Untouchable()).tolist() == [False] * 12
-
-
-@pytest.mark.parametrize("rate", [Fraction(0), TWENTIETH, Fraction(1)], ids=str)
-def test_without_groups_there_is_nothing_to_select(rate):
-    assert reselect(starts_of([]), rate, SeededSource(27)).tolist() == []
+def test_every_word_is_used_once_whether_a_block_ends_or_a_buffer_is_full():
+    """A draw may take four words, so the last three of a block go unused. The buffer grows from 64 twice or more."""
+    table = gap_table(Fraction(1, 1000))
+    counting = Counting(table)
+    selected = select(40_000, Fraction(1, 10**9), counting, table).astype(np.int64)
+    used = [word for block in counting.blocks for word in block[:-3]]
+    assert len(counting.blocks) > 3
+    assert len(selected) > 4 * 64
+    assert (np.diff(selected, prepend=-1) - 1).tolist() == used[: len(selected)]

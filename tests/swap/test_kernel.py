@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from swap_oracle import (
     moved_probability_by_enumeration,
     outcome_counts,
@@ -18,6 +17,7 @@ from swap_oracle import (
     released_law,
 )
 
+from chi_square import FALSE_ALARM, p_value
 from stirred.noise import SeededSource, SystemSource
 from stirred.swap.guarantee import moved_probability, moved_probability_as_printed
 from stirred.swap.kernel import draw
@@ -26,28 +26,9 @@ from stirred.tables.groups import Groups
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)]
 
-FALSE_ALARM = 1e-12
-"""Nominal, for every chi-square test here. Cells expect 200 or more, whose skewness at seven standard deviations
-multiplies a tail by exp(7^3 / (6 sqrt(200))), less than 100: the true false-alarm probability stays below 1e-9."""
-
 FAR = 7.0
 """Standard deviations that a mean may be off: 3e-12 for a normal mean. A skewness of g in R replicates multiplies that
 by exp(7^3 g / (6 sqrt(R))), below 10 here (counts and their squares have g < 9), so a false alarm stays below 1e-9."""
-
-
-def p_value(observed, chances):
-    """Of a chi-square test against exact ``chances``; cells that expect fewer than 200 are pooled."""
-    observed = np.asarray(observed)
-    expected = np.array([float(chance) for chance in chances]) * observed.sum()
-    assert expected.sum() == pytest.approx(observed.sum(), rel=1e-12)
-    if observed[expected == 0].any():
-        return 0.0
-    order = np.argsort(expected)
-    pooled = max(np.searchsorted(expected[order], 200), np.searchsorted(np.cumsum(expected[order]), 200) + 1)
-    starts = [0, *range(pooled, len(order))]
-    assert len(starts) > 1, "too few draws to compare anything"
-    found, wanted = np.add.reduceat(observed[order], starts), np.add.reduceat(expected[order], starts)
-    return stats.chi2.sf(np.sum((found - wanted) ** 2 / wanted), len(starts) - 1)
 
 
 def scattered(sizes, key=0):

@@ -121,13 +121,9 @@ def _gap(words, at, head_bits, full_bits, cells, cuts, whole, state):  # type: i
     rest_bits = full_bits - head_bits
     bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
     gap = np.int64(np.searchsorted(cuts, bits, side="right"))
-    if gap > 0 and cuts[gap - 1] == bits:
-        first = gap - 1
-        while first > 0 and cuts[first - 1] == bits:  # several cuts share a cell only when words are narrow
-            first -= 1
-        if gap - first > 1 or not whole[gap - 1]:
-            state[_BITS] = np.int64(bits)
-            return _IS_UNDECIDED, at + 4
+    if gap > 0 and cuts[gap - 1] == bits and not whole[gap - 1]:
+        state[_BITS] = np.int64(bits)
+        return _IS_UNDECIDED, at + 4
     return gap, at + 4
 
 
@@ -298,6 +294,7 @@ def _drive(
             state[_WORD] = 0
         elif state[_STATUS] == _UNDECIDED:
             forced = _resolve(table, int(state[_BITS].view(np.uint64)), source)
-        elif grow is not None:
+        else:
+            assert grow is not None
             forced = int(state[_BITS])  # the gap that found no room
             grow()

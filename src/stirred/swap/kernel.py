@@ -47,7 +47,7 @@ def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction, source: Rando
     selected = select(len(strata.ids), rate, source)
     counts = np.zeros(strata.count, dtype=np.uint32)
     _count(strata.ids, selected, counts)
-    again = (counts == 1) & (sizes > 1)
+    again = (counts == 1) & (sizes > 1)  # a stratum of one is never selected, so there is nothing to select again
     if np.any(counts == 1):
         selected = _without_lone(strata.ids, selected, counts)
         counts[counts == 1] = 0
