@@ -39,6 +39,7 @@ ELSEWHERE = {
     "output-parent-missing": "tests/release/test_refusals.py",
     "plan-unreadable": "below: there is no plan",
     "seeded-release": "reachable from Python only",
+    "unknown-table": "tests/cli/test_cli_release.py",
     "too-many-records": "four thousand million rows",
     "unknown-table-column": "tests/cli/test_cli.py",
     "unsupported-type": "below: not in a CSV file",

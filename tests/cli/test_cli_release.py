@@ -350,7 +350,7 @@ def test_a_table_of_persons_may_use_the_columns_of_their_household(out, command)
         (["--by", "income"], "no column 'income'"),
         (["--by", "county,age"], "no column 'age'"),
         (["--by", "hhid"], "no column 'hhid'"),
-        (["--by", "county", "--table", "animals"], "no column 'animals'"),
+        (["--by", "county", "--table", "animals"], "no table 'animals'"),
         (["--table", "persons", "--by", "pid,income"], "no column 'pid' and 'income'"),
     ],
 )

@@ -180,7 +180,7 @@ def test_statistical_files_come_out_value_for_value(tmp_path, bring, kind):
         for name in POPULATION
     }
     data["note"] = [str(cell).strip() or "none" for cell in data["note"]]  # these formats pad text with blanks
-    swap_and_write(bring(data, tmp_path), tmp_path / "out", kind, input={"types": {"size": "integer"}})
+    swap_and_write(bring(data, tmp_path), tmp_path / "out", kind, nulls=(), input={"types": {"size": "integer"}})
     assert_swapped(released(tmp_path / "out", kind, data), data)
 
 
@@ -195,7 +195,8 @@ def test_a_partitioned_folder_comes_out_as_one_table(tmp_path, kind):
 @pytest.mark.parametrize(("suffix", "kind"), [("csv", "csv"), ("parquet", "parquet"), ("arrow", "arrow")])
 def test_a_release_is_written_in_the_format_of_its_input(tmp_path, suffix, kind):
     bring = {"csv": from_csv, "parquet": from_parquet, "arrow": from_arrow}[suffix]
-    draw(PLAN, bring(POPULATION, tmp_path), source=SeededSource(17)).write(tmp_path / "out", for_tests=True)
+    plan = SwapPlan(**(PLAN.model_dump() | {"nulls": ["tenure", "note"]}))
+    draw(plan, bring(POPULATION, tmp_path), source=SeededSource(17)).write(tmp_path / "out", for_tests=True)
     assert (tmp_path / "out" / f"microdata{EXTENSIONS[kind]}").is_file()
 
 
@@ -257,7 +258,7 @@ def test_an_arrow_frame_gives_an_arrow_frame():
 
 
 def test_a_file_gives_an_arrow_frame(tmp_path):
-    out = swapped_frame(from_parquet(POPULATION, tmp_path))
+    out = swapped_frame(from_parquet(POPULATION, tmp_path), nulls=["tenure", "note"])
     assert type(out) is pa.Table
     assert_swapped(out.to_pydict(), POPULATION)
 

@@ -64,9 +64,11 @@ def main() -> None:
     except Exception as fault:
         if os.environ.get("STIRRED_DEBUG"):
             raise
-        where = traceback.extract_tb(fault.__traceback__)[-1]
+        frames = traceback.extract_tb(fault.__traceback__)
+        where = [frame for frame in frames if f"{os.sep}stirred{os.sep}" in frame.filename][-1]
+        place = where.filename.rpartition(f"{os.sep}stirred{os.sep}")[2]
         print(
-            f"stirred: an unforeseen {type(fault).__name__} at {where.name}, line {where.lineno}; "
+            f"stirred: an unforeseen {type(fault).__name__} in {place}, line {where.lineno}; "
             "partial files were removed. Its "
             "text is not shown because it may quote the data; STIRRED_DEBUG=1 shows it. Please report it.",
             file=sys.stderr,

@@ -21,6 +21,7 @@ from stirred.errors.data import (
     linked_without_record,
     missing_columns,
     mixed_formats,
+    nameless_column,
     needs_extra,
     no_such_input,
     not_a_table,
@@ -49,6 +50,7 @@ from stirred.errors.output import (
     one_folder_for_both,
     output_exists,
     output_parent_missing,
+    unknown_table,
     unknown_table_column,
 )
 from stirred.errors.plans import (
@@ -68,6 +70,7 @@ from stirred.errors.plans import (
     seeded_release,
     table_columns,
     two_roles,
+    unknown_allowance,
     unknown_copy,
 )
 from stirred.errors.stops import (
@@ -100,6 +103,7 @@ __all__ = [
     "listed",
     "missing_columns",
     "mixed_formats",
+    "nameless_column",
     "nearly_distinct",
     "needs_extra",
     "no_such_input",
@@ -125,8 +129,10 @@ __all__ = [
     "too_many_records",
     "two_roles",
     "unclosed_quote",
+    "unknown_allowance",
     "unknown_copy",
     "unknown_format",
+    "unknown_table",
     "unknown_table_column",
     "unreadable_format",
     "unsupported_type",

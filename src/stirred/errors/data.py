@@ -103,11 +103,19 @@ def missing_columns(table: str, names: Sequence[str]) -> DataError:
     )
 
 
-def duplicate_columns(table: str, names: Sequence[str]) -> DataError:
+def duplicate_columns(table: str, first: int, second: int) -> DataError:
     return DataError(
         "duplicate-column",
-        f"Table '{table}' has more than one column called {listed(names)}.",
-        "Rename them so that the plan can tell them apart.",
+        f"Columns {first} and {second} of table '{table}' have the same name.",
+        "Rename one so that the plan can tell them apart; if the names look like data, the file has no header line.",
+    )
+
+
+def nameless_column(table: str, position: int) -> DataError:
+    return DataError(
+        "nameless-column",
+        f"Column {position} of table '{table}' has no name.",
+        "Name it, or leave it out: it may be an index that was saved along.",
     )
 
 

@@ -20,6 +20,9 @@ class StirredError(Exception):
         self.problem = problem
         self.remedy = remedy
 
+    # What was being handled may quote cells; "from None" hides it from tracebacks only, this from everyone.
+    __context__ = property(lambda self: None, lambda self, value: None)
+
     def __reduce__(self) -> tuple[type[StirredError], tuple[str, str, str]]:
         return type(self), (self.kind, self.problem, self.remedy)
 

@@ -54,6 +54,10 @@ def invariants_broken(what: str) -> OutputError:
     )
 
 
+def unknown_table(name: str, known: Sequence[str]) -> OutputError:
+    return OutputError("unknown-table", f"The release has no table '{name}'.", f"Its tables are {listed(known)}.")
+
+
 def unknown_table_column(names: Sequence[str], known: Sequence[str]) -> OutputError:
     return OutputError(
         "unknown-table-column",

@@ -115,8 +115,16 @@ def unknown_copy(table: str, column: str, target: str) -> PlanError:
 def table_columns(names: Sequence[str], known: Sequence[str]) -> PlanError:
     return PlanError(
         "table-column",
-        f"A table is asked for by {listed(names)}, which the release will not contain.",
-        f"Tables can be made from {listed(known)}.",
+        f"A table is asked for by {listed(names)}, which the released main table will not contain.",
+        f"Tables can be made from {listed(known)}; of linked rows afterwards, with stirred tabulate.",
+    )
+
+
+def unknown_allowance(name: str) -> PlanError:
+    return PlanError(
+        "unknown-allowance",
+        f"There is no stop called '{name}' for this plan.",
+        "The stops are determines:COLUMN and distinct:COLUMN for a held column, and rate-zero-or-one.",
     )
 
 

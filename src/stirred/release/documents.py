@@ -43,6 +43,15 @@ class RecountedInvariant:
 
 
 @dataclass(frozen=True)
+class WholeRecords:
+    """The invariant that every record keeps its linked rows, as the certificate states it."""
+
+    linked: tuple[str, ...]
+    words: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
 class ReleasedTable:
     """What the data dictionary says about one table."""
 
@@ -62,6 +71,7 @@ def write_certificate(
     plan: Plan,
     specification: Specification,
     invariants: Sequence[RecountedInvariant],
+    whole_records: WholeRecords | None,
     randomness: str,
 ) -> None:
     """``certificate.json``: what was done, under which guarantee, with which programs."""
@@ -78,6 +88,7 @@ def write_certificate(
             "conversions": [specification.budget.conversion],
             "randomness": randomness,
             "invariants": [asdict(entry) for entry in invariants],
+            "whole_records": asdict(whole_records) if whole_records else None,
         },
     )
     (folder / SPECIFICATION).write_text(specification.to_json(), encoding="utf-8")

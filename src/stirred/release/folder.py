@@ -2,8 +2,8 @@
 
 Files are written into a private folder (mode 0700) beside the target, flushed to disk, and the folder is renamed into
 place as the very last step. Any error, Ctrl-C or termination signal removes it. Only a kill or a power cut can
-leave one behind; it is never mistaken for a release, since its name is hidden and it has no manifest until the end, and
-the next run beside it names it. A lock held while a run is alive tells a leftover from a neighbour at work.
+leave one behind; it is never mistaken for a release: its name is hidden, ``verify`` refuses it, and the next run beside
+it names it. A lock held while a run is alive tells a leftover from a neighbour at work.
 """
 
 from __future__ import annotations
@@ -82,6 +82,11 @@ def leftovers(parent: Path) -> list[Path]:
             if _MARK in folder.name and folder.is_dir() and not _alive(folder):
                 found.append(folder)
     return found
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder is one that a run was still writing."""
+    return _MARK in Path(os.path.abspath(folder)).name or (folder / _LOCK).exists()  # noqa: PTH100
 
 
 @contextlib.contextmanager

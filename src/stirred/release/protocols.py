@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from stirred.spec import Specification
 
 
+@runtime_checkable
 class Plan(Protocol):
     """What is to be done."""
 
@@ -22,6 +23,7 @@ class Plan(Protocol):
     def hash(self) -> str: ...
 
 
+@runtime_checkable
 class Check(Protocol):
     """What the data say about a plan. Confidential."""
 
@@ -31,6 +33,7 @@ class Check(Protocol):
     def to_json(self) -> str: ...
 
 
+@runtime_checkable
 class Release(Protocol):
     """What was drawn, ready to be finished."""
 

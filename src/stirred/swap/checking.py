@@ -27,6 +27,8 @@ from stirred.swap.margins import Margins, Strata, count_margins, per_stratum, st
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.specify import specify
+from stirred.tables import Table
+from stirred.tables.groups import group
 
 Candidate = tuple[tuple[str, ...], tuple[str, ...]]
 """Match and swap variables to be tried in place of the plan's."""
@@ -68,7 +70,7 @@ class WhatIf:
     epsilons: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SwapCheck:
     """What the data say about a plan. Confidential."""
 
@@ -191,7 +193,7 @@ def check(
     progress.stage("looking for what held columns give away")
     stops = find_stops(dataset)
     progress.stage("forecasting tables")
-    asked = [*plan.tables, *(tuple(by) for by in tables)]
+    asked = list(dict.fromkeys([*plan.tables, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
     forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
@@ -246,8 +248,6 @@ def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) 
         raise errors.table_columns(unknown, list(dataset.table.columns))
     plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap)})
     held = tuple(name for name in dataset.table.columns if name not in (*match, *swap))
-    from stirred.tables.groups import group
-
     other = replace(
         dataset,
         plan=plan,
@@ -267,8 +267,17 @@ def _forecast(dataset: Dataset, reading: float) -> Forecast:
     linked_bytes = sum(entry.held.nbytes() + entry.record.nbytes for entry in dataset.linked)
     seconds = reading + rows * (15e-9 * columns + 80e-9) + linked_rows * 150e-9
     memory = 250_000_000 + 2 * dataset.table.nbytes() + linked_bytes + 14 * rows + 24 * linked_rows
-    disk = dataset.input.bytes_on_disk + sum(entry.input.bytes_on_disk for entry in dataset.linked)
+    disk = _written_bytes(dataset.plan.format or dataset.input.format, dataset.table)
+    disk += sum(_written_bytes(dataset.plan.format or entry.input.format, entry.held) for entry in dataset.linked)
     return Forecast(seconds, int(memory), disk)
+
+
+def _written_bytes(kind: str, table: Table) -> int:
+    """About what a table takes on disk: its text as CSV, its codes and ids otherwise (Parquet mostly takes less)."""
+    if kind != "csv":
+        return table.nbytes() + 8 * table.rows
+    lengths = [np.mean([len(text or "") for text in column.texts()]) + 1 for column in table.columns.values()]
+    return int(table.rows * (sum(lengths) + 8))
 
 
 def _finite(value: Any) -> Any:

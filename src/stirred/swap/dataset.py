@@ -29,7 +29,7 @@ Data = object
 """What a user brings: a path, or a pandas, polars or pyarrow frame."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linked:
     """A linked table: its held columns and copies, and the main table's row that each of its rows belongs to."""
 
@@ -42,7 +42,7 @@ class Linked:
     record: NDArray[np.uint32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A file and its plan, brought together. ``held`` is the plan's hold with "rest" spelled out."""
 
@@ -74,7 +74,14 @@ def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | 
     table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)
+    for name in linked or {}:
+        if name not in [entry.name for entry in plan.linked]:
+            raise errors.plan_field([f"linked: data were given for '{name}', which the plan does not link"])
     ties = tuple(_tie(plan, entry, ids, table, (linked or {}).get(entry.name)) for entry in plan.linked)
+    known = {*held, *(name for tie in ties for name in tie.held.columns)}
+    for name in plan.allow:
+        if ":" in name and name.split(":", 1)[1] not in known:
+            raise errors.unknown_allowance(name)
     kept = {*used, *([plan.id] if plan.id else [])}
     columns = tuple(name for name in opened.kinds if name in kept)
     ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
@@ -109,6 +116,9 @@ def _read(
     opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]
 ) -> tuple[Table, Mapping[str, pa.ChunkedArray]]:
     """Read a table in which only the columns of ``nulls`` may have nulls; ids never may."""
+    unknown = [name for name in nulls if name not in opened.kinds]
+    if unknown:
+        raise errors.missing_columns(opened.table, unknown)
     found = read_table(opened, columns, identifiers)
     for column, count in found.nulls.items():
         if column not in nulls or column in identifiers:
@@ -137,7 +147,7 @@ def _tie(
     for column, target in copies.items():
         if not _comparable(table[column].type, main[target].type):
             raise errors.id_types_differ(entry.name, column)
-        if (differing := _count_differing(table[column], main[target], record)) > 0:
+        if (differing := count_differing(table[column], main[target], record)) > 0:
             raise errors.copies_disagree(entry.name, column, target, differing)
     kept = {*own, *held, *copies}
     columns = tuple(name for name in opened.kinds if name in kept)
@@ -149,10 +159,14 @@ def _comparable(one: pa.DataType, other: pa.DataType) -> bool:
     return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
 
 
-def _count_differing(copy: Column, target: Column, record: NDArray[np.uint32]) -> int:
-    known = exact_values(target.values)
-    found = pc.index_in(exact_values(copy.values).cast(known.type, safe=False), value_set=known)
-    translation = np.asarray(found.fill_null(-1).to_numpy(), dtype=np.int64)
+def count_differing(copy: Column, target: Column, record: NDArray[np.uint32]) -> int:
+    """In how many linked rows a copy differs from the column of the record."""
+    if copy.type == target.type:
+        found = pc.index_in(exact_values(copy.values), value_set=exact_values(target.values)).fill_null(-1)
+        translation = np.asarray(found.to_numpy(), dtype=np.int64)
+    else:  # integers of different widths
+        known = {value: code for code, value in enumerate(target.values.to_pylist())}
+        translation = np.array([known.get(value, -1) for value in copy.values.to_pylist()], dtype=np.int64)
     return int(_differing(copy.codes, translation, target.codes, record))
 
 
@@ -163,55 +177,3 @@ def _differing(copy, translation, target, record):  # type: ignore[no-untyped-de
         if translation[copy[i]] != np.int64(target[record[i]]):
             count += 1
     return count
-
-
-def linked_class(linked: Linked, records: int) -> NDArray[np.uint32]:
-    """:func:`multiset_class` of the rows that each record has in ``linked``."""
-    return multiset_class(list(linked.held.columns.values()), linked.record, records)
-
-
-def multiset_class(columns: Sequence[Column], record: NDArray[np.uint32], records: int) -> NDArray[np.uint32]:
-    """A number per record that two records share exactly when their rows are the same multiset.
-
-    Rows are reduced to dense kinds, sorted within their record, and read into a trie whose nodes are the
-    classes; keys are compared in full, so no two different multisets ever share a class.
-    """
-    kinds = group(columns, len(record))
-    starts = np.concatenate([[0], np.cumsum(np.bincount(record, minlength=records))]).astype(np.int64)
-    sequence = np.empty(len(record), dtype=np.uint32)
-    _gather_sorted(kinds.ids, record, starts[:-1].copy(), starts, sequence)
-    slots = 1 << int(2 * len(sequence) + 2).bit_length()
-    keys = np.zeros(slots, dtype=np.uint64)
-    nodes = np.zeros(slots, dtype=np.uint32)
-    classes = np.zeros(records, dtype=np.uint32)
-    _trie(sequence, starts, keys, nodes, classes)
-    return classes
-
-
-@kernel
-def _gather_sorted(kinds, record, cursor, starts, sequence):  # type: ignore[no-untyped-def]
-    for i in range(len(kinds)):
-        sequence[cursor[record[i]]] = kinds[i]
-        cursor[record[i]] += 1
-    for r in range(len(starts) - 1):
-        sequence[starts[r] : starts[r + 1]].sort()
-
-
-@kernel
-def _trie(sequence, starts, keys, nodes, classes):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(keys) - 1)
-    made = np.uint32(0)
-    for r in range(len(starts) - 1):
-        node = np.uint32(0)
-        for i in range(starts[r], starts[r + 1]):
-            key = (np.uint64(node) << np.uint64(32)) | np.uint64(sequence[i])
-            mixed = key * np.uint64(0x9E3779B97F4A7C15)
-            at = (mixed ^ (mixed >> np.uint64(29))) & mask
-            while nodes[at] != 0 and keys[at] != key:
-                at = (at + np.uint64(1)) & mask
-            if nodes[at] == 0:
-                made += np.uint32(1)
-                nodes[at] = made
-                keys[at] = key
-            node = nodes[at]
-        classes[r] = node

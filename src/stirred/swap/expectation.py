@@ -22,7 +22,7 @@ from stirred.tables.groups import Groups, anonymous, cells, group
 _MOST_PAIRS = 50_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExpectedTable:
     """A table as it is and as a swap is expected to leave it. Confidential: it contains the true counts."""
 
@@ -59,6 +59,8 @@ def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
     area = group(dataset.table.pick([name for name in by if name in plan.match]), rows)
     by_held = cells([strata, anonymous(held.ids, held.count)], rows)
     by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
+    if (dataset.strata.count + 1) * held.count * swapped.count >= 1 << 63:
+        return None
     stratum, h, s = _pairs(dataset.strata.count, by_held.codes, by_swapped.codes)
     if stratum is None:
         return None

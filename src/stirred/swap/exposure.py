@@ -15,8 +15,9 @@ import numpy as np
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.swap.dataset import Dataset, linked_class
+from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
+from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Cells, Groups, anonymous, group
@@ -36,7 +37,6 @@ def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
         if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
             percent = 100 * column.cardinality // len(column.codes)
             found.append(errors.nearly_distinct(table, column.name, percent))
-            continue
         for variable in _determined(strata, column, swapped):
             alone = bool(_determined(Groups(np.zeros_like(strata.ids), 1), column, [variable]))
             found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
@@ -126,6 +126,6 @@ def count_uniques(dataset: Dataset, held: Cells) -> Uniques:
         return Uniques(alone, None)
     parts = dataset.table.pick([*dataset.plan.match, *dataset.held])
     for entry in dataset.linked:
-        classes = linked_class(entry, dataset.records)
+        classes = multiset_class(kinds_of(entry, dataset.records))
         parts.append(anonymous(classes, int(classes.max(initial=0)) + 1))
     return Uniques(alone, int(np.count_nonzero(group(parts, dataset.records).sizes() == 1)))

@@ -24,7 +24,7 @@ from stirred.tables.groups import Groups
 _UNWANTED = np.uint32(0xFFFFFFFF)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moves:
     """Who receives whose swap variables: record ``receiver[i]`` those of ``giver[i]``. Never to be published.
 

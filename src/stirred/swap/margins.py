@@ -8,6 +8,7 @@ published (Corollary A.2.2), and why a recipient can recompute it from the relea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,19 +16,22 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred.invariants import Margin, fingerprint
-from stirred.swap.dataset import Dataset, Linked, linked_class
+from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
+from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
-from stirred.tables.groups import Cells, Groups
+from stirred.tables.groups import Cells, Groups, group
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Margins:
     """Counted invariants: by match and hold, by match and swap, and per linked table by match and its held columns."""
 
     declared: tuple[Margin, ...]
     counted: tuple[Cells, ...]
     fingerprints: tuple[str, ...]
+    whole: str | None = None
+    """Fingerprint of the records with their linked rows, where there are any."""
 
     @property
     def held(self) -> Cells:
@@ -52,29 +56,34 @@ def declare(
     )
 
 
-def count_margins(dataset: Dataset, table: Table | None = None, prints: bool = True) -> Margins:
-    """Count the invariants of ``dataset``, or of the swapped ``table`` in place of its main table."""
-    table = table or dataset.table
-    plan = dataset.plan
+def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
+    """Count the invariants of ``dataset``; with ``prints`` also their fingerprints."""
+    plan, table = dataset.plan, dataset.table
     columns = {entry.plan.name: tuple(entry.held.columns) for entry in dataset.linked}
     declared = declare(plan.match, dataset.held, plan.swap, columns)
-    tables = [table, table, *(with_match(table, plan.match, entry) for entry in dataset.linked)]
-    counted = tuple(margin.count(source) for margin, source in zip(declared, tables, strict=True))
-    found = tuple(fingerprint(source, cells) for source, cells in zip(tables, counted, strict=True)) if prints else ()
-    return Margins(declared, counted, found)
+    tables = [table, table, *(beside_record(table, plan.match, entry.held, entry.record) for entry in dataset.linked)]
+
+    def count(margin: Margin, source: Table) -> tuple[Cells, str]:
+        counted = margin.count(source)
+        return counted, fingerprint(source, counted) if prints else ""
+
+    with ThreadPoolExecutor() as pool:  # sorting and hashing do without the interpreter lock
+        whole = pool.submit(_whole, dataset) if prints and dataset.linked else None
+        found = list(pool.map(count, declared, tables))
+        return Margins(
+            declared,
+            tuple(counted for counted, _ in found),
+            tuple(printed for _, printed in found) if prints else (),
+            whole.result() if whole else None,
+        )
 
 
-def with_match(table: Table, match: Sequence[str], linked: Linked) -> Table:
-    """A linked table with the match variables of each row's record beside its held columns.
-
-    A column of the linked table that carries a match variable's name gives way: its record's value is meant.
-    """
-    joined = {name: table[name].with_codes(table[name].codes[linked.record]) for name in match}
-    own = {name: column for name, column in linked.held.columns.items() if name not in joined}
-    return Table(linked.held.name, linked.held.rows, joined | own)
+def _whole(dataset: Dataset) -> str:
+    fixed = group(dataset.table.pick([*dataset.plan.match, *dataset.held]), dataset.records)
+    return whole_fingerprint(fixed, [kinds_of(entry, dataset.records) for entry in dataset.linked])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Strata:
     """What the invariants say about each stratum."""
 
@@ -130,7 +139,7 @@ def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     """Strata of the data themselves."""
 
     def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-        return dataset.strata, [linked_class(entry, dataset.records) for entry in dataset.linked]
+        return dataset.strata, [multiset_class(kinds_of(entry, dataset.records)) for entry in dataset.linked]
 
     return strata_of(margins.held, margins.swapped, len(dataset.plan.match), classes if dataset.linked else None)
 

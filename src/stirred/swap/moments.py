@@ -54,7 +54,7 @@ class StratumConstants:
     """weight of [uvu'v']"""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConstantsTable:
     """``StratumConstants`` for many sizes at one rate, an array for each; sizes increasing and distinct."""
 

@@ -68,7 +68,10 @@ def exact_rate(written: object) -> Fraction:
 
 Rate = Annotated[Fraction, BeforeValidator(exact_rate), PlainSerializer(str, return_type=str)]
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)]
-Held = Literal["rest"] | tuple[str, ...]
+Held = Annotated[
+    Literal["rest"] | tuple[str, ...],
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "rest" else given),
+]
 
 
 class _Section(BaseModel):
@@ -167,6 +170,9 @@ class SwapPlan(_Section):
             "id": [self.id] if self.id else [],
         }
         _one_role_each(MAIN, roles)
+        for name in self.allow:
+            if name != "rate-zero-or-one" and not name.startswith(("determines:", "distinct:")):
+                raise errors.unknown_allowance(name)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)
         for by in self.tables:
@@ -212,7 +218,8 @@ class SwapPlan(_Section):
             if isinstance(section, dict) and isinstance(section.get("path"), str):
                 section["path"] = str(path.parent / section["path"])
         if allow:
-            fields["allow"] = [*fields.get("allow", []), *allow]
+            own = fields.get("allow", [])
+            fields["allow"] = [*([own] if isinstance(own, str) else own), *allow]
         return cls(**fields)
 
     def published(self) -> dict[str, Any]:

@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.invariants import Margin, fingerprint
 from stirred.release import documents
+from stirred.release.folder import is_unfinished
 from stirred.release.manifest import differences, read_manifest
 from stirred.swap import guarantee
-from stirred.swap.dataset import multiset_class
+from stirred.swap.dataset import count_differing
 from stirred.swap.margins import strata_of
 from stirred.swap.plan import MAIN, table_names
+from stirred.swap.records import beside_record, linked_kinds, multiset_class, whole_fingerprint
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
 from stirred.tables.groups import Cells, Groups, cells, group
@@ -44,7 +46,7 @@ class Finding:
     words: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleaseFolder:
     """An opened release: its documents, and its tables read on demand."""
 
@@ -57,6 +59,8 @@ class ReleaseFolder:
         path = Path(path)
         if not path.is_dir():
             raise errors.not_a_release(path, "there is no such folder")
+        if is_unfinished(path):
+            raise errors.not_a_release(path, "the run that wrote it did not end")
         read_manifest(path)
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
         described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
@@ -141,7 +145,9 @@ def _recount(release: ReleaseFolder) -> list[Finding]:
             Finding(_counts_rows(found.identifiers[column]), f"{name}: '{column}' counts the rows")
             for column in release.with_role(name, "id")
         ]
-    joined = {name: _joined(release, name, found, main) for name, found in tables.items() if name != MAIN}
+    match = plan.get("match", [])
+    records = {name: _record(release, name, found) for name, found in tables.items() if name != MAIN}
+    joined = {name: beside_record(main, match, tables[name].table, record) for name, record in records.items()}
     counted: list[Cells] = []
     for stated in release.certificate["invariants"]:
         margin = Margin(stated["table"], tuple(stated["columns"]))
@@ -149,20 +155,22 @@ def _recount(release: ReleaseFolder) -> list[Finding]:
         counted.append(margin.count(source))
         same = fingerprint(source, counted[-1]) == stated["sha256"]
         findings.append(Finding(same, f"recounted and equal: {margin.words()} ({len(counted[-1]):,} cells)"))
-    match = plan.get("match", [])
+    kinds = [
+        linked_kinds(tables[name].table.pick(release.with_role(name, "hold")), record, main.rows)
+        for name, record in records.items()
+    ]
+    if kinds:
+        fixed = group(main.pick([*match, *release.with_role(MAIN, "hold")]), main.rows)
+        stated = release.certificate["whole_records"]
+        same = whole_fingerprint(fixed, kinds) == stated["fingerprint"]
+        findings.append(Finding(same, f"refound and equal: {stated['words']}"))
+        findings += _copies_agree(release, tables, main, records)
 
     def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-        return group(main.pick(match), main.rows), [
-            multiset_class(
-                tables[name].table.pick(release.with_role(name, "hold")),
-                _record(release, name, tables[name]),
-                main.rows,
-            )
-            for name in joined
-        ]
+        return group(main.pick(match), main.rows), [multiset_class(entry) for entry in kinds]
 
     findings += _published_tables(release, main)
-    strata = strata_of(counted[0], counted[1], len(match), classes if joined else None)
+    strata = strata_of(counted[0], counted[1], len(match), classes if kinds else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
     stated_value = release.certificate["specification"]["budget"]["value"]
     agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)
@@ -200,23 +208,26 @@ def _record(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.u
     return np.asarray(position, dtype=np.uint32)
 
 
-def _joined(release: ReleaseFolder, name: str, found: ReadTable, main: Table) -> Table:
-    """A linked table with the columns of each row's record beside its own.
-
-    Its own come first where names clash, except for match variables: there the record's is meant.
-    """
-    record = _record(release, name, found)
-    joined = {column.name: column.with_codes(column.codes[record]) for column in main.columns.values()}
-    match = release.certificate["plan"].get("match", [])
-    own = {column: value for column, value in found.table.columns.items() if column not in match}
-    return Table(name, found.table.rows, joined | own)
+def _copies_agree(
+    release: ReleaseFolder, tables: dict[str, ReadTable], main: Table, records: dict[str, NDArray[np.uint32]]
+) -> list[Finding]:
+    """Whether copies of swap variables in linked tables are those of the record."""
+    stated = {entry["name"]: entry.get("copies", {}) for entry in release.certificate["plan"].get("linked", [])}
+    return [
+        Finding(
+            count_differing(tables[name].table[copy], main[stated[name].get(copy, copy)], record) == 0,
+            f"{name}: '{copy}' is that of the record",
+        )
+        for name, record in records.items()
+        for copy in release.with_role(name, "copy")
+    ]
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table:
     """Counts of a released table by some columns; a linked table may use the columns of its records too."""
     release = ReleaseFolder.open(path)
     if table not in release.dictionary:
-        raise errors.unknown_table_column([table], list(release.dictionary))
+        raise errors.unknown_table(table, list(release.dictionary))
     own = release.with_role(table, "match", "swap", "hold", "copy")
     of_record = [name for name in release.with_role(MAIN, "match", "swap", "hold") if name not in own]
     known = own if table == MAIN else own + of_record
@@ -227,7 +238,8 @@ def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table
         source = release.read(table, by).table
     else:
         found = release.read(table, [*(name for name in by if name in own), *release.with_role(table, "link")])
-        source = _joined(release, table, found, release.read(MAIN, [name for name in by if name not in own]).table)
+        wanted = [name for name in by if name not in own]
+        source = beside_record(release.read(MAIN, wanted).table, wanted, found.table, _record(release, table, found))
     counted = cells(source.pick(by), source.rows)
     decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
     return pa.table([*decoded, pa.array(counted.counts)], names=[*by, counted.label])

@@ -7,7 +7,7 @@ gives them new ids and writes a folder that appears whole or not at all.
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from stirred.release.documents import (
     README,
     RecountedInvariant,
     ReleasedTable,
+    WholeRecords,
     write_certificate,
     write_dictionary,
 )
@@ -45,9 +46,12 @@ from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SwapRelease:
-    """A drawn swap, ready to be written or used in memory."""
+    """A drawn swap, ready to be written or used in memory.
+
+    Like everything that holds data, it shows none of it when it is printed by accident.
+    """
 
     dataset: Dataset
     table: Table
@@ -57,6 +61,9 @@ class SwapRelease:
     margins: Margins
     specification: Specification
     for_release: bool
+
+    def __repr__(self) -> str:
+        return f"<SwapRelease of {self.table.rows:,} {self.plan.records}; .specification, .frame(), .write(out)>"
 
     @property
     def plan(self) -> SwapPlan:
@@ -68,7 +75,7 @@ class SwapRelease:
             if opened.table == name:
                 arrow = as_arrow(rows.chunks())
                 return opened.native(arrow) if opened.native else arrow
-        raise errors.not_a_table(name, "nothing")
+        raise errors.unknown_table(name, [opened.table for _, opened in self._tables()])
 
     def tabulate(self, by: Sequence[str]) -> Cells:
         """A table of the released records; tables cost nothing."""
@@ -88,13 +95,12 @@ class SwapRelease:
             raise errors.seeded_release()
         progress = progress or Silent()
         out = Path(out)
-        with contextlib.ExitStack() as stack:
-            if confidential is not None:
-                private = stack.enter_context(appearing(Path(confidential), private=True))
-                progress.stage("comparing with the truth")
-                self._write_confidential(private)
-            folder = stack.enter_context(appearing(out))
+        with appearing(out) as folder:
             self._write_folder(folder, progress)
+            if confidential is not None:  # appears before the release, which comes last
+                progress.stage("comparing with the truth")
+                with appearing(Path(confidential), private=True) as private:
+                    self._write_confidential(private)
         return out
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
@@ -117,7 +123,7 @@ class SwapRelease:
             write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
         write_dictionary(folder, released)
         randomness = "the operating system's generator" if self.for_release else "a seeded source: not for release"
-        write_certificate(folder, self.plan, self.specification, self._invariants(), randomness)
+        write_certificate(folder, self.plan, self.specification, self._invariants(), self._whole_records(), randomness)
         (folder / README).write_text(readme(self.specification, self.plan, released), encoding="utf-8")
         write_manifest(folder)
 
@@ -151,6 +157,12 @@ class SwapRelease:
             RecountedInvariant(margin.table, margin.columns, margin.words(), len(counted), found)
             for margin, counted, found in zip(margins.declared, margins.counted, margins.fingerprints, strict=True)
         ]
+
+    def _whole_records(self) -> WholeRecords | None:
+        if self.margins.whole is None:
+            return None
+        names = tuple(rows.linked.plan.name for rows in self.linked)
+        return WholeRecords(names, self.specification.multiverse.invariants[0], self.margins.whole)
 
     def _write_confidential(self, folder: Path) -> None:
         (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
@@ -268,10 +280,10 @@ def release(
     progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw and write: the whole job, with the operating system's randomness."""
-    targets = [Path(target).absolute() for target in (out, confidential) if target is not None]
+    targets = [Path(target) for target in (out, confidential) if target is not None]
     for target in targets:
-        check_target(target)
-    if len(set(targets)) < len(targets):
+        check_target(target.absolute())
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise errors.one_folder_for_both(targets[0])
     drawn = draw(plan, data, linked, progress=progress)
     drawn.write(out, confidential=confidential, progress=progress)

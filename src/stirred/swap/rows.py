@@ -33,7 +33,7 @@ class Rows(Protocol):
     def chunks(self) -> Iterator[Chunk]: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SortedRows:
     """Rows sorted by all their columns, kept as packed keys."""
 
@@ -52,7 +52,7 @@ class SortedRows:
             yield [found[name] if name in found else Cell(name, _numbers(part)) for name in self.columns]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShuffledRows:
     """Rows in a uniformly random order: ``permutation[i]`` is the table's row written as the i-th."""
 
@@ -73,7 +73,7 @@ class ShuffledRows:
             ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinkedRows:
     """Linked rows record by record, in the order of the released records, shuffled within each."""
 

@@ -42,9 +42,13 @@ def specify(
         multiverse=_multiverse(plan, held, linked),
         input_premetric=InputPremetric(
             f"The number of {plan.records} in which two files of equal size differ, whatever the order of rows "
-            f"(half the multiset difference, d_HamS at the resolution of the {plan.unit}). Within a universe no two "
-            "different files are one record apart; the nearest are two apart, so a statement about one "
-            f"counterfactual uses twice the budget.",
+            f"(half the multiset difference, d_HamS at the resolution of the {plan.unit}). "
+            + (
+                "Within a universe no two different files are one record apart; the nearest are two apart, so a "
+                "statement about one counterfactual uses twice the budget."
+                if changeable
+                else "Here no other file shares the invariants: there is no counterfactual, and nothing is protected."
+            ),
             unit=plan.unit,
             nearest=2 if changeable else None,
         ),
@@ -63,7 +67,8 @@ def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domai
     variables = [*plan.match, *plan.swap, *held]
     words = f"All files of {plan.records} with the variables {listed(variables)}."
     if linked:
-        words += f" A record is a {plan.unit} together with its rows in {listed(linked)}."
+        unit = "row of the main table" if plan.unit == "record" else plan.unit
+        words += f" A record is a {unit} together with its rows in {listed(linked)}."
     return Domain(
         words
         + " The guarantee starts at the file that was swapped: collection, editing and imputation came before it and "
@@ -72,11 +77,10 @@ def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domai
 
 
 def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Multiverse:
-    whole = f" and all of the {plan.unit}'s rows in {listed(linked)}" if linked else ""
-    by_match = f" by {listed(plan.match)}" if plan.match else ""
-    kept = f"the number of {plan.records}{by_match}"
-    first = f"{kept}{' and' if by_match else ' by'} {listed(held) if held else 'nothing else'}{whole}"
-    second = f"{kept}{' and' if by_match else ' by'} {listed(plan.swap)}"
+    whole = f", each with all of its rows in {listed(linked)}" if linked else ""
+    fixed = [*plan.match, *held]
+    first = f"the number of {plan.records}" + (f" by {listed(fixed)}" if fixed else "") + whole
+    second = f"the number of {plan.records} by {listed([*plan.match, *plan.swap])}"
     return Multiverse(
         f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
         "published as they are; nothing is promised about what they reveal.",
@@ -112,13 +116,14 @@ def _findings(plan: SwapPlan, strata: Strata) -> list[Finding]:
                 "distorts less.",
             )
         )
-    if strata.largest and not strata.changeable.any():
-        found.append(
+    if not strata.changeable.any():
+        found.insert(
+            0,
             Finding(
                 "nothing-can-change",
                 "No stratum has both two held and two swap values: the release is the file itself, and the invariants "
                 "reveal it whole.",
-            )
+            ),
         )
     # Every name the plan allows, whether or not the data would have stopped at it: that is not for the public.
     for name in plan.allow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
 
@@ -65,19 +66,25 @@ def _guarantee(check: SwapCheck) -> str:
         rows.append(
             (
                 "smallest epsilon",
-                f"{display(guarantee.smallest_epsilon(b))} at rate {guarantee.best_rate(b):.4f} with these variables",
+                f"{display(guarantee.smallest_epsilon(b))} at rate {_inward(guarantee.best_rate(b))} "
+                "with these variables",
             )
         )
         if check.wanted_epsilon is not None:
             rates = check.rates_for_wanted()
-            said = f"rates {rates[0]:.6f} and {rates[1]:.6f}" if rates else "out of reach with these variables"
+            said = (
+                f"any rate from {_inward(rates[0])} to {_inward(rates[1])}"
+                if rates
+                else "out of reach with these variables"
+            )
             rows.append((f"epsilon {check.wanted_epsilon:g}", said))
         rows.append(
             (
                 "worst universe",
                 f"with this b: no epsilon below {display_down(guarantee.lower_bound(b, rate))} holds "
                 "in it; the bound above is "
-                f"within {display(guarantee.gap(b, rate), 4)} of the best possible there (Theorems B.4.1, B.4.2)",
+                f"within {display(guarantee.gap(b, rate), 4)} of the best possible there, given at "
+                "least five values on each side (Theorems B.4.1, B.4.2)",
             )
         )
     rows.append(("nearest", _nearest(check.specification, check.epsilon)))
@@ -126,8 +133,7 @@ def _movement(check: SwapCheck) -> str:
         f"Records that move: {100 * movement.expected_share:.2f}% expected (in strata of two or more between "
         f"{100 * movement.smallest:.2f}% and {100 * movement.largest:.2f}%); "
         f"{100 * movement.expected_changed_share:.2f}% "
-        "expected to end with other swap values. Exact, with re-selection; the formula printed in the source lacks "
-        "its normaliser."
+        "expected to end with other swap values."
     )
 
 
@@ -190,7 +196,7 @@ def _forecast(check: SwapCheck) -> str:
     cost = check.forecast
     return (
         f"Forecast of the release: about {cost.seconds:.1f} s, {cost.memory_bytes / 1e9:.1f} GB of memory, "
-        f"up to {cost.disk_bytes / 1e6:,.1f} MB of disk."
+        f"about {cost.disk_bytes / 1e6:,.1f} MB of disk."
     )
 
 
@@ -199,6 +205,10 @@ def _findings(check: SwapCheck) -> str:
     lines += [_fill(f"STOP {stop.kind}: {stop}") for stop in check.blocking]
     if check.blocking:
         lines.append("A release of this plan stops here.")
+    else:
+        lines.append(
+            "No held column alone, or with the match, gives the swap away; several together were not examined."
+        )
     return "\n".join(lines)
 
 
@@ -235,12 +245,16 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         )
         + "\n\n"
         + _fill(
-            "How to read it: take any two files that agree on the counts named in part 2 and differ "
-            "in d records. Whatever "
-            f"is seen in this release is at most exp(d x {epsilon}) times as likely under one as "
-            "under the other. d is at "
-            "least 2. The number says nothing about what the kept counts themselves reveal, and is not comparable with "
-            "an epsilon that goes with other invariants."
+            "How to read it: no other file has the counts named in part 2, so this release is the "
+            "file itself. The number "
+            "above is empty: nothing is protected."
+            if specification.input_premetric.nearest is None
+            else "How to read it: take any two files that agree on the counts named in part 2 and differ in d records. "
+            f"Whatever is seen in this release is at most exp(d x {epsilon}) times as likely under one as under the "
+            "other. d is at least 2. Another draw from the same file would add its own epsilon. The "
+            "number says nothing "
+            "about what the kept counts themselves reveal, and is not comparable with an epsilon that goes with other "
+            "invariants."
         )
         + "\n\n"
         + (f"Doubts that belong to the guarantee\n{findings}\n\n" if findings else "")
@@ -282,6 +296,13 @@ def _rows(rows: Sequence[tuple[str, str]]) -> str:
         )
         for name, words in rows
     )
+
+
+def _inward(rate: float) -> str:
+    """A rate with six digits that tell, rounded towards a half: it still reaches the epsilon it was computed for."""
+    distance = Decimal(repr(min(rate, 1 - rate)))
+    digits = distance.quantize(Decimal(1).scaleb(distance.adjusted() - 5), rounding=ROUND_CEILING)
+    return f"{digits if rate < 0.5 else 1 - digits:f}"
 
 
 def _many(count: int, one: str, several: str) -> str:

@@ -31,7 +31,7 @@ def smallest_type(cardinality: int) -> type[np.unsignedinteger]:
     return np.uint16 if cardinality <= 1 << 16 else np.uint32
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Column:
     """One encoded column. A null, where it is a category, is the last value."""
 
@@ -59,7 +59,7 @@ class Column:
         return list(as_text(self.values).to_pylist())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Encoded columns of equal length, in the order in which they will be written."""
 
@@ -111,7 +111,7 @@ def is_supported(kind: pa.DataType) -> bool:
     )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Hashed:
     """A batch with a dictionary of its own."""
 
@@ -121,7 +121,7 @@ class _Hashed:
     used: NDArray[np.bool_]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class _Offset:
     """A batch of integers, as distances from ``low``."""
 
@@ -183,6 +183,11 @@ class ColumnEncoder:
             values = _bits_of(values)
         elif values.type != self.type and not pa.types.is_floating(self.type):
             values = self._cast(values)
+        if pa.types.is_string(values.type):
+            try:
+                values.validate(full=True)
+            except pa.ArrowInvalid:
+                raise errors.not_utf8(f"Column '{self.name}' of table '{self.table}'") from None
         indices = array.indices.fill_null(len(values)) if array.null_count else array.indices
         codes = indices.to_numpy(zero_copy_only=False)
         used = np.zeros(len(values) + 1, dtype=np.bool_)

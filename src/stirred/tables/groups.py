@@ -21,7 +21,7 @@ _DIRECT = 1 << 24
 """Possible keys up to which a table indexed by the key is always used; beyond, up to four per record."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Groups:
     """Which group each record is in; groups are numbered in the order of their codes, and each has a record."""
 
@@ -34,7 +34,7 @@ class Groups:
         return sizes
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """The non-empty cells of a contingency table, in the order of their codes."""
 

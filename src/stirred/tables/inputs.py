@@ -59,7 +59,7 @@ class InputOptions:
     """Whether quotation marks enclose cells; false takes them as they are."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Input:
     """Something that can be read more than once, column by column.
 
@@ -86,7 +86,7 @@ class Input:
             raise errors.changed_while_reading(f"the input of table '{self.table}'")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Found:
     """Files of one format, not yet opened."""
 
@@ -123,9 +123,14 @@ def open_input(table: str, data: object, options: InputOptions | None = None) ->
 
 
 def check_columns(table: str, names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
-    if repeated:
-        raise errors.duplicate_columns(table, repeated)
+    """Refuse names that are empty or repeated; they are told by position, since without a header they are cells."""
+    first: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
+        if not name:
+            raise errors.nameless_column(table, position)
+        if name in first:
+            raise errors.duplicate_columns(table, first[name], position)
+        first[name] = position
 
 
 def columns_of(schema: pa.Schema) -> dict[str, pa.DataType]:

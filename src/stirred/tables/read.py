@@ -19,7 +19,7 @@ MOST_ROWS = (1 << 32) - 1
 """Rows are numbered in 32 bits."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReadTable:
     """What one pass over an input found."""
 

@@ -24,7 +24,7 @@ from stirred.tables.groups import Cells
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cell:
     """One column of one chunk: codes of a column, or numbers that stand for themselves (new ids, counts)."""
 
