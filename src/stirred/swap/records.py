@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
+from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, group
 
 
@@ -62,12 +63,13 @@ def whole_fingerprint(fixed: Groups, linked: Sequence[LinkedKinds]) -> str:
     who designs two files for it; the margins' fingerprints are SHA-256.
     """
     lanes = np.arange(1, 5, dtype=np.uint64)
-    state = np.empty((len(fixed.ids), 4), dtype=np.uint64)
-    _mix_first(fixed.ids, lanes, state)
-    for entry in linked:
-        _mix_sequences(entry.kinds, entry.starts, state)
     total = np.zeros(4, dtype=np.uint64)
-    _add_up(state, total)
+    for part in chunks(len(fixed.ids)):
+        state = np.empty((part.stop - part.start, 4), dtype=np.uint64)
+        _mix_first(fixed.ids[part], lanes, state)
+        for entry in linked:
+            _mix_sequences(entry.kinds, entry.starts[part.start : part.stop + 1], state)
+        _add_up(state, total)
     return "".join(f"{int(part):016x}" for part in total)
 
 
