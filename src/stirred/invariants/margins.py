@@ -44,10 +44,10 @@ def fingerprint(table: Table, counted: Cells) -> str:
     It depends on the counts alone: encoded columns list their values sorted, and cells come in the order of codes.
     """
     digest = hashlib.sha256()
-    for name, codes in zip(counted.names, counted.codes, strict=True):
+    for name in counted.names:
         digest.update(json.dumps([name, table[name].texts()]).encode())
-        for part in chunks(len(counted)):
-            digest.update(codes[part].astype("<u4").tobytes())
     for part in chunks(len(counted)):
+        for codes in counted.part(part):
+            digest.update(codes.astype("<u4").tobytes())
         digest.update(counted.counts[part].astype("<i8").tobytes())
     return digest.hexdigest()

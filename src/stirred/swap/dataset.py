@@ -74,6 +74,8 @@ def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | 
     table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)
+    if not plan.linked:
+        ids = {}  # a column of ids is as large as all the others together
     for name in linked or {}:
         if name not in [entry.name for entry in plan.linked]:
             raise errors.plan_field([f"linked: data were given for '{name}', which the plan does not link"])

@@ -59,24 +59,25 @@ def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
     area = group(dataset.table.pick([name for name in by if name in plan.match]), rows)
     by_held = cells([strata, anonymous(held.ids, held.count)], rows)
     by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
+    inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
     if (dataset.strata.count + 1) * held.count * swapped.count >= 1 << 63:
         return None
-    stratum, h, s = _pairs(dataset.strata.count, by_held.codes, by_swapped.codes)
+    held_codes, swapped_codes, inner_codes = by_held.codes, by_swapped.codes, inner.codes
+    stratum, h, s = _pairs(dataset.strata.count, held_codes, swapped_codes)
     if stratum is None:
         return None
     sizes = dataset.strata.sizes()
-    inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
     true = _look_up(
-        inner.counts,
-        _key(inner.codes[0], inner.codes[1], inner.codes[2], held.count, swapped.count),
-        _key(stratum, by_held.codes[1][h], by_swapped.codes[1][s], held.count, swapped.count),
+        inner.counts.astype(np.int64),
+        _key(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
+        _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
     mean, variance = cell_moments(
         stratum_constants(sizes, plan.rate), sizes[stratum], by_held.counts[h], by_swapped.counts[s], true
     )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)
     area_of[dataset.strata.ids] = area.ids
-    keys = _key(area_of[stratum], by_held.codes[1][h], by_swapped.codes[1][s], held.count, swapped.count)
+    keys = _key(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)
     found, position = np.unique(keys, return_inverse=True)
     sums = [
         np.bincount(position, weights=part, minlength=len(found)).astype(np.float64) for part in (true, mean, variance)

@@ -20,7 +20,11 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
+from stirred.tables.columns import chunks
 from stirred.tables.groups import Cells, Groups, group
+
+_SIDE_BY_SIDE = 1 << 25
+"""Records up to which margins are counted at the same time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +71,8 @@ def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
         counted = margin.count(source)
         return counted, fingerprint(source, counted) if prints else ""
 
-    with ThreadPoolExecutor() as pool:  # sorting and hashing do without the interpreter lock
+    workers = None if dataset.records <= _SIDE_BY_SIDE else 1  # sorted keys of two margins would fill the memory
+    with ThreadPoolExecutor(workers) as pool:  # sorting and hashing do without the interpreter lock
         whole = pool.submit(_whole, dataset) if prints and dataset.linked else None
         found = list(pool.map(count, declared, tables))
         return Margins(
@@ -151,8 +156,10 @@ def per_stratum(counted: Cells, match: int) -> tuple[NDArray[np.int64], NDArray[
     """
     begins = np.zeros(len(counted), dtype=np.bool_)
     begins[:1] = True
-    for codes in counted.codes[:match]:
-        _mark_changes(codes, begins)
+    for part in chunks(len(counted)):
+        overlap = slice(max(part.start - 1, 0), part.stop)
+        for codes in counted.part(overlap)[:match]:
+            _mark_changes(codes, begins[overlap])
     strata = int(np.count_nonzero(begins))
     records, distinct, pairs = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata)
     _sum_cells(begins, counted.counts, records, distinct, pairs)

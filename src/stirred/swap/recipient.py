@@ -242,4 +242,4 @@ def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table
         source = beside_record(release.read(MAIN, wanted).table, wanted, found.table, _record(release, table, found))
     counted = cells(source.pick(by), source.rows)
     decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
-    return pa.table([*decoded, pa.array(counted.counts)], names=[*by, counted.label])
+    return pa.table([*decoded, pa.array(counted.counts.astype(np.int64))], names=[*by, counted.label])

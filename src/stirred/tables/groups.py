@@ -18,7 +18,7 @@ from stirred._compiled import kernel
 from stirred.tables.columns import Codes, Column, chunks
 
 _DIRECT = 1 << 24
-"""Possible keys up to which a table indexed by the key is always used; beyond, up to four per record."""
+"""Possible keys up to which a table indexed by the key is always used; beyond, up to one per record."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,11 +39,25 @@ class Cells:
     """The non-empty cells of a contingency table, in the order of their codes."""
 
     names: tuple[str, ...]
-    codes: tuple[Codes, ...]
-    counts: NDArray[np.int64]
+    counts: NDArray[np.integer]
+    keys: NDArray[np.uint64] | None
+    """Packed codes, where they fit one key: millions of cells need not stand in memory column by column."""
+    cardinalities: tuple[int, ...]
+    columns: tuple[Codes, ...]
+    """The codes themselves where they fit no key, else empty columns that tell their types."""
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def part(self, rows: slice) -> list[Codes]:
+        """The codes of some cells, column by column."""
+        if self.keys is None:
+            return [codes[rows] for codes in self.columns]
+        return unpack(self.keys[rows].copy(), self.cardinalities, [codes.dtype.type for codes in self.columns])
+
+    @property
+    def codes(self) -> tuple[Codes, ...]:
+        return tuple(self.part(slice(0, len(self))))
 
     @property
     def label(self) -> str:
@@ -51,10 +65,16 @@ class Cells:
         return free_label("count", self.names)
 
     def equals(self, other: Cells) -> bool:
+        """Whether the same columns, coded alike, have the same counts."""
         return (
             self.names == other.names
+            and self.cardinalities == other.cardinalities
             and np.array_equal(self.counts, other.counts)
-            and all(np.array_equal(mine, theirs) for mine, theirs in zip(self.codes, other.codes, strict=True))
+            and all(
+                np.array_equal(mine, theirs)
+                for part in chunks(len(self))
+                for mine, theirs in zip(self.part(part), other.part(part), strict=True)
+            )
         )
 
 
@@ -107,22 +127,22 @@ def group(columns: Sequence[Column], rows: int) -> Groups:
 def cells(columns: Sequence[Column], rows: int) -> Cells:
     """The contingency table of ``columns``: its non-empty cells with their counts."""
     names = tuple(column.name for column in columns)
-    kinds = [column.codes.dtype.type for column in columns]
-    size = prod(column.cardinality for column in columns)
-    if _direct(size, rows):
-        counts = np.zeros(size, dtype=np.int64)
+    cardinalities = tuple(column.cardinality for column in columns)
+    if not fits_one_key(columns):
+        grouped = group(columns, rows)
+        member = np.zeros(grouped.count, dtype=np.int64)
+        member[grouped.ids] = np.arange(rows)
+        codes = tuple(column.codes[member] for column in columns)
+        return Cells(names, grouped.sizes(), None, cardinalities, codes)
+    if _direct(prod(cardinalities), rows):
+        tally = np.zeros(prod(cardinalities), dtype=np.uint32)
         for part in chunks(rows):
-            _tally(pack(columns, part), counts)
-        keys = np.flatnonzero(counts).astype(np.uint64)
-        counts = counts[keys]
-        return Cells(names, tuple(unpack(keys, [column.cardinality for column in columns], kinds)), counts)
-    if fits_one_key(columns):
+            _tally(pack(columns, part), tally)
+        keys = np.flatnonzero(tally).astype(np.uint64)
+        counts: NDArray[np.integer] = tally[keys].astype(np.int64)
+    else:
         keys, counts = _sorted_cells(columns, rows)
-        return Cells(names, tuple(unpack(keys, [column.cardinality for column in columns], kinds)), counts)
-    grouped = group(columns, rows)
-    member = np.zeros(grouped.count, dtype=np.int64)
-    member[grouped.ids] = np.arange(rows)
-    return Cells(names, tuple(column.codes[member] for column in columns), grouped.sizes())
+    return Cells(names, counts, keys, cardinalities, tuple(column.codes[:0] for column in columns))
 
 
 def anonymous(ids: Codes, count: int) -> Column:
@@ -141,7 +161,7 @@ class _Anonymous:
 
 
 def _direct(size: int, rows: int) -> bool:
-    return size <= max(_DIRECT, min(4 * rows, 1 << 29))
+    return size <= max(_DIRECT, rows)
 
 
 def _fitting(columns: Sequence[Column]) -> tuple[list[Column], list[Column]]:
@@ -169,12 +189,12 @@ def _number(columns: Sequence[Column], rows: int, ids: NDArray[np.uint32]) -> in
     return len(keys)
 
 
-def _sorted_cells(columns: Sequence[Column], rows: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _sorted_cells(columns: Sequence[Column], rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     keys = np.empty(rows, dtype=np.uint64)
     for part in chunks(rows):
         keys[part] = pack(columns, part)
     keys.sort()
-    counts = np.empty(len(keys), dtype=np.int64)
+    counts = np.empty(len(keys), dtype=np.uint32)
     found = _run_lengths(keys, counts)
     if found > rows // 2:
         return keys[:found], counts[:found]

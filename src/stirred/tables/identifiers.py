@@ -13,26 +13,47 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred.tables.columns import plain_type
 
+_BUCKET = 1 << 24
+"""About how many identifiers are sorted at a time."""
 _SPREAD = 8
 """Integer identifiers spread over at most this many times their number are looked up in a plain table."""
 
 
 def gather(arrays: list[pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
-    """Batches of an identifier column as one array of plain values."""
+    """Batches of an identifier column as one array of plain values; ``arrays`` is used up, so that one copy remains."""
     kind = plain_type(kind)
+    if pa.types.is_integer(kind) and not any(array.null_count for array in arrays):
+        numbers = np.empty(sum(len(array) for array in arrays), dtype=kind.to_pandas_dtype())
+        at = len(numbers)
+        while arrays:
+            array = arrays.pop()
+            numbers[at - len(array) : at] = array.cast(kind).to_numpy()
+            at -= len(array)
+        return pa.chunked_array([pa.array(numbers)], type=kind)
     return pa.chunked_array([array.cast(kind) if array.type != kind else array for array in arrays], type=kind)
 
 
 def count_repeated(identifiers: pa.ChunkedArray) -> int:
     """How many cells repeat an earlier one. The array must have no nulls."""
-    if pa.types.is_integer(identifiers.type):
-        numbers = identifiers.to_numpy()
-        if _increasing(numbers):
-            return 0
-        numbers = numbers.copy() if not numbers.flags.writeable else numbers
-        numbers.sort()
-        return int(_count_equal_neighbours(numbers))
-    return len(identifiers) - int(pc.count_distinct(identifiers).as_py())
+    if not pa.types.is_integer(identifiers.type):
+        return len(identifiers) - int(pc.count_distinct(identifiers).as_py())
+    numbers = identifiers.to_numpy()
+    if _increasing(numbers):
+        return 0
+    numbers = numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers.astype(np.int64, copy=False)
+    buckets = (
+        1 << max(len(numbers) // _BUCKET, 0).bit_length()
+    )  # equal numbers share a bucket, so one at a time will do
+    room = np.empty(min(len(numbers), 2 * _BUCKET), dtype=np.int64)
+    repeated = 0
+    for bucket in range(buckets):
+        found = _take_bucket(numbers, bucket, buckets, room)
+        if found > len(room):
+            room = np.empty(found, dtype=np.int64)
+            _take_bucket(numbers, bucket, buckets, room)
+        room[:found].sort()
+        repeated += int(_count_equal_neighbours(room[:found]))
+    return repeated
 
 
 def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -56,6 +77,19 @@ def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray
         return positions
     found = pc.index_in(references, value_set=identifiers.combine_chunks()).fill_null(-1)
     return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+@kernel
+def _take_bucket(numbers, bucket, buckets, room):  # type: ignore[no-untyped-def]
+    """Copy the numbers of one bucket as far as there is room; how many there are."""
+    found = 0
+    for number in numbers:
+        mixed = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+        if np.int64((mixed >> np.uint64(40)) % np.uint64(buckets)) == bucket:
+            if found < len(room):
+                room[found] = number
+            found += 1
+    return found
 
 
 @kernel

@@ -51,7 +51,7 @@ Chunk = Sequence[Cell]
 def counted_chunk(table: Table, counted: Cells) -> Chunk:
     """A table of counts as one chunk, the counts last."""
     named = [Cell(name, codes, table[name]) for name, codes in zip(counted.names, counted.codes, strict=True)]
-    return [*named, Cell(counted.label, counted.counts)]
+    return [*named, Cell(counted.label, counted.counts.astype(np.int64))]
 
 
 def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:
