@@ -364,3 +364,15 @@ def test_texts_are_those_of_the_values_in_their_order():
     assert encoded(of(pa.decimal128(5, 2), [Decimal("1.20")])).texts() == ["1.20"]
     zoned = of(pa.timestamp("us", "Europe/Berlin"), [MOMENT])
     assert encoded(zoned).texts() == ["2020-02-29 23:59:58.678901Z"], "in UTC, whatever zone tables a computer has"
+
+
+@pytest.mark.parametrize("rows", [None, 2, 7, 50])
+def test_codes_are_right_whether_or_not_their_number_was_known(rows):
+    """Wider and narrower batches, integers and then nulls: codes change their place without losing a value."""
+    batches = [[5, 6, 5], [900, 5], [70_000, -3], [None, 6]]
+    encoder = ColumnEncoder("t", "c", pa.int64(), rows)
+    for batch in batches:
+        encoder.add(pa.array(batch, pa.int64()))
+    column = encoder.finish()
+    assert column.decode(column.codes).to_pylist() == [value for batch in batches for value in batch]
+    assert column.values.to_pylist() == [-3, 5, 6, 900, 70_000, None]

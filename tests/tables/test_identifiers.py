@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.tables.identifiers import count_repeated, gather, locate
+from stirred.tables import identifiers
+from stirred.tables.identifiers import IdentifierCollector, count_repeated, locate
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -109,6 +110,29 @@ def test_a_single_unsorted_chunk_is_not_sorted_in_place():
 
 def test_increasing_integers_repeat_nothing():
     assert count_repeated(pa.chunked_array([np.arange(1000)])) == 0
+
+
+def gather(arrays, kind, rows=None):
+    collector = IdentifierCollector(kind, rows)
+    for array in arrays:
+        collector.add(array)
+    return collector.finish()
+
+
+@pytest.mark.parametrize("rows", [None, 0, 3, 5, 9])
+def test_integers_are_collected_whatever_was_said_about_their_number(rows):
+    batches = [pa.array([3, 1]), pa.array([2]), pa.array([5, 4])]
+    assert gather(batches, pa.int64(), rows).to_pylist() == [3, 1, 2, 5, 4]
+    with_null = [*batches, pa.array([None, 7])]
+    assert gather(with_null, pa.int64(), 7).to_pylist() == [3, 1, 2, 5, 4, None, 7]
+
+
+def test_repeated_integers_are_counted_bucket_by_bucket(monkeypatch):
+    monkeypatch.setattr(identifiers, "_BUCKET", 64)
+    values = np.random.default_rng(4).integers(-500, 500, 3000)
+    expected = len(values) - len(set(values.tolist()))
+    assert count_repeated(pa.chunked_array([pa.array(values)])) == expected
+    assert count_repeated(pa.chunked_array([pa.array(np.full(1000, 7))])) == 999  # all in one bucket, which grows
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)

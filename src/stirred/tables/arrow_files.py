@@ -29,7 +29,7 @@ def open_columnar(found: Found) -> Input:
             raise errors.mixed_formats(path)
         partitioning = _partitioning(files, root_of(path), own[0])
         plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=str(root))
-        schema = plain.schema
+        schema, rows = plain.schema, plain.count_rows()
     except (pa.ArrowException, OSError, ValueError):
         raise errors.unreadable_format(path, kind) from None
     if found.options.types:
@@ -50,7 +50,13 @@ def open_columnar(found: Found) -> Input:
             raise errors.unreadable_format(path, kind) from None
 
     return Input(
-        table, "parquet" if kind == "parquet" else "arrow", columns_of(schema), read, found.bytes, None, found.state
+        table,
+        "parquet" if kind == "parquet" else "arrow",
+        columns_of(schema),
+        read,
+        found.bytes,
+        rows,
+        state=found.state,
     )
 
 

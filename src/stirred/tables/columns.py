@@ -132,12 +132,16 @@ class _Offset:
 class ColumnEncoder:
     """Encodes one column batch by batch; :meth:`finish` settles the dictionary and narrows the codes."""
 
-    def __init__(self, table: str, name: str, kind: pa.DataType) -> None:
+    def __init__(self, table: str, name: str, kind: pa.DataType, rows: int | None = None) -> None:
+        """``rows``, where it is known beforehand, lets the codes be written once, where they will stay."""
         self.table = table
         self.name = name
         self.type = plain_type(kind)
         self.nulls = 0
         self._chunks: list[_Hashed | _Offset] = []
+        self._rows = rows
+        self._place: Codes | None = None
+        self._placed = 0
         self._low = 0
         self._seen = np.zeros(0, dtype=np.bool_)  # which integers from _low on have been met in offset batches
 
@@ -149,11 +153,22 @@ class ColumnEncoder:
             numbers = array.to_numpy()
             low, high = _extent(numbers)
             if self._make_room(low, high):
-                codes = np.empty(len(numbers), dtype=smallest_type(high - low + 1))
+                codes = self._room(len(numbers), smallest_type(high - low + 1))
                 _offset(numbers, numbers.dtype.type(low), codes, self._seen[low - self._low :])
                 self._chunks.append(_Offset(codes, low))
                 return
         self._chunks.append(self._hashed(array))
+
+    def _room(self, size: int, kind: type[np.unsignedinteger]) -> Codes:
+        """Where the codes of the next batch go: their final place, if there is one and it is wide enough."""
+        if self._rows is not None and self._place is None:
+            self._place = np.empty(self._rows, dtype=kind)
+        too_narrow = self._place is not None and self._place.dtype.itemsize < np.dtype(kind).itemsize
+        if self._place is None or too_narrow or self._placed + size > len(self._place):
+            self._rows, self._place = None, None  # batches already placed keep their part of it alive
+            return np.empty(size, dtype=kind)
+        self._placed += size
+        return self._place[self._placed - size : self._placed]
 
     def _make_room(self, low: int, high: int) -> bool:
         """Widen the range of integers met so far; False if it would become too wide for a table."""
@@ -192,7 +207,9 @@ class ColumnEncoder:
         codes = indices.to_numpy(zero_copy_only=False)
         used = np.zeros(len(values) + 1, dtype=np.bool_)
         used[codes] = True
-        return _Hashed(codes.astype(smallest_type(len(values) + 1), copy=False), values, used[: len(values)])
+        placed = self._room(len(codes), smallest_type(len(values) + 1))
+        placed[:] = codes
+        return _Hashed(placed, values, used[: len(values)])
 
     def _cast(self, array: pa.Array) -> pa.Array:
         try:
@@ -204,7 +221,9 @@ class ColumnEncoder:
         """The column; afterwards the encoder is spent."""
         values, recodes = self._settle()
         size = len(values) + (1 if self.nulls else 0)
-        codes = np.empty(sum(len(chunk.codes) for chunk in self._chunks), dtype=smallest_type(size))
+        rows, kind = sum(len(chunk.codes) for chunk in self._chunks), smallest_type(size)
+        in_place = self._place is not None and self._placed == rows and self._place.dtype == kind
+        codes = self._place[:rows] if in_place and self._place is not None else np.empty(rows, dtype=kind)
         at = 0
         for chunk, recode in zip(self._chunks, recodes, strict=True):
             _recode(chunk.codes, recode.astype(codes.dtype), codes[at : at + len(chunk.codes)])

@@ -128,7 +128,7 @@ def open_csv(found: Found) -> Input:
             except (pa.ArrowException, OSError, UnicodeError, ValueError) as problem:
                 raise _csv_problem(table, file, header, options, problem) from None
 
-    return Input(table, "csv", kinds, read, found.bytes, None, found.state)
+    return Input(table, "csv", kinds, read, found.bytes, state=found.state)
 
 
 def _csv_problem(

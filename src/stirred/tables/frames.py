@@ -36,7 +36,7 @@ def open_frame(table: str, frame: object) -> Input:
         yield from arrow.select([*columns, *identifiers]).to_batches()
 
     kinds = {item.name: item.type for item in arrow.schema}
-    return Input(table, "parquet", kinds, read, arrow.nbytes, native)
+    return Input(table, "parquet", kinds, read, arrow.nbytes, arrow.num_rows, native)
 
 
 def _collected(table: str, frame: Any) -> Any:

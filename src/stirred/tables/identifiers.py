@@ -19,18 +19,35 @@ _SPREAD = 8
 """Integer identifiers spread over at most this many times their number are looked up in a plain table."""
 
 
-def gather(arrays: list[pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
-    """Batches of an identifier column as one array of plain values; ``arrays`` is used up, so that one copy remains."""
-    kind = plain_type(kind)
-    if pa.types.is_integer(kind) and not any(array.null_count for array in arrays):
-        numbers = np.empty(sum(len(array) for array in arrays), dtype=kind.to_pandas_dtype())
-        at = len(numbers)
-        while arrays:
-            array = arrays.pop()
-            numbers[at - len(array) : at] = array.cast(kind).to_numpy()
-            at -= len(array)
-        return pa.chunked_array([pa.array(numbers)], type=kind)
-    return pa.chunked_array([array.cast(kind) if array.type != kind else array for array in arrays], type=kind)
+class IdentifierCollector:
+    """Batches of an identifier column as one array of plain values.
+
+    Integers are copied once, to where they will stay, when the number of rows is known beforehand.
+    """
+
+    def __init__(self, kind: pa.DataType, rows: int | None = None) -> None:
+        self.type = plain_type(kind)
+        self._arrays: list[pa.Array] = []
+        whole = rows is not None and pa.types.is_integer(self.type)
+        self._numbers = np.empty(rows or 0, dtype=self.type.to_pandas_dtype()) if whole else None
+        self._at = 0
+
+    def add(self, array: pa.Array) -> None:
+        if array.type != self.type:
+            array = array.cast(self.type)
+        if self._numbers is not None and (array.null_count or self._at + len(array) > len(self._numbers)):
+            self._arrays.append(pa.array(self._numbers[: self._at]))
+            self._numbers = None
+        if self._numbers is None:
+            self._arrays.append(array)
+            return
+        self._numbers[self._at : self._at + len(array)] = array.to_numpy()
+        self._at += len(array)
+
+    def finish(self) -> pa.ChunkedArray:
+        if self._numbers is not None:
+            self._arrays.append(pa.array(self._numbers[: self._at]))
+        return pa.chunked_array(self._arrays, type=self.type)
 
 
 def count_repeated(identifiers: pa.ChunkedArray) -> int:

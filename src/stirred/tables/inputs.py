@@ -72,6 +72,8 @@ class Input:
     kinds: Mapping[str, pa.DataType]
     read: Callable[[Sequence[str], Sequence[str]], Iterator[pa.RecordBatch]]
     bytes_on_disk: int = 0
+    rows: int | None = None
+    """How many rows there are, where that is known without reading them."""
     native: Callable[[pa.Table], Any] | None = None
     state: Callable[[], object] = lambda: None
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred.tables.columns import ColumnEncoder, Table, is_supported
-from stirred.tables.identifiers import gather
+from stirred.tables.identifiers import IdentifierCollector
 from stirred.tables.inputs import Input
 
 _WORKERS = min(4, os.cpu_count() or 1)
@@ -35,8 +35,8 @@ def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str]
     for column in [*columns, *identifiers]:
         if not is_supported(opened.kinds[column]):
             raise errors.unsupported_type(name, column, str(opened.kinds[column]))
-    encoders = {column: ColumnEncoder(name, column, opened.kinds[column]) for column in columns}
-    kept: dict[str, list[pa.Array]] = {column: [] for column in identifiers}
+    encoders = {column: ColumnEncoder(name, column, opened.kinds[column], opened.rows) for column in columns}
+    kept = {column: IdentifierCollector(opened.kinds[column], opened.rows) for column in identifiers}
     rows = 0
     with ThreadPoolExecutor(_WORKERS) as pool:  # columns are independent, and the kernels do without the lock
         for batch in opened.batches(columns, identifiers):
@@ -45,12 +45,12 @@ def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str]
                 raise errors.too_many_records(name, MOST_ROWS)
             parts = dict(zip(batch.schema.names, batch.columns, strict=True))
             list(pool.map(ColumnEncoder.add, encoders.values(), [parts[column] for column in encoders]))
-            for column, arrays in kept.items():
-                arrays.append(parts[column])
+            for column, collector in kept.items():
+                collector.add(parts[column])
         columns_read = dict(zip(encoders, pool.map(ColumnEncoder.finish, encoders.values()), strict=True))
     if rows == 0:
         raise errors.empty_file(name)
-    gathered = {column: gather(arrays, opened.kinds[column]) for column, arrays in kept.items()}
+    gathered = {column: collector.finish() for column, collector in kept.items()}
     nulls = {column: encoder.nulls for column, encoder in encoders.items()}
     nulls |= {column: array.null_count for column, array in gathered.items()}
     return ReadTable(

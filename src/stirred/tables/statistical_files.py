@@ -46,7 +46,7 @@ def open_statistical(found: Found) -> Input:
     def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from whole.select([*columns, *identifiers]).to_batches()
 
-    return Input(table, "parquet", columns_of(whole.schema), read, found.bytes, None, found.state)
+    return Input(table, "parquet", columns_of(whole.schema), read, found.bytes, whole.num_rows, state=found.state)
 
 
 def _with_integers(table: pa.Table) -> pa.Table:
