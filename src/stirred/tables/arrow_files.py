@@ -15,6 +15,8 @@ from stirred import errors
 from stirred.tables.columns import plain_type
 from stirred.tables.inputs import Found, Input, check_columns, columns_of, root_of
 
+_BATCH_ROWS = 1 << 19
+
 
 def open_columnar(found: Found) -> Input:
     """Parquet or Arrow files of one schema, folders called key=value being columns."""
@@ -45,7 +47,11 @@ def open_columnar(found: Found) -> Input:
                     names, schema=None, format=reading, partitioning=partitioning, partition_base_dir=str(root)
                 )
             wanted = [*columns, *identifiers]
-            yield from source.scanner(columns=wanted, batch_size=1 << 18, batch_readahead=4).to_batches()
+            options = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False) if kind == "parquet" else None
+            scanner = source.scanner(
+                columns=wanted, batch_size=_BATCH_ROWS, batch_readahead=2, fragment_scan_options=options
+            )
+            yield from scanner.to_batches()
         except (pa.ArrowException, OSError, ValueError, KeyError):
             raise errors.unreadable_format(path, kind) from None
 

@@ -5,6 +5,8 @@ Identifiers are compared and then forgotten: no release contains one.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,16 +63,19 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
     buckets = (
         1 << max(len(numbers) // _BUCKET, 0).bit_length()
     )  # equal numbers share a bucket, so one at a time will do
-    room = np.empty(min(len(numbers), 2 * _BUCKET), dtype=np.int64)
-    repeated = 0
-    for bucket in range(buckets):
+    expected = len(numbers) // buckets
+
+    def repeated_in(bucket: int) -> int:
+        room = np.empty(min(len(numbers), expected + expected // 8 + 1024), dtype=np.int64)
         found = _take_bucket(numbers, bucket, buckets, room)
         if found > len(room):
             room = np.empty(found, dtype=np.int64)
             _take_bucket(numbers, bucket, buckets, room)
         room[:found].sort()
-        repeated += int(_count_equal_neighbours(room[:found]))
-    return repeated
+        return int(_count_equal_neighbours(room[:found]))
+
+    with ThreadPoolExecutor(2) as pool:
+        return sum(pool.map(repeated_in, range(buckets)))
 
 
 def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray[np.int64]:
