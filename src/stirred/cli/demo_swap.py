@@ -60,8 +60,8 @@ def run(out: Path | None) -> None:
         drawn = release(SwapPlan.from_toml(folder / "plan.toml"), out=folder / "release", progress=progress)
     print(_table(folder / "release"))
     print()
-    for finding in verify(folder / "release"):
-        print(f"{'holds ' if finding.holds else 'FAILS '} {finding.words}")
+    for verdict in verify(folder / "release"):
+        print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
     print(f"\n{_guarantee(drawn)}\n")
     print(f"Left in {folder}: the made file, plan.toml, and release/ with its README.txt. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")

@@ -17,11 +17,11 @@ def verify(
     """Verify a release from its own files: manifest, schema, invariants, epsilon. Exits with 1 if anything fails."""
     from stirred.swap.recipient import verify as run
 
-    findings = run(release)
+    verdicts = run(release)
     if as_json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+        print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
-        for finding in findings:
-            print(f"{'holds ' if finding.holds else 'FAILS '} {finding.words}")
-    if not all(finding.holds for finding in findings):
+        for verdict in verdicts:
+            print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+    if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

@@ -265,7 +265,7 @@ def _forecast(dataset: Dataset, reading: float) -> Forecast:
     rows, columns = dataset.records, len(dataset.columns)
     linked_rows = sum(entry.held.rows for entry in dataset.linked)
     linked_bytes = sum(entry.held.nbytes() + entry.record.nbytes for entry in dataset.linked)
-    seconds = reading + rows * (15e-9 * columns + 80e-9) + linked_rows * 150e-9
+    seconds = reading + rows * (8e-9 * columns + 40e-9) + linked_rows * 150e-9
     memory = 250_000_000 + 2 * dataset.table.nbytes() + linked_bytes + 14 * rows + 24 * linked_rows
     disk = _written_bytes(dataset.plan.format or dataset.input.format, dataset.table)
     disk += sum(_written_bytes(dataset.plan.format or entry.input.format, entry.held) for entry in dataset.linked)

@@ -39,7 +39,7 @@ from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
 
 
 @dataclass(frozen=True)
-class Finding:
+class Verdict:
     """One thing that was verified, and whether it holds."""
 
     holds: bool
@@ -99,50 +99,50 @@ class ReleaseFolder:
         return open_input(name, self.path / entry["file"], options)
 
 
-def verify(path: str | Path) -> list[Finding]:
+def verify(path: str | Path) -> list[Verdict]:
     """Everything a recipient can check, each with its verdict."""
     release = ReleaseFolder.open(path)
     found = differences(release.path, read_manifest(release.path))
-    findings = [Finding(not found, "the files are those of the manifest" if not found else "; ".join(found))]
+    verdicts = [Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found))]
     if found:
-        return findings
+        return verdicts
     try:
-        return findings + _documents_agree(release) + _recount(release)
+        return verdicts + _documents_agree(release) + _recount(release)
     except errors.StirredError as problem:
         reason = str(problem)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         reason = "its documents contradict its tables, or each other"
-    return [*findings, Finding(False, f"the tables can be read and recounted: {reason}")]
+    return [*verdicts, Verdict(False, f"the tables can be read and recounted: {reason}")]
 
 
-def _documents_agree(release: ReleaseFolder) -> list[Finding]:
+def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
     plan = release.certificate["plan"]
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
     stated = documents.read_json(release.path, documents.SPECIFICATION, "stirred_specification")
     same = stated == release.certificate["specification"]
     return [
-        Finding(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
-        Finding(same, "the specification is the one that is certified"),
+        Verdict(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
+        Verdict(same, "the specification is the one that is certified"),
     ]
 
 
-def _recount(release: ReleaseFolder) -> list[Finding]:
-    findings = []
+def _recount(release: ReleaseFolder) -> list[Verdict]:
+    verdicts = []
     plan = release.certificate["plan"]
     tables = {name: release.read(name) for name in release.dictionary}
     main = tables[MAIN].table
     for name, found in tables.items():
         entry = release.dictionary[name]
         expected = [column["name"] for column in entry["columns"]]
-        findings.append(
-            Finding(
+        verdicts.append(
+            Verdict(
                 list(release.open_table(name).kinds) == expected,
                 f"{name} has the columns of the data dictionary",
             )
         )
-        findings.append(Finding(found.table.rows == entry["rows"], f"{name} has {entry['rows']:,} rows"))
-        findings += [
-            Finding(_counts_rows(found.identifiers[column]), f"{name}: '{column}' counts the rows")
+        verdicts.append(Verdict(found.table.rows == entry["rows"], f"{name} has {entry['rows']:,} rows"))
+        verdicts += [
+            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' counts the rows")
             for column in release.with_role(name, "id")
         ]
     match = plan.get("match", [])
@@ -154,7 +154,7 @@ def _recount(release: ReleaseFolder) -> list[Finding]:
         source = joined.get(margin.table, main)
         counted.append(margin.count(source))
         same = fingerprint(source, counted[-1]) == stated["sha256"]
-        findings.append(Finding(same, f"recounted and equal: {margin.words()} ({len(counted[-1]):,} cells)"))
+        verdicts.append(Verdict(same, f"recounted and equal: {margin.words()} ({len(counted[-1]):,} cells)"))
     kinds = [
         linked_kinds(tables[name].table.pick(release.with_role(name, "hold")), record, main.rows)
         for name, record in records.items()
@@ -163,36 +163,36 @@ def _recount(release: ReleaseFolder) -> list[Finding]:
         fixed = group(main.pick([*match, *release.with_role(MAIN, "hold")]), main.rows)
         stated = release.certificate["whole_records"]
         same = whole_fingerprint(fixed, kinds) == stated["fingerprint"]
-        findings.append(Finding(same, f"refound and equal: {stated['words']}"))
-        findings += _copies_agree(release, tables, main, records)
+        verdicts.append(Verdict(same, f"refound and equal: {stated['words']}"))
+        verdicts += _copies_agree(release, tables, main, records)
 
     def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
         return group(main.pick(match), main.rows), [multiset_class(entry) for entry in kinds]
 
-    findings += _published_tables(release, main)
+    verdicts += _published_tables(release, main)
     strata = strata_of(counted[0], counted[1], len(match), classes if kinds else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
     stated_value = release.certificate["specification"]["budget"]["value"]
     agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)
-    findings.append(Finding(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
-    return findings
+    verdicts.append(Verdict(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
+    return verdicts
 
 
-def _published_tables(release: ReleaseFolder, main: Table) -> list[Finding]:
+def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:
     """Whether the tables beside the microdata are tables of it."""
     plan, kind = release.certificate["plan"], release.dictionary[MAIN]["format"]
     wanted = plan.get("tables", [])
     stated = [(by, Path("tables") / f"{name}.csv", "csv") for by, name in zip(wanted, table_names(wanted), strict=True)]
     if plan.get("saturated"):
         stated.append((list(main.columns), Path(f"saturated{EXTENSIONS[kind]}"), kind))
-    findings = []
+    verdicts = []
     with tempfile.TemporaryDirectory() as scratch:
         for by, file, form in stated:
             again = Path(scratch) / file.name
             write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
             same = again.read_bytes() == (release.path / file).read_bytes()
-            findings.append(Finding(same, f"{file.as_posix()} is a table of the microdata"))
-    return findings
+            verdicts.append(Verdict(same, f"{file.as_posix()} is a table of the microdata"))
+    return verdicts
 
 
 def _counts_rows(numbers: pa.ChunkedArray) -> bool:
@@ -210,11 +210,11 @@ def _record(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.u
 
 def _copies_agree(
     release: ReleaseFolder, tables: dict[str, ReadTable], main: Table, records: dict[str, NDArray[np.uint32]]
-) -> list[Finding]:
+) -> list[Verdict]:
     """Whether copies of swap variables in linked tables are those of the record."""
     stated = {entry["name"]: entry.get("copies", {}) for entry in release.certificate["plan"].get("linked", [])}
     return [
-        Finding(
+        Verdict(
             count_differing(tables[name].table[copy], main[stated[name].get(copy, copy)], record) == 0,
             f"{name}: '{copy}' is that of the record",
         )
