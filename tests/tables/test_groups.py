@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stirred.tables import Column, groups
 from stirred.tables.columns import smallest_type
-from stirred.tables.groups import Cells, cells, fits_one_key, group, pack, unpack
+from stirred.tables.groups import Cells, anonymous, cells, fits_one_key, group, pack, unpack
 
 FEW = [2, 3, 5]
 SORTED_KEYS = [5000, 4000, 3000]
@@ -177,3 +177,16 @@ def test_cells_are_equal_only_if_names_codes_and_counts_are():
     assert not found.equals(cells(renamed, 100))
     moved = [column(item.name, (item.codes + 1) % item.cardinality, item.cardinality) for item in columns[:1]]
     assert not found.equals(cells([*moved, *columns[1:]], 100))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_cells_begin_where_their_leading_columns_change(wide):
+    rng = np.random.default_rng(8)
+    sizes = [3, 4, 5] + ([2**22, 2**22, 2**22] if wide else [6])  # too wide for one key, or not
+    columns = [anonymous(rng.integers(0, min(size, 7), 500).astype(np.uint32), size) for size in sizes]
+    counted = cells(columns, 500)
+    assert (counted.keys is None) == wide
+    for leading in range(len(sizes) + 1):
+        rows = list(zip(*(codes.tolist() for codes in counted.codes[:leading]), strict=True)) or [()] * len(counted)
+        expected = [at == 0 or rows[at] != rows[at - 1] for at in range(len(rows))]
+        assert counted.begins(leading).tolist() == expected

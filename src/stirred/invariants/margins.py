@@ -41,13 +41,17 @@ class Margin:
 def fingerprint(table: Table, counted: Cells) -> str:
     """SHA-256 of a margin: column names, their distinct values as text, the non-empty cells and their counts.
 
-    It depends on the counts alone: encoded columns list their values sorted, and cells come in the order of codes.
+    It depends on the counts alone: encoded columns list their values sorted, cells come in the order of their codes,
+    and whether codes are packed into keys follows from the numbers of values.
     """
     digest = hashlib.sha256()
     for name in counted.names:
         digest.update(json.dumps([name, table[name].texts()]).encode())
     for part in chunks(len(counted)):
-        for codes in counted.part(part):
-            digest.update(codes.astype("<u4").tobytes())
+        if counted.keys is not None:
+            digest.update(counted.keys[part].astype("<u8").tobytes())
+        else:
+            for codes in counted.part(part):
+                digest.update(codes.astype("<u4").tobytes())
         digest.update(counted.counts[part].astype("<i8").tobytes())
     return digest.hexdigest()

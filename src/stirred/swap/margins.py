@@ -20,7 +20,6 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
-from stirred.tables.columns import chunks
 from stirred.tables.groups import Cells, Groups, group
 
 _SIDE_BY_SIDE = 1 << 25
@@ -154,23 +153,11 @@ def per_stratum(counted: Cells, match: int) -> tuple[NDArray[np.int64], NDArray[
 
     Cells come in the order of their codes, match variables first, so a stratum's cells stand together.
     """
-    begins = np.zeros(len(counted), dtype=np.bool_)
-    begins[:1] = True
-    for part in chunks(len(counted)):
-        overlap = slice(max(part.start - 1, 0), part.stop)
-        for codes in counted.part(overlap)[:match]:
-            _mark_changes(codes, begins[overlap])
+    begins = counted.begins(match)
     strata = int(np.count_nonzero(begins))
     records, distinct, pairs = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata)
     _sum_cells(begins, counted.counts, records, distinct, pairs)
     return records, distinct, pairs
-
-
-@kernel
-def _mark_changes(codes, begins):  # type: ignore[no-untyped-def]
-    for i in range(1, len(codes)):
-        if codes[i] != codes[i - 1]:
-            begins[i] = True
 
 
 @kernel

@@ -55,6 +55,17 @@ class Cells:
             return [codes[rows] for codes in self.columns]
         return unpack(self.keys[rows].copy(), self.cardinalities, [codes.dtype.type for codes in self.columns])
 
+    def begins(self, leading: int) -> NDArray[np.bool_]:
+        """Where a cell's first ``leading`` columns differ from those of the cell before; true for the first."""
+        begins = np.zeros(len(self), dtype=np.bool_)
+        begins[:1] = True
+        if self.keys is not None:
+            _mark_key_changes(self.keys, prod(self.cardinalities[leading:]), begins)
+        else:
+            for codes in self.columns[:leading]:
+                _mark_changes(codes, begins)
+        return begins
+
     @property
     def codes(self) -> tuple[Codes, ...]:
         return tuple(self.part(slice(0, len(self))))
@@ -229,6 +240,23 @@ def _run_lengths(keys, counts):  # type: ignore[no-untyped-def]
             at += 1
             start = i
     return at
+
+
+@kernel
+def _mark_changes(codes, begins):  # type: ignore[no-untyped-def]
+    for i in range(1, len(codes)):
+        if codes[i] != codes[i - 1]:
+            begins[i] = True
+
+
+@kernel
+def _mark_key_changes(keys, trailing, begins):  # type: ignore[no-untyped-def]
+    size = np.uint64(trailing)
+    end = np.uint64(0)  # the first key that the leading columns of the cell before do not have
+    for i in range(len(keys)):
+        if keys[i] >= end:
+            begins[i] = True
+            end = (keys[i] // size + np.uint64(1)) * size
 
 
 @kernel
