@@ -23,7 +23,7 @@ from stirred.swap import guarantee
 from stirred.swap.dataset import Data, Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
-from stirred.swap.margins import Margins, Strata, count_margins, per_stratum, strata_of_dataset
+from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.specify import specify
@@ -142,8 +142,7 @@ class SwapCheck:
                 "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
             },
             "invariants": [
-                {"words": margin.words(), "cells": len(counted)}
-                for margin, counted in zip(self.margins.declared, self.margins.counted, strict=True)
+                {"words": counted.margin.words(), "cells": counted.cells} for counted in self.margins.counted
             ],
             "unique_records": asdict(self.uniques),
             "movement": asdict(self.movement),
@@ -206,7 +205,7 @@ def check(
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
         margins=margins,
-        uniques=count_uniques(dataset, margins.held),
+        uniques=count_uniques(dataset, margins.held.alone),
         movement=_movement(dataset, strata, margins),
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
@@ -228,9 +227,8 @@ def check_table(dataset: Dataset, by: Sequence[str]) -> None:
 def _movement(dataset: Dataset, strata: Strata, margins: Margins) -> Movement:
     constants = stratum_constants(strata.sizes, dataset.plan.rate)
     moved = constants.moved[constants.rows(strata.sizes)]
-    _, _, same = per_stratum(margins.swapped, len(dataset.plan.match))
     size = strata.sizes.astype(np.float64)
-    differs = 1 - same / np.maximum(size * (size - 1), 1)
+    differs = 1 - margins.swapped.pairs / np.maximum(size * (size - 1), 1)
     plural = strata.sizes > 1
     return Movement(
         float(np.sum(moved * size) / dataset.records),

@@ -20,7 +20,7 @@ from stirred.swap.plan import MAIN
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.columns import Codes
-from stirred.tables.groups import Cells, Groups, anonymous, group
+from stirred.tables.groups import Groups, anonymous, group
 
 _DISTINCT_SHARE = 0.9
 _FEWEST_ROWS = 20
@@ -119,9 +119,8 @@ class Uniques:
     """The same, linked rows counted as part of the record; None where there are none."""
 
 
-def count_uniques(dataset: Dataset, held: Cells) -> Uniques:
-    """Uniques, given the margin by match and held variables."""
-    alone = int(np.count_nonzero(held.counts == 1))
+def count_uniques(dataset: Dataset, alone: int) -> Uniques:
+    """Uniques, ``alone`` of which are so on match and held variables."""
     if not dataset.linked:
         return Uniques(alone, None)
     parts = dataset.table.pick([*dataset.plan.match, *dataset.held])

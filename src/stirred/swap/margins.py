@@ -20,28 +20,44 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
-from stirred.tables.groups import Cells, Groups, group
+from stirred.tables.groups import Groups, group
 
 _SIDE_BY_SIDE = 1 << 25
 """Records up to which margins are counted at the same time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class CountedMargin:
+    """What is kept of a counted margin, which may have tens of millions of cells: sums of them."""
+
+    margin: Margin
+    cells: int
+    """How many cells are not empty."""
+    alone: int
+    """How many of them hold a single row."""
+    fingerprint: str
+    records: NDArray[np.int64]
+    """Per stratum: its rows,"""
+    distinct: NDArray[np.int64]
+    """its non-empty cells,"""
+    pairs: NDArray[np.float64]
+    """and the ordered pairs of rows that share a cell."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Margins:
     """Counted invariants: by match and hold, by match and swap, and per linked table by match and its held columns."""
 
-    declared: tuple[Margin, ...]
-    counted: tuple[Cells, ...]
-    fingerprints: tuple[str, ...]
+    counted: tuple[CountedMargin, ...]
     whole: str | None = None
     """Fingerprint of the records with their linked rows, where there are any."""
 
     @property
-    def held(self) -> Cells:
+    def held(self) -> CountedMargin:
         return self.counted[0]
 
     @property
-    def swapped(self) -> Cells:
+    def swapped(self) -> CountedMargin:
         return self.counted[1]
 
 
@@ -66,20 +82,28 @@ def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
     declared = declare(plan.match, dataset.held, plan.swap, columns)
     tables = [table, table, *(beside_record(table, plan.match, entry.held, entry.record) for entry in dataset.linked)]
 
-    def count(margin: Margin, source: Table) -> tuple[Cells, str]:
-        counted = margin.count(source)
-        return counted, fingerprint(source, counted) if prints else ""
+    def count(margin: Margin, source: Table) -> CountedMargin:
+        return count_margin(margin, source, len(plan.match), prints)
 
     workers = None if dataset.records <= _SIDE_BY_SIDE else 1  # sorted keys of two margins would fill the memory
     with ThreadPoolExecutor(workers) as pool:  # sorting and hashing do without the interpreter lock
         whole = pool.submit(_whole, dataset) if prints and dataset.linked else None
-        found = list(pool.map(count, declared, tables))
-        return Margins(
-            declared,
-            tuple(counted for counted, _ in found),
-            tuple(printed for _, printed in found) if prints else (),
-            whole.result() if whole else None,
-        )
+        return Margins(tuple(pool.map(count, declared, tables)), whole.result() if whole else None)
+
+
+def count_margin(margin: Margin, source: Table, match: int, prints: bool = True) -> CountedMargin:
+    """Count one margin whose first ``match`` columns are the match variables, and keep its sums.
+
+    Cells come in the order of their codes, match variables first, so a stratum's cells stand together.
+    """
+    counted = margin.count(source)
+    begins = counted.begins(match)
+    strata = int(np.count_nonzero(begins))
+    records, distinct, pairs = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata)
+    _sum_cells(begins, counted.counts, records, distinct, pairs)
+    alone = int(np.count_nonzero(counted.counts == 1))
+    printed = fingerprint(source, counted) if prints else ""
+    return CountedMargin(margin, len(counted), alone, printed, records, distinct, pairs)
 
 
 def _whole(dataset: Dataset) -> str:
@@ -123,20 +147,18 @@ LinkedClasses = Callable[[], tuple[Groups, Sequence[NDArray[np.uint32]]]]
 """Strata, and per linked table a class per record that two records share when their linked rows are alike."""
 
 
-def strata_of(held: Cells, swapped: Cells, match: int, linked: LinkedClasses | None = None) -> Strata:
-    """Strata from the two margins, whose first ``match`` columns are the match variables.
+def strata_of(held: CountedMargin, swapped: CountedMargin, linked: LinkedClasses | None = None) -> Strata:
+    """Strata from the margins by match and held, and by match and swap variables.
 
     ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called only
     where it can make a difference.
     """
-    sizes, held_values, _ = per_stratum(held, match)
-    _, swapped_values, _ = per_stratum(swapped, match)
-    held_varies = held_values > 1
+    sizes, held_varies = held.records, held.distinct > 1
     if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
         strata, classes = linked()
         for labels in classes:
             held_varies = held_varies | _varies(strata, labels)
-    return Strata(sizes, held_varies, swapped_values > 1)
+    return Strata(sizes, held_varies, swapped.distinct > 1)
 
 
 def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
@@ -145,19 +167,7 @@ def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
         return dataset.strata, [multiset_class(kinds_of(entry, dataset.records)) for entry in dataset.linked]
 
-    return strata_of(margins.held, margins.swapped, len(dataset.plan.match), classes if dataset.linked else None)
-
-
-def per_stratum(counted: Cells, match: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Per stratum: its records, its non-empty cells, and the number of ordered pairs of records in one cell.
-
-    Cells come in the order of their codes, match variables first, so a stratum's cells stand together.
-    """
-    begins = counted.begins(match)
-    strata = int(np.count_nonzero(begins))
-    records, distinct, pairs = np.zeros(strata, np.int64), np.zeros(strata, np.int64), np.zeros(strata)
-    _sum_cells(begins, counted.counts, records, distinct, pairs)
-    return records, distinct, pairs
+    return strata_of(margins.held, margins.swapped, classes if dataset.linked else None)
 
 
 @kernel

@@ -22,18 +22,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.invariants import Margin, fingerprint
+from stirred.invariants import Margin
 from stirred.release import documents
 from stirred.release.folder import is_unfinished
 from stirred.release.manifest import differences, read_manifest
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
-from stirred.swap.margins import strata_of
+from stirred.swap.margins import count_margin, strata_of
 from stirred.swap.plan import MAIN, table_names
 from stirred.swap.records import beside_record, linked_kinds, multiset_class, whole_fingerprint
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
-from stirred.tables.groups import Cells, Groups, cells, group
+from stirred.tables.groups import Groups, cells, group
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
 
@@ -148,13 +148,12 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
     match = plan.get("match", [])
     records = {name: _record(release, name, found) for name, found in tables.items() if name != MAIN}
     joined = {name: beside_record(main, match, tables[name].table, record) for name, record in records.items()}
-    counted: list[Cells] = []
+    counted = []
     for stated in release.certificate["invariants"]:
         margin = Margin(stated["table"], tuple(stated["columns"]))
-        source = joined.get(margin.table, main)
-        counted.append(margin.count(source))
-        same = fingerprint(source, counted[-1]) == stated["sha256"]
-        verdicts.append(Verdict(same, f"recounted and equal: {margin.words()} ({len(counted[-1]):,} cells)"))
+        counted.append(count_margin(margin, joined.get(margin.table, main), len(match)))
+        same = counted[-1].fingerprint == stated["sha256"]
+        verdicts.append(Verdict(same, f"recounted and equal: {margin.words()} ({counted[-1].cells:,} cells)"))
     kinds = [
         linked_kinds(tables[name].table.pick(release.with_role(name, "hold")), record, main.rows)
         for name, record in records.items()
@@ -170,7 +169,7 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
         return group(main.pick(match), main.rows), [multiset_class(entry) for entry in kinds]
 
     verdicts += _published_tables(release, main)
-    strata = strata_of(counted[0], counted[1], len(match), classes if kinds else None)
+    strata = strata_of(counted[0], counted[1], classes if kinds else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
     stated_value = release.certificate["specification"]["budget"]["value"]
     agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)

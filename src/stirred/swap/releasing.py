@@ -152,10 +152,11 @@ class SwapRelease:
         return ReleasedTable(name, file, kind, self.table.rows, rows.order, tuple(columns), self.table)
 
     def _invariants(self) -> list[RecountedInvariant]:
-        margins = self.margins
         return [
-            RecountedInvariant(margin.table, margin.columns, margin.words(), len(counted), found)
-            for margin, counted, found in zip(margins.declared, margins.counted, margins.fingerprints, strict=True)
+            RecountedInvariant(
+                counted.margin.table, counted.margin.columns, counted.margin.words(), counted.cells, counted.fingerprint
+            )
+            for counted in self.margins.counted
         ]
 
     def _whole_records(self) -> WholeRecords | None:
