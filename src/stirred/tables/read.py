@@ -48,6 +48,7 @@ def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str]
             for column, collector in kept.items():
                 collector.add(parts[column])
         columns_read = dict(zip(encoders, pool.map(ColumnEncoder.finish, encoders.values()), strict=True))
+    pa.default_memory_pool().release_unused()  # what was decoded on the way is gone, and its memory should be
     if rows == 0:
         raise errors.empty_file(name)
     gathered = {column: collector.finish() for column, collector in kept.items()}
