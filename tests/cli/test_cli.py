@@ -253,7 +253,7 @@ def test_a_check_prints_json_that_says_that_it_is_confidential(plan, command):
     assert list(fields)[:2] == ["stirred_check", "confidential"]
     assert fields["confidential"] is True
     assert fields["records"] == ROWS
-    assert fields["specification"]["budget"]["value"] == fields["guarantee"]["epsilon"]
+    assert float(fields["specification"]["budget"]["value"]) == fields["guarantee"]["epsilon"]
     assert len(fields["tables"]) == 1  # asked for by the plan and again by the option
     low, high = fields["guarantee"]["rates_for_wanted"]
     assert 0 < low < high < 1

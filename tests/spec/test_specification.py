@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification
-from stirred.spec.specification import display, display_down
+from stirred.spec.exact import display, display_down
 from stirred.swap.guarantee import epsilon
 
 
 def spec(value: float) -> Specification:
     return Specification(
         Domain("who"),
-        Multiverse("where"),
-        InputPremetric("what", "person", 2),
-        OutputPremetric("m", "how"),
-        Budget(value, "by hand"),
+        Multiverse(words="where"),
+        InputPremetric(unit="person"),
+        OutputPremetric("multiplicative"),
+        Budget(value, conversion="by hand"),
+        nearest=2,
     )
 
 
@@ -42,7 +43,7 @@ def test_a_displayed_guarantee_is_never_too_small_and_a_displayed_lower_bound_ne
 def test_all_five_blocks_and_the_nearest_distance_are_in_the_json():
     fields = json.loads(spec(1.5).to_json())
     assert set(fields) >= {"domain", "multiverse", "input_premetric", "output_premetric", "budget"}
-    assert fields["input_premetric"]["nearest"] == 2
+    assert fields["nearest"] == "2"
 
 
 def test_an_infinite_budget_is_said_in_words_not_in_invalid_json():

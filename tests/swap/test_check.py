@@ -132,8 +132,8 @@ def assert_strata_are_as_counted(found, households):
     assert fields["strata"]["unchangeable"] == len(fixed)
     assert fields["strata"]["records_in_unchangeable"] == sum(map(len, fixed))
     assert sum(entry["records"] for entry in fields["strata"]["sizes"]) == len(households)
-    nearest = fields["specification"]["input_premetric"]["nearest"]
-    assert nearest == (2 if len(fixed) < len(strata) else None)
+    nearest = fields["specification"]["nearest"]
+    assert nearest == ("2" if len(fixed) < len(strata) else "infinity")
 
 
 @bounded

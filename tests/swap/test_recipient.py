@@ -1,6 +1,7 @@
 """What verify finds out about linked rows, and what it will not take for a release."""
 
 import json
+import math
 import shutil
 
 import polars as pl
@@ -117,7 +118,7 @@ def test_a_file_whose_strata_leave_nothing_to_swap_is_said_to_be_unprotected(tmp
     plan = swap.SwapPlan(match=["cell"], swap=["county", "tract"], hold="rest", id="household_id", rate=0.5)
     drawn = swap.draw(plan, households)
     assert drawn.specification.budget.value == 0
-    assert drawn.specification.input_premetric.nearest is None
+    assert drawn.specification.nearest == math.inf
     assert drawn.specification.findings[0].id == "nothing-can-change"
     text = (drawn.write(tmp_path / "out") / "README.txt").read_text()
     assert "nothing is protected" in text and "d is at least 2" not in text

@@ -12,7 +12,7 @@ from pathlib import Path
 from stirred import errors
 from stirred.release.folder import check_target
 from stirred.release.progress import OnTerminal
-from stirred.spec.specification import display
+from stirred.spec.exact import display
 from stirred.swap.plan import SwapPlan
 from stirred.swap.recipient import tabulate, verify
 from stirred.swap.releasing import SwapRelease, release
@@ -95,7 +95,7 @@ def _table(folder: Path) -> str:
 
 
 def _guarantee(drawn: SwapRelease) -> str:
-    value = drawn.specification.budget.value
+    value = float(drawn.specification.budget.number)
     return (
         f"epsilon = {value:.2f} (Table 3.2 prints 12.48; releases state it rounded up, "
         f"{display(value)}). It protects tenure\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +21,7 @@ def release(
     """Draw once and write a release folder, which appears whole or not at all."""
     from stirred.release.folder import leftovers
     from stirred.release.progress import OnTerminal
-    from stirred.spec.specification import display
+    from stirred.spec.exact import display
     from stirred.swap.plan import SwapPlan
     from stirred.swap.releasing import release as run
 
@@ -34,10 +35,11 @@ def release(
     with OnTerminal() as progress:
         drawn = run(read, out=out, confidential=confidential, progress=progress)
     specification = drawn.specification
+    nearest = specification.nearest if specification.nearest != math.inf else "no"
     print(f"Released to {out}")
     print(
-        f"  epsilon {display(specification.budget.value)} per record ({read.unit}), given the invariants; "
-        f"the nearest files that share them differ in {specification.input_premetric.nearest or 'no'} records"
+        f"  epsilon {display(specification.budget.number)} per record ({read.unit}), given the invariants; "
+        f"the nearest files that share them differ in {nearest} records"
     )
     for finding in specification.findings:
         print(f"  finding {finding.id}: {finding.words}")

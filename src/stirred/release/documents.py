@@ -114,6 +114,15 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     return dict(fields)
 
 
+def read_specification(folder: Path) -> Specification:
+    """The guarantee that a release states."""
+    try:
+        text = (folder / SPECIFICATION).read_bytes()
+    except OSError:
+        raise errors.not_a_release(folder, f"it has no readable {SPECIFICATION}") from None
+    return Specification.from_json(text)
+
+
 def _table_fields(table: ReleasedTable) -> dict[str, Any]:
     return {
         "name": table.name,

@@ -1,13 +1,48 @@
-"""The five building blocks of a guarantee."""
+"""The five building blocks of a guarantee: to hold, order, compose, weaken, compare and criticise."""
 
-from stirred.spec.specification import (
-    Budget,
-    Domain,
-    Finding,
-    InputPremetric,
-    Multiverse,
-    OutputPremetric,
-    Specification,
+from stirred.spec import flavors
+from stirred.spec.algebra import (
+    Composition,
+    change_unit,
+    compose,
+    may_publish_budget,
+    may_publish_invariants,
+    per_respondent,
+    post_process,
+    retabulate,
 )
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.compare import Comparison, compare
+from stirred.spec.conversions import as_approximate
+from stirred.spec.invariant import Invariant
+from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
+from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
 
-__all__ = ["Budget", "Domain", "Finding", "InputPremetric", "Multiverse", "OutputPremetric", "Specification"]
+__all__ = [
+    "Answer",
+    "Budget",
+    "Comparison",
+    "Composition",
+    "Counterfactual",
+    "Domain",
+    "Finding",
+    "Flavor",
+    "InputPremetric",
+    "Invariant",
+    "Kind",
+    "Multiverse",
+    "OutputPremetric",
+    "Specification",
+    "Step",
+    "as_approximate",
+    "change_unit",
+    "compare",
+    "compose",
+    "flavors",
+    "may_publish_budget",
+    "may_publish_invariants",
+    "per_respondent",
+    "post_process",
+    "register",
+    "retabulate",
+]

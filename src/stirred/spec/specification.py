@@ -1,66 +1,28 @@
-"""A specification: the five building blocks of one guarantee (Definitions 2.4.1-2.4.5), in a first plain form.
+"""A specification: the five building blocks of one guarantee (Definitions 2.4.1-2.4.5).
 
-A mechanism T satisfies the specification (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets
-x, x' that lie together in one universe of the multiverse D. The number is meaningless without the other four blocks,
-so they travel together. ``findings`` are doubts that belong to the guarantee and are printed with it.
+A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
+together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
+them, so they travel together. ``findings`` are doubts that belong to the guarantee and are printed with it.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any
 
-FORM = 1
-"""Version of the JSON form."""
+from stirred import errors
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.exact import Exact, display, exact
+from stirred.spec.invariant import Invariant
+from stirred.spec.premetrics import Budget, OutputPremetric
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
 
-
-@dataclass(frozen=True)
-class Domain:
-    """X: which datasets there could have been, and where in the data's life they stand."""
-
-    words: str
-
-
-@dataclass(frozen=True)
-class Multiverse:
-    """D: datasets are compared only within a universe, here those that share the values of ``invariants``."""
-
-    words: str
-    invariants: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class InputPremetric:
-    """d_X: how far apart two datasets are, in protection units.
-
-    ``nearest`` is the smallest positive finite distance within a universe; a statement about one counterfactual must
-    use the budget at its distance. None where a universe holds a single dataset.
-    """
-
-    words: str
-    unit: str
-    nearest: int | None
-
-
-@dataclass(frozen=True)
-class OutputPremetric:
-    """D_Pr: how different two laws of the output are."""
-
-    name: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The Lipschitz constant, rounded up in print; ``conversion`` says what it was computed by."""
-
-    value: float
-    conversion: str
+Fact = str | int | bool
+BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
 
 
 @dataclass(frozen=True)
@@ -69,6 +31,39 @@ class Finding:
 
     id: str
     words: str
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Flavor:
+    """What is protected, where, in which units and by which standard: all but how much."""
+
+    domain: Domain
+    multiverse: Multiverse
+    input_premetric: InputPremetric
+    output_premetric: OutputPremetric
+    nearest: Exact | None = field(default=None, compare=False)
+    """The smallest positive finite distance inside the universes; infinite if every universe holds a single dataset;
+    None if it is not known. A statement about one counterfactual uses the budget at its distance."""
+
+    def __post_init__(self) -> None:
+        _check_flavor(self)
+
+    def at(self, budget: Any, conversion: str = "", **more: Any) -> Specification:
+        """This flavor with a budget: a specification."""
+        if not isinstance(budget, Budget):
+            budget = Budget(budget, conversion=conversion)
+        blocks = {block.name: getattr(self, block.name) for block in fields(self)}
+        return Specification(**(blocks | {"budget": budget} | more))
+
+    def invariants(self) -> tuple[Invariant, ...]:
+        """The declared invariants and the one that the premetric hides: bounded distances fix the number of records
+        (Proposition A.3.3)."""
+        premetric = self.input_premetric
+        if premetric.kind == "records" and premetric.bounded:
+            return (*self.multiverse.invariants, Invariant(premetric.unit))
+        return self.multiverse.invariants
 
 
 @dataclass(frozen=True)
@@ -80,48 +75,163 @@ class Specification:
     input_premetric: InputPremetric
     output_premetric: OutputPremetric
     budget: Budget
-    findings: tuple[Finding, ...] = ()
-    marks: tuple[str, ...] = field(default=())
+    nearest: Exact | None = field(default=None, compare=False)
+    """See :class:`Flavor`."""
+    name: str = field(default="", compare=False)
+    covers: tuple[str, ...] = field(default=(), compare=False)
+    """What was released under it."""
+    facts: tuple[tuple[str, Fact], ...] = field(default=(), compare=False)
+    """What is known about the mechanism and its making, for :func:`stirred.spec.lint`."""
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    marks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_flavor(self)
+        kind, budget = self.output_premetric.kind, self.budget
+        if budget.is_curve != kind.curve:
+            needs = "needs a curve for its budget" if kind.curve else "has a number for its budget"
+            raise errors.bad_block(f"The output premetric '{kind.name}'", needs)
+        if kind.curve and (kind.name == "approximate-profile") != hasattr(budget.value, "epsilon"):
+            raise errors.bad_block(f"The output premetric '{kind.name}'", "has another kind of curve")
+        if budget.by_universe and len(budget.by_universe) != len(self.multiverse.universes):
+            raise errors.bad_block("A budget by universe", "has one number for each listed universe")
+
+    @property
+    def flavor(self) -> Flavor:
+        return Flavor(*(getattr(self, block.name) for block in fields(Flavor)))
+
+    @property
+    def fact(self) -> Mapping[str, Fact]:
+        return dict(self.facts)
+
+    def budget_at(self, distance: Any) -> Fraction | float:
+        """The bound between two datasets at a distance: epsilon times d, rho times d squared."""
+        apart = exact(distance, "A distance")
+        if math.inf in (apart, self.budget.number):
+            return math.inf  # 0 times infinity is infinity (Remark 2.4.6)
+        return self.budget.number * (apart if self.output_premetric.kind.power == 1 else apart * apart)
+
+    def counterfactual(self, first: Any, second: Any) -> Counterfactual:
+        """What the guarantee says about two datasets: names in a finite domain, else sequences of records."""
+        inside = self.multiverse.holds(first, second)
+        distance = self.input_premetric.distance(first, second)
+        if not inside or distance == math.inf:
+            return Counterfactual(False if distance == math.inf else inside, distance, None)
+        bound = None if self.budget.is_curve else self.budget_at(distance)
+        return Counterfactual(True, distance, bound)
+
+    def implies(self, other: Specification) -> Answer:
+        """Whether every mechanism that satisfies this specification satisfies the other (M(A) is part of M(B))."""
+        from stirred.spec.order import implies
+
+        return implies(self, other)
+
+    def with_findings(self, *findings: Finding) -> Specification:
+        """The same with findings added, one per id."""
+        known = {finding.id for finding in self.findings}
+        return replace(self, findings=(*self.findings, *(f for f in findings if f.id not in known)))
 
     def to_json(self) -> str:
-        fields: dict[str, Any] = {"stirred_specification": FORM, **asdict(self)}
-        if math.isinf(self.budget.value):
-            fields["budget"]["value"] = "infinity"
-        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+        from stirred.spec.forms import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Specification:
+        from stirred.spec.forms import from_json
+
+        return from_json(text)
+
+    def blocks(self) -> list[tuple[str, str]]:
+        """The five blocks in words, in order."""
+        budget = f"{self.output_premetric.kind.budget} = {self.budget}"
+        said = [str(getattr(self, block)) for block in BLOCKS[:-1]] + [budget]
+        return list(zip((block.replace("_", " ") for block in BLOCKS), said, strict=True))
 
     def __str__(self) -> str:
-        blocks = [
-            ("domain", self.domain.words),
-            ("multiverse", self.multiverse.words),
-            ("input premetric", self.input_premetric.words),
-            ("output premetric", self.output_premetric.words),
-            ("budget", f"{display(self.budget.value)} ({self.budget.conversion})"),
+        rows = [
+            *([("name", self.name)] if self.name else []),
+            *self.blocks(),
+            ("nearest", self.nearest_words()),
+            *([("covers", "; ".join(self.covers))] if self.covers else []),
             *(("mark", mark) for mark in self.marks),
             *(("finding", f"{finding.id}: {finding.words}") for finding in self.findings),
         ]
-        return "\n".join(f"{name + ':':18}{words}" for name, words in blocks)
+        return "\n".join(f"{name + ':':18}{words}" for name, words in rows)
+
+    def nearest_words(self) -> str:
+        """How far the nearest counterfactual is, and what the budget is there."""
+        if self.nearest is None:
+            return "how far apart the nearest datasets of a universe are is not known"
+        if self.nearest == math.inf:
+            return "no universe holds two datasets: there is no counterfactual, and nothing is protected"
+        said = f"the nearest datasets of a universe are {_plain(self.nearest)} apart"
+        if self.budget.is_curve or self.nearest == 1:
+            return said
+        return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"
+
+    def _repr_html_(self) -> str:
+        from stirred.spec.pages import specification_html
+
+        return specification_html(self)
 
 
-def display(epsilon: float, decimals: int = 2) -> str:
-    """A guarantee as it is shown: rounded up, never down.
+@dataclass(frozen=True)
+class Counterfactual:
+    """Two datasets under a specification.
 
-    >>> display(12.48496), display(1.1), display(0.0), display(math.inf)
-    ('12.49', '1.10', '0.00', 'infinite')
+    ``inside`` says whether one universe holds both at a finite distance (None: it cannot be decided from the records);
+    only then does the guarantee say anything, namely ``bound`` (None for a curve, which bounds neighbours as it is).
     """
-    return _displayed(epsilon, decimals, ROUND_CEILING)
+
+    inside: bool | None
+    distance: Fraction | float
+    bound: Fraction | float | None
 
 
-def display_down(bound: float, decimals: int = 2) -> str:
-    """A lower bound as it is shown: rounded down, never up.
+@dataclass(frozen=True)
+class Step:
+    """One step of an argument: the rule, where it comes from, and what it did here."""
 
-    >>> display_down(12.48999)
-    '12.48'
-    """
-    return _displayed(bound, decimals, ROUND_FLOOR)
+    rule: str
+    source: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.words} [{self.source}]"
 
 
-def _displayed(value: float, decimals: int, rounding: str) -> str:
-    if math.isinf(value):
-        return "infinite"
-    # The shortest decimal that names the float: scaling in binary would turn an exact 1.1 into 1.11.
-    return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding=rounding))
+@dataclass(frozen=True)
+class Answer:
+    """Yes, no or unknown, with the argument."""
+
+    verdict: str
+    steps: tuple[Step, ...]
+
+    def __bool__(self) -> bool:
+        """Only a yes is true: a guarantee that is not known to hold does not."""
+        return self.verdict == "yes"
+
+    def __str__(self) -> str:
+        return "\n".join([self.verdict, *(f"  {number}. {step}" for number, step in enumerate(self.steps, 1))])
+
+
+def _plain(distance: Fraction | float) -> str:
+    return f"{float(distance):g}"
+
+
+def _check_flavor(blocks: Flavor | Specification) -> None:
+    """Refuse blocks that do not belong together."""
+    domain, multiverse = blocks.domain, blocks.multiverse
+    premetric, output = blocks.input_premetric, blocks.output_premetric
+    named = {name for universe in multiverse.universes for name in universe}
+    named |= {name for a, b, _ in premetric.distances for name in (a, b)}
+    if named - set(domain.datasets):
+        raise errors.strange_datasets(sorted(named - set(domain.datasets)))
+    neighbours_only = premetric.kind in ("relation", "table") or not premetric.sharpened
+    if output.name == "trade-off" and not neighbours_only:
+        raise errors.bad_block("A trade-off function", "bounds neighbours and nothing further: use neighbours")
+    if blocks.nearest is not None:
+        object.__setattr__(blocks, "nearest", exact(blocks.nearest, "The nearest distance"))
+    elif domain.free and not multiverse.invariants and not multiverse.universes and premetric.kind == "records":
+        object.__setattr__(blocks, "nearest", premetric.scale)

@@ -95,7 +95,7 @@ class SwapCheck:
 
     @property
     def epsilon(self) -> float:
-        return self.specification.budget.value
+        return float(self.specification.budget.number)
 
     @property
     def blocking(self) -> list[errors.StoppedByCheck]:
@@ -200,7 +200,7 @@ def check(
     tried = [(plan.match, plan.swap), *candidates] if rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, [entry.plan.name for entry in dataset.linked], strata),
+        specification=specify(plan, dataset.held, dataset.linked_columns, strata),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,

@@ -58,6 +58,11 @@ class Dataset:
     def records(self) -> int:
         return self.table.rows
 
+    @property
+    def linked_columns(self) -> dict[str, tuple[str, ...]]:
+        """The held columns of each linked table."""
+        return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
+
 
 def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | None = None) -> Dataset:
     """Read and encode what the plan names. ``data`` and ``linked`` override the paths of the plan."""

@@ -129,6 +129,8 @@ class SwapPlan(_Section):
     Fraction(1, 20)
     """
 
+    dataset: str | None = None
+    """The confidential dataset's name, by which a ledger knows it."""
     unit: str = "record"
     match: Names = ()
     swap: Names = ()

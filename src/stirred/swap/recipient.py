@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, isclose
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,14 @@ from stirred.invariants import Margin
 from stirred.release import documents
 from stirred.release.folder import is_unfinished
 from stirred.release.manifest import differences, read_manifest
+from stirred.spec import Specification
+from stirred.spec.forms import from_fields
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
-from stirred.swap.margins import count_margin, strata_of
-from stirred.swap.plan import MAIN, table_names
+from stirred.swap.margins import Strata, count_margin, strata_of
+from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.records import beside_record, linked_kinds, multiset_class, whole_fingerprint
+from stirred.swap.specify import specify
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
 from stirred.tables.groups import Groups, cells, group
@@ -118,8 +121,8 @@ def verify(path: str | Path) -> list[Verdict]:
 def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
     plan = release.certificate["plan"]
     digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
-    stated = documents.read_json(release.path, documents.SPECIFICATION, "stirred_specification")
-    same = stated == release.certificate["specification"]
+    stated = documents.read_specification(release.path)
+    same = json.loads(stated.to_json()) == release.certificate["specification"]
     return [
         Verdict(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
         Verdict(same, "the specification is the one that is certified"),
@@ -171,10 +174,22 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
     verdicts += _published_tables(release, main)
     strata = strata_of(counted[0], counted[1], classes if kinds else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
-    stated_value = release.certificate["specification"]["budget"]["value"]
-    agrees = value == inf if stated_value == "infinity" else isclose(value, stated_value, rel_tol=1e-12)
+    stated = from_fields(release.certificate["specification"])
+    number = float(stated.budget.number)
+    agrees = value == number or isclose(value, number, rel_tol=1e-12)
     verdicts.append(Verdict(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
+    rebuilt = _rebuilt(release, strata)
+    same = (rebuilt.flavor, rebuilt.nearest, rebuilt.facts) == (stated.flavor, stated.nearest, stated.facts)
+    verdicts.append(Verdict(same, "the blocks of the specification are those of the plan and the released tables"))
     return verdicts
+
+
+def _rebuilt(release: ReleaseFolder, strata: Strata) -> Specification:
+    """The specification that the published plan has on the released tables, which have the universe of the data."""
+    fields = {key: value for key, value in release.certificate["plan"].items() if key not in ("stirred", "mechanism")}
+    plan = SwapPlan(**fields)
+    linked = {entry.name: release.with_role(entry.name, "hold") for entry in plan.linked}
+    return specify(plan, release.with_role(MAIN, "hold"), linked, strata)
 
 
 def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:

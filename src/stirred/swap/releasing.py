@@ -163,7 +163,7 @@ class SwapRelease:
         if self.margins.whole is None:
             return None
         names = tuple(rows.linked.plan.name for rows in self.linked)
-        return WholeRecords(names, self.specification.multiverse.invariants[0], self.margins.whole)
+        return WholeRecords(names, str(self.specification.multiverse.invariants[0]), self.margins.whole)
 
     def _write_confidential(self, folder: Path) -> None:
         (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
@@ -227,14 +227,13 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    names = [entry.plan.name for entry in dataset.linked]
     return SwapRelease(
         dataset=dataset,
         table=table,
         rows=rows,
         linked=followers,
         margins=margins,
-        specification=specify(plan, dataset.held, names, strata, source.for_release),
+        specification=specify(plan, dataset.held, dataset.linked_columns, strata, source.for_release),
         for_release=source.for_release,
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from stirred.errors import listed
@@ -11,6 +12,7 @@ from stirred.spec import (
     Domain,
     Finding,
     InputPremetric,
+    Invariant,
     Multiverse,
     OutputPremetric,
     Specification,
@@ -20,28 +22,23 @@ from stirred.swap.guarantee import best_rate, epsilon
 from stirred.swap.margins import Strata
 from stirred.swap.plan import SwapPlan
 
-MULTIPLICATIVE = OutputPremetric(
-    "multiplicative",
-    "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
-    "privacy).",
-)
-
 
 def specify(
     plan: SwapPlan,
     held: Sequence[str],
-    linked: Sequence[str],
+    linked: Mapping[str, Sequence[str]],
     strata: Strata,
     for_release: bool = True,
 ) -> Specification:
-    """The specification of this plan on data with these strata."""
+    """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns."""
     largest = strata.largest
     changeable = bool(strata.changeable.any())
     return Specification(
         domain=_domain(plan, held, linked),
         multiverse=_multiverse(plan, held, linked),
         input_premetric=InputPremetric(
-            f"The number of {plan.records} in which two files of equal size differ, whatever the order of rows "
+            unit=plan.unit,
+            words=f"The number of {plan.records} in which two files of equal size differ, whatever the order of rows "
             f"(half the multiset difference, d_HamS at the resolution of the {plan.unit}). "
             + (
                 "Within a universe no two different files are one record apart; the nearest are two apart, so a "
@@ -49,42 +46,71 @@ def specify(
                 if changeable
                 else "Here no other file shares the invariants: there is no counterfactual, and nothing is protected."
             ),
-            unit=plan.unit,
-            nearest=2 if changeable else None,
         ),
-        output_premetric=MULTIPLICATIVE,
+        output_premetric=OutputPremetric("multiplicative"),
         budget=Budget(
             epsilon(largest, plan.rate),
-            f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records b = {largest:,}; "
-            "a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)",
+            varies="a function of the largest stratum with two different records, which the invariants determine",
+            conversion=f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records "
+            f"b = {largest:,}; a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)",
         ),
+        nearest=2 if changeable else math.inf,
+        covers=("the released records, and every table of them",),
+        facts=_facts(plan, strata),
         findings=tuple(_findings(plan, strata)),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
 
 
-def _domain(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Domain:
+def _facts(plan: SwapPlan, strata: Strata) -> tuple[tuple[str, str | int | bool], ...]:
+    facts: dict[str, str | int | bool] = {
+        "mechanism": "permutation-swapping",
+        "rate": str(plan.rate),
+        "largest_stratum": strata.largest,
+        "match": ", ".join(plan.match),
+        "swap": ", ".join(plan.swap),
+        "nothing_can_change": not bool(strata.changeable.any()),
+    }
+    if plan.chosen_from is not None:
+        facts["parameters_from"] = plan.chosen_from
+    return tuple(facts.items())
+
+
+def _domain(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequence[str]]) -> Domain:
     variables = [*plan.match, *plan.swap, *held]
     words = f"All files of {plan.records} with the variables {listed(variables)}."
     if linked:
         unit = "row of the main table" if plan.unit == "record" else plan.unit
         words += f" A record is a {unit} together with its rows in {listed(linked)}."
     return Domain(
-        words
+        plan.dataset or f"files of {plan.records}, of no named dataset",
+        variables=(*variables, *_linked_columns(linked)),
+        starts="the file that was swapped, after collection, editing and imputation",
+        record=plan.unit,
+        free=True,
+        words=words
         + " The guarantee starts at the file that was swapped: collection, editing and imputation came before it and "
-        "are not covered; a respondent who touches several records is several units."
+        "are not covered; a respondent who touches several records is several units.",
     )
 
 
-def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Sequence[str]) -> Multiverse:
+def _linked_columns(linked: Mapping[str, Sequence[str]]) -> list[str]:
+    """The linked rows of a record as variables of it: which there are, and each column of them."""
+    return [name for table, columns in linked.items() for name in (table, *(f"{table}.{c}" for c in columns))]
+
+
+def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequence[str]]) -> Multiverse:
     whole = f", each with all of its rows in {listed(linked)}" if linked else ""
     fixed = [*plan.match, *held]
     first = f"the number of {plan.records}" + (f" by {listed(fixed)}" if fixed else "") + whole
     second = f"the number of {plan.records} by {listed([*plan.match, *plan.swap])}"
     return Multiverse(
-        f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
+        (
+            Invariant(plan.unit, by=(*fixed, *_linked_columns(linked)), words=first),
+            Invariant(plan.unit, by=(*plan.match, *plan.swap), words=second),
+        ),
+        words=f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
         "published as they are; nothing is promised about what they reveal.",
-        (first, second),
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
+from math import inf
 
 import numpy as np
 
 from stirred.errors import listed
 from stirred.release.documents import ReleasedTable
 from stirred.spec import Specification
-from stirred.spec.specification import display, display_down
+from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
@@ -87,7 +88,7 @@ def _guarantee(check: SwapCheck) -> str:
                 "least five values on each side (Theorems B.4.1, B.4.2)",
             )
         )
-    rows.append(("nearest", _nearest(check.specification, check.epsilon)))
+    rows.append(("nearest", _nearest(check.specification)))
     for number, counted in enumerate(check.margins.counted, 1):
         rows.append((f"invariant {number}", f"{counted.margin.words()}: {counted.cells:,} cells, published exactly"))
     if check.linked_rows:
@@ -100,13 +101,13 @@ def _guarantee(check: SwapCheck) -> str:
     return "Guarantee\n" + _rows(rows)
 
 
-def _nearest(specification: Specification, epsilon: float) -> str:
-    distance = specification.input_premetric.nearest
-    if distance is None:
+def _nearest(specification: Specification) -> str:
+    distance = specification.nearest
+    if distance is None or distance == inf:
         return "no other file shares the invariants: nothing is protected"
     return (
         f"two files that share the invariants differ in at least {distance} records; between them the log likelihood "
-        f"ratio is at most {display(distance * epsilon)}"
+        f"ratio is at most {display(specification.budget_at(distance))}"
     )
 
 
@@ -214,7 +215,7 @@ def _findings(check: SwapCheck) -> str:
 
 def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     """``README.txt`` of a release."""
-    epsilon = display(specification.budget.value)
+    epsilon = display(specification.budget.number)
     files = "\n".join(f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables)
     findings = "\n".join(_fill(f"- {finding.words}") for finding in specification.findings)
     marks = "".join(f"*** {mark} ***\n\n" for mark in specification.marks)
@@ -233,10 +234,10 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         + "\n".join(
             _fill(f"{name}: {words}", "  ")
             for name, words in [
-                ("1 domain", specification.domain.words),
-                ("2 multiverse", specification.multiverse.words),
-                ("3 input premetric", specification.input_premetric.words),
-                ("4 output premetric", specification.output_premetric.words),
+                ("1 domain", str(specification.domain)),
+                ("2 multiverse", str(specification.multiverse)),
+                ("3 input premetric", str(specification.input_premetric)),
+                ("4 output premetric", str(specification.output_premetric)),
                 (
                     "5 budget",
                     f"epsilon = {epsilon} per record of distance. {specification.budget.conversion}.",
@@ -248,7 +249,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
             "How to read it: no other file has the counts named in part 2, so this release is the "
             "file itself. The number "
             "above is empty: nothing is protected."
-            if specification.input_premetric.nearest is None
+            if specification.nearest == inf
             else "How to read it: take any two files that agree on the counts named in part 2 and differ in d records. "
             f"Whatever is seen in this release is at most exp(d x {epsilon}) times as likely under one as under the "
             "other. d is at least 2. Another draw from the same file would add its own epsilon. The "

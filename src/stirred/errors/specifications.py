@@ -1,0 +1,84 @@
+"""What can go wrong with specifications: blocks that mean nothing, files that are none, steps without a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stirred.errors.kinds import StirredError, listed
+
+
+class SpecificationError(StirredError):
+    """A specification is not one, or what is asked of it has no known answer."""
+
+
+def bad_number(what: str, value: Any) -> SpecificationError:
+    return SpecificationError(
+        "bad-number",
+        f"{what} cannot be {value!r}.",
+        "Give a number from 0 on, a quotient such as '1/3', or 'infinity'.",
+    )
+
+
+def bad_block(what: str, must: str) -> SpecificationError:
+    return SpecificationError("bad-block", f"{what} {must}.", "Correct this block of the specification.")
+
+
+def strange_datasets(names: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "strange-datasets",
+        f"The universes or distances speak of {listed(names)}, which the domain does not have.",
+        "A mechanism, its domain and its distances are about the same datasets (Remark 2.4.7).",
+    )
+
+
+def unknown_output_premetric(name: str, known: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "unknown-output-premetric",
+        f"There is no output premetric '{name}'.",
+        f"Known are {listed(known)}; stirred.spec.register adds one.",
+    )
+
+
+def cannot_evaluate(what: str) -> SpecificationError:
+    return SpecificationError(
+        "cannot-evaluate",
+        f"Nothing is known about {what} but its name.",
+        "List the datasets and their distances (InputPremetric.measured, InputPremetric.related).",
+    )
+
+
+def not_a_specification(reason: str) -> SpecificationError:
+    return SpecificationError(
+        "not-a-specification",
+        f"This is not a specification: {reason}.",
+        "The form is described in docs/specification.schema.json.",
+    )
+
+
+def specification_version(found: Any, known: int) -> SpecificationError:
+    return SpecificationError(
+        "specification-version",
+        f"The specification is in form {found!r}; this version of stirred reads form {known}.",
+        "Write it again with this version, or read it with the version that wrote it.",
+    )
+
+
+def different_domains(first: str, second: str) -> SpecificationError:
+    return SpecificationError(
+        "different-domains",
+        f"'{first}' and '{second}' are different domains.",
+        "Guarantees about different sets of datasets do not add up; bring both to one domain first.",
+    )
+
+
+def no_rule(what: str, reason: str, remedy: str) -> SpecificationError:
+    return SpecificationError("no-rule", f"No rule is known for {what}: {reason}.", remedy)
+
+
+def not_post_processing(reads: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "not-post-processing",
+        f"The step reads {listed(reads)}, which the multiverse does not hold fixed.",
+        "It is a mechanism of its own: give it a budget, or add what it reads to the invariants.",
+    )

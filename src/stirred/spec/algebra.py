@@ -1,0 +1,281 @@
+"""Specifications of several releases, of processed releases, and in other units.
+
+*Composition* (section 2.5, Appendix A.5): releases with seeds of their own add up, once they speak of one domain, one
+multiverse, one input and one output premetric. *Post-processing* is free if all it reads is the release and what the
+multiverse holds fixed. Where no rule is known the answer is a refusal that says why.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from stirred import errors
+from stirred.loss.curves import GaussianCurve
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.conversions import convert
+from stirred.spec.distances import Change, bring, scaled
+from stirred.spec.exact import exact
+from stirred.spec.invariant import Invariant, merged, missing
+from stirred.spec.premetrics import Budget, OutputPremetric
+from stirred.spec.specification import Answer, Flavor, Specification, Step
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The guarantee of several releases together, and how it was reached."""
+
+    specification: Specification
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        steps = [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
+        return "\n".join([str(self.specification), "by", *steps])
+
+
+def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:
+    """The specification of all releases together.
+
+    Each is first weakened to what they have in common: the union of variables, of invariants, the finest unit, one
+    output premetric. ``fresh`` says that every release drew its own randomness; without that nothing is known.
+
+    >>> from stirred.spec import flavors
+    >>> both = compose(flavors.zcdp("person").at("2.56"), flavors.zcdp("person").at("0.07"))
+    >>> both.specification.budget.shown()
+    '2.63'
+    """
+    if not specifications:
+        raise errors.no_rule("no releases at all", "a composition needs a flavor", "Name at least one specification.")
+    if not fresh:
+        reason = "the joint law of releases that share randomness is needed"
+        raise errors.no_rule(
+            "releases that are not fresh", reason, "Describe them as one mechanism (Definition A.5.5)."
+        )
+    if len(specifications) == 1:
+        return Composition(specifications[0], ())
+    steps: list[Step] = []
+    domain = _common_domain([one.domain for one in specifications])
+    reached = [replace(one, domain=domain) for one in specifications]
+    reached = _common_multiverse(reached, steps)
+    reached = _common_output(_common_input(reached, steps), steps)
+    output, budget, step = _added(reached)
+    first = reached[0]
+    total = Specification(
+        domain,
+        first.multiverse,
+        first.input_premetric,
+        output,
+        budget,
+        nearest=_common_nearest(specifications, first),
+        name=name,
+        covers=tuple(dict.fromkeys(product for one in specifications for product in one.covers)),
+        findings=tuple(dict.fromkeys(finding for one in specifications for finding in one.findings)),
+        marks=tuple(dict.fromkeys(mark for one in specifications for mark in one.marks)),
+    )
+    return Composition(total, (*steps, step))
+
+
+def _common_domain(domains: Sequence[Domain]) -> Domain:
+    """The domain that holds the variables of all."""
+    first = domains[0]
+    variables: set[str] | None = set()
+    for domain in domains:
+        if not replace(domain, variables=None).is_part_of(replace(first, variables=None)):
+            raise errors.different_domains(first.name, domain.name)
+        variables = None if variables is None or domain.variables is None else variables | set(domain.variables)
+    return replace(
+        first,
+        variables=None if variables is None else tuple(variables),
+        nested=tuple(set(itertools.chain.from_iterable(domain.nested for domain in domains))),
+        free=all(domain.free for domain in domains),
+        words=first.words if len(set(domains)) == 1 else "",
+    )
+
+
+def _common_multiverse(given: Sequence[Specification], steps: list[Step]) -> list[Specification]:
+    multiverses = {one.multiverse for one in given}
+    if len(multiverses) == 1:
+        return list(given)
+    if any(multiverse.universes for multiverse in multiverses):
+        reason = "their listed universes differ"
+        raise errors.no_rule("these multiverses together", reason, "List the universes that they have in common.")
+    union = merged((i for one in given for i in one.multiverse.invariants), given[0].domain.nested)
+    words = f"all are read under the union of their invariants, {len(union)} in number"
+    steps.append(Step("refinement", "Proposition 2.4.13", words))
+    return [replace(one, multiverse=Multiverse(union), nearest=None) for one in given]
+
+
+def _common_input(given: Sequence[Specification], steps: list[Step]) -> list[Specification]:
+    """Bring all to the premetric, among theirs, that costs least."""
+    targets = list(dict.fromkeys(one.input_premetric for one in given))
+    if len(targets) == 1:
+        return list(given)
+    found: list[tuple[Fraction | float, list[Specification], list[Step]]] = []
+    refusals = []
+    for target in targets:
+        held = Flavor(given[0].domain, given[0].multiverse, target, OutputPremetric()).invariants()
+        changes = [bring(one, target, held) for one in given]
+        if all(isinstance(change, Change) for change in changes):
+            brought = [change.specification for change in changes if isinstance(change, Change)]
+            taken = [step for change in changes if isinstance(change, Change) for step in change.steps]
+            found.append((_weight(brought), brought, taken))
+        else:
+            refusals += [change[1] for change in changes if not isinstance(change, Change)]
+    if not found:
+        remedy = "Declare how many of one unit another holds, or compose those that agree."
+        raise errors.no_rule("these input premetrics together", "; ".join(dict.fromkeys(refusals)), remedy)
+    _, brought, taken = min(found, key=lambda option: option[0])
+    steps += list(dict.fromkeys(taken))
+    return brought
+
+
+def _weight(specifications: Iterable[Specification]) -> Fraction | float:
+    return sum((one.budget.number for one in specifications if not one.budget.is_curve), Fraction(0))
+
+
+def _common_output(given: Sequence[Specification], steps: list[Step]) -> list[Specification]:
+    """Bring all to one output premetric, where a conversion to one of theirs is known."""
+    targets = list(dict.fromkeys(one.output_premetric for one in given))
+    if len({(target.name, target.events, target.partition) for target in targets}) == 1 and targets[0].name != "renyi":
+        return list(given)
+    for target in targets:
+        converted = [(one, []) if one.output_premetric == target else convert(one, target) for one in given]
+        if all(converted):
+            steps += [step for pair in converted if pair for step in pair[1]]
+            return [pair[0] for pair in converted if pair]
+    reason = f"{' and '.join(target.symbol for target in targets)} are different standards"
+    raise errors.no_rule("these output premetrics together", reason, "Convert them to one standard first.")
+
+
+def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Step]:
+    output = given[0].output_premetric
+    kind = output.kind
+    varies = "; ".join(dict.fromkeys(one.budget.varies for one in given if one.budget.varies))
+    numbers = [one.budget.shown() for one in given]
+    if all(isinstance(one.budget.value, GaussianCurve) for one in given):
+        mu = sum(one.budget.value.mu**2 for one in given) ** 0.5
+        words = f"mu is the root of the sum of squares, {mu:g}"
+        return output, Budget(GaussianCurve(mu)), Step("composition", "Dong, Roth and Su 2022, Corollary 3.3", words)
+    if kind.composition is None:
+        reason = f"{kind.symbol} has no rule for its budgets"
+        raise errors.no_rule("this composition", reason, "Convert to a standard that composes, such as rho.")
+    rule = "sums of rho" if output.name == "normalised-renyi" else "budgets add up"
+    words = f"{rule}: {' + '.join(numbers)}"
+    source = "Proposition 2.5.3"
+    if kind.composition == "sum-with-parameter":
+        total = min(sum((Fraction(one.output_premetric.parameter or 0) for one in given), Fraction(0)), Fraction(1))
+        output = replace(output, parameter=total)
+        words += f"; so do their deltas, to {float(total):g}"
+        source = "section 2.5; a fixed delta does not compose"
+    value: Fraction | float = sum((one.budget.number for one in given), Fraction(0))
+    listed: tuple[Any, ...] = ()
+    if any(one.budget.by_universe for one in given):
+        spread = [one.budget.by_universe or (one.budget.number,) * len(one.multiverse.universes) for one in given]
+        listed = tuple(sum(column, Fraction(0)) for column in zip(*spread, strict=True))
+        value = max(listed)
+    return output, Budget(value, listed, varies, conversion=words), Step("composition", source, words)
+
+
+def _common_nearest(given: Sequence[Specification], reached: Specification) -> Fraction | float | None:
+    """Known where nothing about the universes changed."""
+    same = all(one.multiverse == reached.multiverse and one.input_premetric == reached.input_premetric for one in given)
+    return given[0].nearest if same else None
+
+
+def post_process(specification: Specification, reads: Iterable[Invariant] = (), *, adds: str = "") -> Specification:
+    """The specification after a step that sees the release and the invariants ``reads``, and nothing else of the data.
+
+    The budget stays. A step that reads something the multiverse does not hold fixed is not post-processing, whatever
+    it is called: TopDown's second step reads its invariants, and is free only under them.
+    """
+    if not specification.output_premetric.kind.immune:
+        reason = f"processing the output can raise {specification.output_premetric.symbol}"
+        raise errors.no_rule("post-processing", reason, "Account for the step as a part of the mechanism.")
+    lacking = missing(specification.flavor.invariants(), reads, specification.domain.nested)
+    if lacking:
+        raise errors.not_post_processing([str(invariant) for invariant in lacking])
+    return replace(specification, covers=(*specification.covers, *([adds] if adds else [])))
+
+
+def retabulate(specification: Specification, product: str) -> Specification:
+    """The same guarantee, covering one more product tabulated from what was released."""
+    return post_process(specification, adds=product)
+
+
+def change_unit(specification: Specification, to: InputPremetric) -> Composition:
+    """The guarantee in other units, for example of households instead of persons (Proposition 2.4.15)."""
+    held = replace(specification.flavor, input_premetric=to).invariants()
+    change = bring(specification, to, held)
+    if not isinstance(change, Change):
+        raise errors.no_rule("this change of unit", change[1], "Declare at most how many one unit holds of the other.")
+    return Composition(change.specification, change.steps)
+
+
+def per_respondent(specification: Specification, records: int, unit: str = "respondent") -> Composition:
+    """The guarantee for respondents who touch up to ``records`` records, their own and those imputed from it.
+
+    One respondent's change is that many records' change: epsilon is multiplied by it, rho by its square.
+
+    >>> from stirred.spec import flavors
+    >>> per_respondent(flavors.zcdp("person").at("55.371"), 2).specification.budget.shown()
+    '221.484'
+    """
+    if records < 1:
+        raise errors.bad_block("A respondent", "touches at least one record")
+    premetric = specification.input_premetric
+    if premetric.kind != "records" or not premetric.sharpened or specification.budget.is_curve:
+        remedy = "Use a specification whose distances count records along paths."
+        raise errors.no_rule("respondents who touch several records", "distances go no further than neighbours", remedy)
+    words = (
+        f"a {unit} touches at most {records} records, so "
+        f"{specification.output_premetric.kind.budget} is multiplied by "
+        f"{records**specification.output_premetric.kind.power}"
+    )
+    changed = scaled(specification, Fraction(records))
+    changed = replace(
+        changed,
+        input_premetric=replace(premetric, unit=unit, within=(), words=""),
+        budget=replace(changed.budget, conversion=words),
+        nearest=None,
+    )
+    return Composition(changed, (Step("duplication", "Proposition 2.4.15; sections 2.4.4 and 3.4.4", words),))
+
+
+def may_publish_invariants(specification: Specification, invariants: Iterable[Invariant]) -> Answer:
+    """Whether these may be published as they are, at no cost (Proposition 2.4.11)."""
+    lacking = missing(specification.flavor.invariants(), invariants, specification.domain.nested)
+    if not lacking:
+        words = "they are constant on every universe, so publishing them has loss 0 whatever the premetrics"
+        return Answer("yes", (Step("invariants", "Proposition 2.4.11", words),))
+    named = "; ".join(map(str, lacking))
+    words = f"not known to be constant on the universes: {named}"
+    return Answer("unknown", (Step("invariants", "Proposition 2.4.11", words),))
+
+
+def may_publish_budget(specification: Specification) -> Answer:
+    """Whether the realised budget may be published (Corollary A.2.2).
+
+    The whole function from universes to budgets always may. The realised value may where each dataset lies in one
+    universe only, as under invariants, or where the universes that overlap have the same budget.
+    """
+    budget, multiverse = specification.budget, specification.multiverse
+    source = "Corollary A.2.2"
+    if not budget.by_universe and not budget.varies:
+        return Answer("yes", (Step("budget", source, "the budget is the same in every universe"),))
+    if not multiverse.universes:
+        words = "invariants divide the datasets into disjoint universes, so the budget is a function of the invariants"
+        return Answer("yes", (Step("budget", source, words),))
+    known = zip(multiverse.universes, budget.by_universe, strict=True)
+    for (first, one), (second, other) in itertools.combinations(known, 2):
+        if one != other and set(first) & set(second):
+            shared = sorted(set(first) & set(second))
+            words = (
+                f"'{shared[0]}' lies in universes with budgets {exact(one)} and {exact(other)}: which budgets a "
+                "dataset has tells it from others that are comparable with it"
+            )
+            return Answer("unknown", (Step("budget", source, words),))
+    words = "no dataset lies in two universes with different budgets"
+    return Answer("yes", (Step("budget", source, words),))

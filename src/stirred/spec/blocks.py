@@ -1,0 +1,280 @@
+"""The first three blocks: which datasets there could have been, which are compared, and how far apart they are.
+
+Blocks are frozen and equal when they mean the same: ``words`` are for people and do not count. What is written here can
+also be written in JSON; distances and universes that no formula gives are listed in full (finite domains only).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from stirred import errors
+from stirred.spec.exact import Exact, exact, written
+from stirred.spec.invariant import Invariant, plural
+
+
+@dataclass(frozen=True)
+class Domain:
+    """X, the protection objects: all datasets that the recording phase could have produced (section 2.4.2).
+
+    ``name`` says whose datasets they are and is what two domains have in common; ``variables`` are those the mechanism
+    reads (None: all), so that a guarantee about some variables is one about the whole dataset.
+    """
+
+    name: str
+    variables: tuple[str, ...] | None = None
+    starts: str = ""
+    """Where recording ends and processing begins: what came before is not covered."""
+    record: str = field(default="", compare=False)
+    """What one record is."""
+    restricted_by: tuple[str, ...] = ()
+    """Steps that made the domain smaller before the guarantee starts: clipping, top-coding, deduplication."""
+    nested: tuple[tuple[str, str], ...] = ()
+    """Pairs (fine, coarse) of columns: a block lies in one county, in every dataset."""
+    free: bool = False
+    """No rule of the domain ties one count to others: an invariant that others do not imply differs somewhere."""
+    objects: Literal["datasets", "distributions"] = "datasets"
+    datasets: tuple[str, ...] = ()
+    """A finite domain's datasets by name."""
+    words: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise errors.bad_block("A domain", "has a name")
+        if self.variables is not None:
+            object.__setattr__(self, "variables", tuple(sorted(set(self.variables))))
+        object.__setattr__(self, "nested", tuple(sorted({(fine, coarse) for fine, coarse in self.nested})))
+        if len(set(self.datasets)) < len(self.datasets):
+            raise errors.bad_block("A finite domain", "names each dataset once")
+
+    def __str__(self) -> str:
+        if self.words:
+            return self.words
+        said = self.name if self.objects == "datasets" else f"Distributions of {self.name}"
+        if self.datasets:
+            said += f" ({len(self.datasets)} datasets, listed)"
+        if self.variables is not None:
+            said += ": " + (", ".join(self.variables) or "no variables")
+        return said + (f"; the guarantee starts at {self.starts}" if self.starts else "")
+
+    def is_part_of(self, other: Domain) -> bool:
+        """Whether this domain is the other one read through some of its variables, record by record.
+
+        Then a guarantee here is one there: dropping variables brings no two datasets further apart.
+        """
+        whole = {"variables": None, "nested": (), "free": False}
+        same = replace(self, **whole) == replace(other, **whole)  # type: ignore[arg-type]
+        if not same or other.variables is None:
+            return same
+        return self.variables is not None and set(self.variables) <= set(other.variables)
+
+
+@dataclass(frozen=True)
+class Multiverse:
+    """The scope: which datasets are compared with one another (section 2.4.3).
+
+    Either all of them, or those that agree on ``invariants``, or those that share a universe listed in ``universes``.
+    """
+
+    invariants: tuple[Invariant, ...] = ()
+    universes: tuple[tuple[str, ...], ...] = ()
+    words: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "invariants", tuple(dict.fromkeys(self.invariants)))
+        listed = dict.fromkeys(tuple(sorted(set(universe))) for universe in self.universes)
+        object.__setattr__(self, "universes", tuple(listed))
+        if self.invariants and self.universes:
+            raise errors.bad_block("A multiverse", "is given by invariants or by a list of universes, not by both")
+
+    def __str__(self) -> str:
+        if self.words:
+            return self.words
+        if self.universes:
+            return "; ".join("{" + ", ".join(universe) + "}" for universe in self.universes)
+        if not self.invariants:
+            return "All datasets are compared: nothing is held fixed."
+        kept = "; ".join(f"({number}) {invariant}" for number, invariant in enumerate(self.invariants, 1))
+        return f"Datasets are compared only if they agree on {kept}."
+
+    def holds(self, first: Any, second: Any, nesting: Iterable[tuple[str, str]] = ()) -> bool | None:
+        """Whether two datasets share a universe; None where that cannot be decided from their records."""
+        if self.universes:
+            return any(first in universe and second in universe for universe in self.universes)
+        unknown = False
+        for invariant in self.invariants:
+            values = invariant.value(first), invariant.value(second)
+            if values[0] is None or values[1] is None:
+                unknown = True
+            elif values[0] != values[1]:
+                return False
+        return None if unknown else True
+
+
+@dataclass(frozen=True)
+class InputPremetric:
+    """d_X, the protection units: how far apart two datasets are (section 2.4.4, Appendix A.4).
+
+    ``kind`` is ``records`` (the number of records that differ), ``relation`` (1 for neighbours in the relation
+    ``name``, else infinite), ``metric`` (the metric called ``name``) or ``table`` (``distances`` between named
+    datasets; infinite where none is given). ``sharpened`` replaces neighbours by shortest paths (Definition A.4.1).
+    """
+
+    kind: Literal["records", "relation", "metric", "table"] = "records"
+    unit: str = "record"
+    bounded: bool = True
+    """Datasets of different sizes are infinitely far apart: the number of records is then an invariant."""
+    ordered: bool = False
+    sharpened: bool = True
+    name: str = ""
+    scale: Exact = Fraction(1)
+    within: tuple[tuple[str, int | None], ...] = ()
+    """Coarser units that hold this one, and at most how many (None: no limit known): ``(("household", 99999),)``."""
+    distances: tuple[tuple[str, str, Exact], ...] = ()
+    words: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", exact(self.scale, "The scale of an input premetric"))
+        if not 0 < self.scale < math.inf:
+            raise errors.bad_block("The scale of an input premetric", "is positive and finite")
+        if (self.kind in ("relation", "metric")) != bool(self.name):
+            raise errors.bad_block(
+                "An input premetric", "has a name exactly if it is a relation or a metric of its own"
+            )
+        if (self.kind == "table") < bool(self.distances):
+            raise errors.bad_block("A list of distances", "belongs to the kind 'table'")
+        listed = {(a, b): exact(d, "A distance") for a, b, d in self.distances}
+        if any(a == b and d != 0 for (a, b), d in listed.items()):
+            raise errors.bad_block("A premetric", "puts a dataset at distance 0 from itself")
+        kept = sorted((a, b, d) for (a, b), d in listed.items() if a != b and d != math.inf)
+        object.__setattr__(self, "distances", tuple(kept))
+
+    @classmethod
+    def neighbours(
+        cls, unit: str = "record", *, bounded: bool = True, ordered: bool = False, **fields: Any
+    ) -> InputPremetric:
+        """d_r: 1 for datasets that differ in one unit, infinite for others that differ."""
+        return cls("records", unit, bounded, ordered, False, **fields)
+
+    @classmethod
+    def metric(cls, name: str, unit: str = "record", **fields: Any) -> InputPremetric:
+        return cls("metric", unit, False, True, True, name=name, **fields)
+
+    @classmethod
+    def relation(cls, name: str, unit: str = "record", **fields: Any) -> InputPremetric:
+        return cls("relation", unit, False, True, False, name=name, **fields)
+
+    @classmethod
+    def table(cls, distances: Mapping[tuple[str, str], Any], unit: str = "dataset", **fields: Any) -> InputPremetric:
+        """Distances between named datasets as they are given, in each direction; infinite where none is."""
+        listed = tuple((a, b, d) for (a, b), d in distances.items())
+        return cls("table", unit, False, True, False, distances=listed, **fields)
+
+    @classmethod
+    def measured(
+        cls, datasets: Mapping[str, Any], distance: Callable[[Any, Any], Any], unit: str = "dataset"
+    ) -> InputPremetric:
+        """A table from a metric: ``distance`` between any two of the datasets.
+
+        >>> InputPremetric.measured({"a": 1, "b": 3}, lambda x, y: abs(x - y)).distance("a", "b")
+        Fraction(2, 1)
+        """
+        pairs = {(a, b): distance(x, y) for a, x in datasets.items() for b, y in datasets.items() if a != b}
+        return cls.table(pairs, unit)
+
+    @classmethod
+    def related(
+        cls, datasets: Mapping[str, Any], relation: Callable[[Any, Any], bool], unit: str = "dataset"
+    ) -> InputPremetric:
+        """A table from a relation: 1 where it holds, infinite elsewhere (Equation A.2)."""
+        return cls.measured(datasets, lambda x, y: 1 if relation(x, y) else math.inf, unit)
+
+    def __str__(self) -> str:
+        if self.words:
+            return self.words
+        times = "" if self.scale == 1 else f"{written(self.scale)} times "
+        if self.kind == "table":
+            return f"{times}a table of {len(self.distances)} finite distances"
+        if self.kind == "metric":
+            return f"{times}the metric '{self.name}'"
+        if self.kind == "relation":
+            return f"{times}1 for neighbours in '{self.name}', infinite for others (unit: {self.unit})"
+        how = (
+            f"{plural(self.unit)} replaced between files of equal size"
+            if self.bounded
+            else f"{plural(self.unit)} added or removed"
+        )
+        order = "in the order of the file" if self.ordered else "whatever their order"
+        if self.sharpened:
+            return f"{times}the number of {how}, {order}"
+        return f"{times}1 for files that differ in one of the {how}, {order}; infinite for others"
+
+    def sharpen(self) -> InputPremetric:
+        """d*: the length of the shortest path (Definition A.4.1)."""
+        if self.kind == "metric":
+            return self
+        if self.kind == "relation":
+            raise errors.cannot_evaluate(f"the shortest paths of the relation '{self.name}'")
+        if self.kind == "records":
+            return replace(self, sharpened=True)
+        names = sorted({name for a, b, _ in self.distances for name in (a, b)})
+        shortest: dict[tuple[str, str], Fraction | float] = {(a, b): d for a, b, d in self.distances}
+        for middle in names:
+            for a in names:
+                for b in names:
+                    through = shortest.get((a, middle), math.inf) + shortest.get((middle, b), math.inf)
+                    if a != b and through < shortest.get((a, b), math.inf):
+                        shortest[a, b] = through
+        return replace(self, distances=tuple((a, b, d) for (a, b), d in shortest.items()), sharpened=True)
+
+    def distance(self, first: Any, second: Any) -> Fraction | float:
+        """d_X between two datasets: sequences of records of this unit, or names in a finite domain.
+
+        >>> InputPremetric().distance("ab", "ca"), InputPremetric(ordered=True).distance("ab", "ca")
+        (Fraction(1, 1), Fraction(2, 1))
+        """
+        if self.kind == "table":
+            found = {(a, b): d for a, b, d in self.distances}.get((first, second), math.inf)
+            return Fraction(0) if first == second else found * self.scale
+        if self.kind != "records":
+            raise errors.cannot_evaluate(f"the {self.kind} '{self.name}'")
+        records = [_hashable(record) for record in first], [_hashable(record) for record in second]
+        steps = _ordered(*records, self.bounded) if self.ordered else _unordered(*records, self.bounded)
+        if not self.sharpened and steps > 1:
+            return math.inf
+        return steps if steps == math.inf else Fraction(steps) * self.scale
+
+
+def _hashable(record: Any) -> Any:
+    return tuple(sorted(record.items())) if isinstance(record, Mapping) else record
+
+
+def _unordered(first: Sequence[Any], second: Sequence[Any], bounded: bool) -> int | float:
+    """Half the multiset difference (A.3) for files of equal size, or all of it (A.4)."""
+    if bounded and len(first) != len(second):
+        return math.inf
+    counts = Counter(first)
+    counts.subtract(second)
+    difference = sum(abs(count) for count in counts.values())
+    return difference // 2 if bounded else difference
+
+
+def _ordered(first: Sequence[Any], second: Sequence[Any], bounded: bool) -> int | float:
+    """Places that differ (Hamming) for files of equal size, or records to delete on both sides until they agree."""
+    if bounded:
+        if len(first) != len(second):
+            return math.inf
+        return sum(bool(a != b) for a, b in zip(first, second, strict=True))
+    longest = np.zeros(len(second) + 1, dtype=np.int64)
+    for a in first:
+        before = longest.copy()
+        for j, b in enumerate(second, 1):
+            longest[j] = before[j - 1] + 1 if a == b else max(before[j], longest[j - 1])
+    return len(first) + len(second) - 2 * int(longest[-1])

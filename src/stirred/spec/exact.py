@@ -1,0 +1,106 @@
+"""Exact numbers: budgets and distances are fractions, shown rounded the safe way and written so that they come back.
+
+A Python float means its shortest decimal (0.05 is 1/20, not the binary number beside it). Infinity is ``math.inf``.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from stirred import errors
+
+INFINITE = "infinity"
+
+
+def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
+    """A non-negative fraction or infinity, from a number or its text.
+
+    >>> exact(0.05), exact("2.63"), exact("1/3"), exact("infinity")
+    (Fraction(1, 20), Fraction(263, 100), Fraction(1, 3), inf)
+    """
+    try:
+        number = _number(value)
+    except (ValueError, TypeError, InvalidOperation, ZeroDivisionError, OverflowError):
+        raise errors.bad_number(what, value) from None
+    if number < 0:
+        raise errors.bad_number(what, value)
+    return number
+
+
+def _number(value: Any) -> Fraction | float:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, str):
+        text = value.strip()
+        return math.inf if text in (INFINITE, "inf") else Fraction(text)
+    if isinstance(value, Decimal):
+        return math.inf if value.is_infinite() and value > 0 else Fraction(value)
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        return math.inf if float(value) == math.inf else Fraction(repr(float(value)))
+    return Fraction(value)
+
+
+def written(value: Fraction | float) -> str:
+    """The text of an exact number: a finite decimal where there is one, else a quotient.
+
+    >>> written(Fraction(263, 100)), written(Fraction(1, 3)), written(math.inf)
+    ('2.63', '1/3', 'infinity')
+    """
+    if value == math.inf:
+        return INFINITE
+    number = Fraction(value)
+    rest, twos, fives = number.denominator, 0, 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    if rest != 1:
+        return f"{number.numerator}/{number.denominator}"
+    places = max(twos, fives)
+    digits = str(number.numerator * 10**places // number.denominator).rjust(places + 1, "0")
+    return f"{digits[: len(digits) - places]}.{digits[len(digits) - places :]}" if places else digits
+
+
+Exact = Annotated[
+    Fraction | float,
+    BeforeValidator(exact),
+    PlainSerializer(written, return_type=str),
+    WithJsonSchema(
+        {
+            "type": ["string", "number"],
+            "description": "An exact non-negative number: a decimal ('2.63'), a quotient ('1/3') or 'infinity'.",
+        }
+    ),
+]
+"""A field of a block that holds an exact number; JSON has its text."""
+
+
+def display(epsilon: Fraction | float, decimals: int = 2) -> str:
+    """A guarantee as it is shown: rounded up, never down.
+
+    >>> display(12.48496), display(1.1), display(0), display(Fraction(1, 3)), display(math.inf)
+    ('12.49', '1.10', '0.00', '0.34', 'infinite')
+    """
+    return _displayed(epsilon, decimals, math.ceil)
+
+
+def display_down(bound: Fraction | float, decimals: int = 2) -> str:
+    """A lower bound as it is shown: rounded down, never up.
+
+    >>> display_down(12.48999)
+    '12.48'
+    """
+    return _displayed(bound, decimals, math.floor)
+
+
+def _displayed(value: Fraction | float, decimals: int, rounding: Any) -> str:
+    if value in (math.inf, -math.inf):
+        return "infinite"
+    # A float by the shortest decimal that names it: scaling in binary would turn an exact 1.1 into 1.11.
+    number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    return f"{Decimal(rounding(number * 10**decimals)).scaleb(-decimals):.{decimals}f}"

@@ -1,0 +1,264 @@
+"""The fourth and fifth blocks: how different two laws of the output are, and how much difference is allowed.
+
+The *kinds* of output premetric are registered with what is known about them: whether they are metrics (then distances
+add up along paths), whether processing the output can raise them, how they compose. A rule that is not declared is not
+used; ``register`` adds a kind of one's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+from stirred import errors
+from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.spec.exact import Exact, display, exact, written
+
+Curve = PowerCurve | GaussianCurve | EpsilonProfile
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known about a kind of output premetric.
+
+    ``composition``: budgets of fresh releases add up (``sum``), also their parameters (``sum-with-parameter``), or no
+    rule is known (None). ``power`` is how a budget grows with the distance: epsilon times d, rho times d squared.
+    """
+
+    name: str
+    symbol: str
+    budget: str
+    """The budget's usual letter."""
+    words: str
+    parameter: str = ""
+    """The parameter's usual letter, if there is one."""
+    metric: bool = False
+    immune: bool = True
+    """Processing the output never raises it (Definition 2.5.2)."""
+    separates: bool = True
+    """Infinite between laws without a common output (the condition of Proposition 2.4.11)."""
+    composition: Literal["sum", "sum-with-parameter"] | None = None
+    power: Literal[1, 2] = 1
+    curve: bool = False
+    likelihood: bool = True
+    """It speaks about likelihood ratios, as inference does."""
+    divergence: Callable[[Any, Any], float] | None = field(default=None, compare=False)
+    """For registered kinds: the number itself, for two finite distributions."""
+
+
+KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Make a kind of output premetric known. What it declares is believed: the declarer answers for it."""
+    if kind.name in KINDS and KINDS[kind.name] != kind:
+        raise errors.bad_block(f"The output premetric '{kind.name}'", "is registered already, with other properties")
+    KINDS[kind.name] = kind
+    return kind
+
+
+for _kind in (
+    Kind(
+        "multiplicative", "D_Mult", "epsilon",
+        "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
+        "privacy).",
+        metric=True, composition="sum",
+    ),
+    Kind(
+        "approximate", "D_Mult^delta", "epsilon",
+        "The largest log ratio of the probabilities of any event after delta is taken off the larger one "
+        "(D_Mult^delta, approximate differential privacy).",
+        parameter="delta", separates=False, composition="sum-with-parameter",
+    ),
+    Kind(
+        "approximate-profile", "D_Mult^.", "epsilon(delta)",
+        "The approximate multiplicative premetric for every delta at once.",
+        curve=True, separates=False,
+    ),
+    Kind(
+        "renyi", "D_alpha", "epsilon",
+        "The Renyi divergence of order alpha.",
+        parameter="alpha", composition="sum",
+    ),
+    Kind(
+        "normalised-renyi", "D_NoR", "rho",
+        "The normalised Renyi metric: the largest root of a Renyi divergence over its order (D_NoR, the standard of "
+        "zero-concentrated differential privacy). Its budget is rho, and bounds the square of the metric.",
+        metric=True, composition="sum", power=2,
+    ),
+    Kind(
+        "total-variation", "d_TV", "t",
+        "The largest difference of the probabilities of any event.",
+        metric=True, separates=False, composition="sum",
+    ),
+    Kind(
+        "trade-off", "Tr", "f",
+        "The greatest power of any test between the two laws, at every level (f-DP, in the power convention).",
+        curve=True, separates=False,
+    ),
+):  # fmt: skip
+    register(_kind)
+
+
+@dataclass(frozen=True)
+class OutputPremetric:
+    """D_Pr, the standard: how different two laws of the output are (section 2.4.5)."""
+
+    name: str = "multiplicative"
+    parameter: Exact | None = None
+    events: str = ""
+    """Which events are looked at, if not all: a coarser sigma-algebra is a weaker standard."""
+    partition: tuple[tuple[str, ...], ...] = ()
+    """The same for a finite output space: outputs that are not told apart."""
+    words: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.name not in KINDS:
+            raise errors.unknown_output_premetric(self.name, list(KINDS))
+        if bool(self.kind.parameter) != (self.parameter is not None):
+            needs = f"needs its {self.kind.parameter}" if self.kind.parameter else "has no parameter"
+            raise errors.bad_block(f"The output premetric '{self.name}'", needs)
+        if self.parameter is not None:
+            object.__setattr__(self, "parameter", exact(self.parameter, f"The parameter {self.kind.parameter}"))
+            if self.name == "approximate" and not 0 <= self.parameter <= 1:
+                raise errors.bad_block("delta", "is a probability, from 0 to 1")
+            if self.name == "renyi" and not self.parameter > 1:
+                raise errors.bad_block("The order alpha of a Renyi divergence", "is above 1")
+        cells = tuple(sorted(tuple(sorted(cell)) for cell in self.partition))
+        object.__setattr__(self, "partition", cells)
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
+
+    @property
+    def at(self) -> Fraction | float:
+        """The parameter, where the kind has one."""
+        if self.parameter is None:
+            raise errors.bad_block(f"The output premetric '{self.name}'", "has no parameter")
+        return self.parameter
+
+    @property
+    def symbol(self) -> str:
+        if self.parameter is None:
+            return self.kind.symbol
+        return f"{self.kind.symbol} with {self.kind.parameter} = {_short(self.parameter)}"
+
+    def __str__(self) -> str:
+        said = self.words or self.kind.words
+        if self.parameter is not None:
+            said += f" {self.kind.parameter} = {_short(self.parameter)}."
+        if self.events:
+            said += f" Only these events are looked at: {self.events}."
+        if self.partition:
+            said += f" Only {len(self.partition)} groups of outputs are told apart."
+        return said
+
+
+def _short(value: Fraction | float) -> str:
+    text = written(value)
+    return text if len(text) <= 8 else f"{float(value):g}"
+
+
+def _budget_value(value: Any) -> Any:
+    """A number or a curve, from either or from its JSON."""
+    if isinstance(value, Curve):
+        return value
+    if isinstance(value, dict):
+        try:
+            if set(value) == {"gaussian"}:
+                return GaussianCurve(float(value["gaussian"]))
+            (kind, points), *more = value.items()
+            curve = {"power": PowerCurve, "epsilon_by_delta": EpsilonProfile}[kind]
+            if not more:
+                return curve(tuple((float(x), float(y)) for x, y in points))
+        except (KeyError, ValueError, TypeError):
+            pass
+        raise errors.bad_block("A curve", "is one of 'gaussian', 'power' or 'epsilon_by_delta', with its numbers")
+    return exact(value, "A budget")
+
+
+def _budget_json(value: Any) -> Any:
+    if isinstance(value, GaussianCurve):
+        return {"gaussian": value.mu}
+    if isinstance(value, PowerCurve):
+        return {"power": [list(point) for point in value.points]}
+    if isinstance(value, EpsilonProfile):
+        return {"epsilon_by_delta": [list(point) for point in value.points]}
+    return written(value)
+
+
+Value = Annotated[
+    Any,
+    BeforeValidator(_budget_value),
+    PlainSerializer(_budget_json),
+    WithJsonSchema(
+        {
+            "oneOf": [
+                {"type": ["string", "number"], "description": "'2.63', '1/3' or 'infinity'"},
+                {"type": "object", "required": ["gaussian"], "properties": {"gaussian": {"type": "number"}}},
+                {"type": "object", "required": ["power"], "properties": {"power": {"type": "array"}}},
+                {"type": "object", "required": ["epsilon_by_delta"],
+                 "properties": {"epsilon_by_delta": {"type": "array"}}},
+            ]
+        }
+    ),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The intensity: how much the law of the output may change per unit of distance (section 2.4.6).
+
+    A number (exact), or a curve where the output premetric is one. For zCDP the number is rho in the usual sense; the
+    Lipschitz constant is its root. Where budgets differ between listed universes, ``by_universe`` has them in the
+    order of the multiverse and ``value`` is the largest; where a formula of the invariants gives it, ``varies`` says so
+    and ``value`` belongs to the realised universe.
+    """
+
+    value: Value
+    by_universe: tuple[Exact, ...] = ()
+    varies: str = ""
+    conversion: str = field(default="", compare=False)
+    """What the number was computed by."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _budget_value(self.value))
+        listed = tuple(exact(value, "A budget") for value in self.by_universe)
+        object.__setattr__(self, "by_universe", listed)
+        if listed and (self.is_curve or self.value != max(listed)):
+            raise errors.bad_block("A budget by universe", "has numbers, and its value is the largest of them")
+
+    @property
+    def is_curve(self) -> bool:
+        return isinstance(self.value, Curve)
+
+    @property
+    def number(self) -> Fraction | float:
+        """The budget as a number; refuses a curve."""
+        if self.is_curve:
+            raise errors.bad_block("This budget", "is a curve and not a number")
+        return self.value  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        said = self.shown()
+        return f"{said} ({self.conversion})" if self.conversion else said
+
+    def shown(self) -> str:
+        """The value alone, rounded up: exact where two decimals are."""
+        if isinstance(self.value, GaussianCurve):
+            return f"the Gaussian curve of mu = {self.value.mu:g}"
+        if self.is_curve:
+            return f"a curve of {len(self.value.points)} points"
+        text = written(self.value)
+        return text if 0 < len(text.partition(".")[2]) <= 3 and "/" not in text else display(self.value)
+
+
+def lipschitz(output: OutputPremetric, budget: Fraction | float) -> float:
+    """The constant of the Lipschitz condition: the budget itself, or the root of rho."""
+    return math.sqrt(budget) if output.kind.power == 2 else float(budget)
