@@ -1,5 +1,6 @@
 """What a mechanism keeps exactly: declared by columns, counted, recounted before publishing, and fingerprinted."""
 
 from stirred.invariants.margins import Margin, fingerprint
+from stirred.invariants.values import Inequality, Recount, agree, digest, evaluate, recount
 
-__all__ = ["Margin", "fingerprint"]
+__all__ = ["Inequality", "Margin", "Recount", "agree", "digest", "evaluate", "fingerprint", "recount"]

@@ -1,0 +1,123 @@
+"""The values of declared invariants on tables: counted, fingerprinted, recounted on releases, compared.
+
+:class:`stirred.spec.Invariant` says what is kept; here it meets data. An inequality invariant keeps of each count only
+whether it reaches its threshold (Equation 2.6), so its value is the set of cells that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stirred import errors
+from stirred.invariants.margins import Margin, fingerprint
+from stirred.spec import Invariant
+from stirred.tables import Column, Table
+from stirred.tables.groups import Cells, cells
+
+
+@dataclass(frozen=True)
+class Recount:
+    """An invariant as it was found on a table; ``sha256`` is None where the tables at hand cannot show it."""
+
+    invariant: Invariant
+    cells: int
+    sha256: str | None
+
+
+def evaluate(invariant: Invariant, table: Table) -> tuple[Table, Cells]:
+    """The cells of an invariant and their counts; for an inequality the cells that reach it, each counted once.
+
+    The table that comes with them has the values that occur in those cells and no others.
+    """
+    if invariant.name:
+        raise errors.cannot_evaluate(f"the invariant '{invariant.name}'")
+    wanted = (*invariant.by, *(column for column, _ in invariant.where))
+    if lacking := [name for name in dict.fromkeys(wanted) if name not in table.columns]:
+        raise errors.missing_columns(table.name, lacking)
+    rows = np.ones(table.rows, dtype=np.bool_)
+    for name, value in invariant.where:
+        texts = table[name].texts()
+        rows &= table[name].codes == texts.index(value) if value in texts else np.False_
+    counted = _counted(table.pick(invariant.by), rows)
+    if invariant.at_least is not None:
+        reached = counted[1].counts >= invariant.at_least
+        found = [counted[0][name].with_codes(codes) for name, codes in zip(invariant.by, counted[1].codes, strict=True)]
+        counted = _counted(found, reached)
+    return Table(table.name, counted[0].rows, counted[0].columns), counted[1]
+
+
+def _counted(columns: list[Column], rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Table, Cells]:
+    kept = {column.name: _present(column.with_codes(column.codes[rows])) for column in columns}
+    number = int(np.count_nonzero(rows))
+    return Table("", number, kept), cells(list(kept.values()), number)
+
+
+def _present(column: Column) -> Column:
+    """The column with the values that occur in it and no others."""
+    used, codes = np.unique(column.codes, return_inverse=True)
+    return Column(column.name, codes.astype(column.codes.dtype), column.decode(used))
+
+
+def digest(invariant: Invariant, table: Table) -> str:
+    """SHA-256 of the invariant's value: equal on two tables if, and only if, they agree on it."""
+    return fingerprint(*evaluate(invariant, table))
+
+
+def agree(invariants: Iterable[Invariant], first: Table, second: Table) -> bool:
+    """Whether two tables share the universe of these invariants."""
+    return all(digest(invariant, first) == digest(invariant, second) for invariant in invariants)
+
+
+def recount(invariants: Iterable[Invariant], tables: Mapping[str, Table]) -> list[Recount]:
+    """Every invariant found again on released tables, by what it counts: ``{"household": ..., "person": ...}``."""
+    found = []
+    for invariant in invariants:
+        table = tables.get(invariant.counts)
+        wanted = {*invariant.by, *(column for column, _ in invariant.where)}
+        if table is None or not wanted <= set(table.columns):
+            found.append(Recount(invariant, 0, None))
+            continue
+        values, counted = evaluate(invariant, table)
+        found.append(Recount(invariant, len(counted), fingerprint(values, counted)))
+    return found
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """One count is at most another in every cell, as facilities are at most the persons who live in them.
+
+    Both margins have the same columns. Where the data always satisfy it, it is a rule of the domain and costs nothing;
+    where it is only kept as it was found, it is an invariant.
+    """
+
+    smaller: Margin
+    larger: Margin
+
+    def __post_init__(self) -> None:
+        if self.smaller.columns != self.larger.columns:
+            raise errors.bad_block("An inequality", "compares counts by the same columns")
+
+    def words(self) -> str:
+        by = " and ".join(self.smaller.columns)
+        where = f" in each {by}" if by else ""
+        return f"the number of rows of {self.smaller.table} is at most that of {self.larger.table}{where}"
+
+    def statement(self) -> Invariant:
+        """As an invariant: whether it holds, cell by cell."""
+        return Invariant(name=f"whether {self.words()}")
+
+    def broken(self, smaller: Table, larger: Table) -> int:
+        """The number of cells in which it does not hold."""
+        bound = _by_text(larger, self.larger.count(larger))
+        found = _by_text(smaller, self.smaller.count(smaller))
+        return sum(count > bound.get(cell, 0) for cell, count in found.items())
+
+
+def _by_text(table: Table, counted: Cells) -> dict[tuple[str | None, ...], int]:
+    texts = [table[name].texts() for name in counted.names]
+    keys = [[text[code] for code in codes] for text, codes in zip(texts, counted.codes, strict=True)]
+    cells_as_text = zip(*keys, strict=True) if keys else [()] * len(counted)
+    return dict(zip(cells_as_text, counted.counts.tolist(), strict=True))
