@@ -1,0 +1,35 @@
+"""``stirred lint``: a guarantee criticised."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from stirred.cli.compare import WHAT
+
+
+def lint(
+    specification: Annotated[str, typer.Argument(help=WHAT)],
+    before: Annotated[str | None, typer.Option(help="An earlier or rival guarantee: what was weakened since?")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Criticise a guarantee: what its blocks leave out, and how its number may have become small."""
+    from stirred.cli.common import fitted
+    from stirred.spec.linting import lint as run
+    from stirred.spec.loading import load
+
+    read = load(specification)
+    findings = run(read, before=load(before) if before else None)
+    if as_json:
+        print(json.dumps({"stirred_lint": 1, "findings": [asdict(finding) for finding in findings]}, indent=2))
+        return
+    print(fitted(str(read)))
+    for finding in findings:
+        print("\n" + textwrap.fill(f"{finding.id}: {finding.words}", 110))
+        print(textwrap.indent(textwrap.fill(f"{finding.why} [{finding.source}]", 106), "    "))
+    if not findings:
+        print("\nNothing was found.")

@@ -1,0 +1,62 @@
+"""Facts about a mechanism and its making, by name: what the five blocks do not hold and the lint asks about.
+
+A specification carries them as pairs, ``facts=(("rate", "1/20"), ...)``. Other names are allowed and are not looked at.
+A fact that is absent is not known, which is different from false. Facts are published with the specification: state
+only what the invariants or the plan determine.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+MECHANISM = "mechanism"
+PARAMETERS_FROM = "parameters_from"
+ROW_ORDER = "row_order"
+ORDER_MEANS = "order_means"
+RECORDS = "records"
+RATE = "rate"
+LARGEST_STRATUM = "largest_stratum"
+MATCH = "match"
+SWAP = "swap"
+NOTHING_CAN_CHANGE = "nothing_can_change"
+STRATA_OF_DUPLICATES = "strata_of_duplicates"
+UNIQUES = "uniques"
+CAP_ON_SWAPS = "cap_on_swaps"
+PAIRWISE = "pairwise"
+IMPUTED = "imputed"
+RECORDS_PER_RESPONDENT = "records_per_respondent"
+HOUSEHOLDS = "households"
+END_TO_END = "end_to_end"
+PRODUCTS_NOT_COVERED = "products_not_covered"
+
+PERMUTATION_SWAPPING = "permutation-swapping"
+"""The ``mechanism`` of the Permutation Swapping Algorithm (Algorithm 3.2.1)."""
+THIS_DATA = "this data"
+"""The ``parameters_from`` of parameters that were chosen by looking at the data they protect."""
+AS_IN_THE_INPUT = "as in the input"
+"""The ``row_order`` of a release whose rows stand where they stood in the confidential file."""
+
+MEANINGS = MappingProxyType(
+    {
+        MECHANISM: f"The mechanism's name, such as '{PERMUTATION_SWAPPING}'.",
+        PARAMETERS_FROM: f"Where its parameters came from; exactly '{THIS_DATA}' if they were tuned on the data.",
+        ROW_ORDER: f"The order of released rows: 'sorted', 'shuffled' or '{AS_IN_THE_INPUT}'.",
+        ORDER_MEANS: "What the position of a record says, where distances depend on it.",
+        RECORDS: "The number of records of the unit.",
+        RATE: "Swapping: the probability that a record is selected, as the text of a fraction ('1/20').",
+        LARGEST_STRATUM: "Swapping: the size of the largest stratum with two different records (b; 0 if none).",
+        MATCH: "Swapping: the variables that divide records into strata.",
+        SWAP: "Swapping: the variables that move.",
+        NOTHING_CAN_CHANGE: "Whether the invariants leave no other dataset.",
+        STRATA_OF_DUPLICATES: "Swapping: the number of strata of two or more records that are all alike.",
+        UNIQUES: "The number of records that stand alone in a cell of an invariant: published counts of one.",
+        CAP_ON_SWAPS: "The most swaps that are made, if there is a limit.",
+        PAIRWISE: "Whether records are only swapped in separate pairs.",
+        IMPUTED: "Whether records, or values in them, were filled in from other records before the guarantee starts.",
+        RECORDS_PER_RESPONDENT: "The most records that one respondent's answers enter, the own one included.",
+        HOUSEHOLDS: "Whether persons in the data live in households.",
+        END_TO_END: "Whether the budget covers everything that is released from the data.",
+        PRODUCTS_NOT_COVERED: "Products from the same data that the budget leaves out.",
+    }
+)
+"""What each fact means."""

@@ -1,0 +1,155 @@
+"""Rules about the number: the budget."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+from scipy.special import expit, ndtr
+
+from stirred.loss.curves import GaussianCurve, PowerCurve
+from stirred.spec.algebra import may_publish_budget
+from stirred.spec.exact import display
+from stirred.spec.lint_domain import nothing_can_change
+from stirred.spec.lint_rules import many, rule, short, spent
+from stirred.spec.specification import Specification
+
+SURE = 1e-3
+"""A best test with a smaller sum of errors is called certain."""
+
+
+@rule(
+    "vacuous-budget",
+    "budget",
+    "An epsilon is a logarithm. If a budget lets the best test be all but certain which of two datasets is the true "
+    "one, what sets them apart is as good as published: a very large budget is an invariant in practice.",
+    "section 3.5.2; section 2.4.6",
+)
+def vacuous_budget(specification: Specification) -> str:
+    """The budget is infinite; or it allows a test between the nearest datasets of a universe (or between datasets one
+    apart, where the nearest are not known) whose two errors sum to less than 1/1000. That is an epsilon above 7.6
+    there; a rho, with Gaussian noise, above 21.66."""
+    budget = specification.budget
+    if budget.value == math.inf:
+        return f"{spent(specification)}: any mechanism meets it, also one that publishes the data."
+    apart = specification.nearest
+    if apart == math.inf:
+        return ""
+    distance = Fraction(1) if apart is None else Fraction(apart)
+    if _errors(specification, distance) >= SURE:
+        return ""
+    where = f"Between datasets {float(distance):g} apart"
+    output = specification.output_premetric
+    if output.name == "normalised-renyi":
+        mu = math.sqrt(2 * specification.budget_at(distance))
+        return f"{where}, {spent(specification)} allows Gaussian noise whose means are {mu:.2f} deviations apart."
+    if output.name in ("multiplicative", "approximate"):
+        log = specification.budget_at(distance)
+        times = f"e^{display(log)}, about 10^{float(log) / math.log(10):.1f}"
+        return f"{where}, {spent(specification)} allows the odds to change by a factor of {times}."
+    return f"{where}, {spent(specification)} allows a test that errs less than once in 1,000 times."
+
+
+def _errors(specification: Specification, distance: Fraction) -> float:
+    """The smallest sum of the two errors of a test that the budget allows at this distance; 1 where none is known."""
+    output, value = specification.output_premetric, specification.budget.value
+    if isinstance(value, GaussianCurve):
+        return float(2 * ndtr(-value.mu / 2))
+    if isinstance(value, PowerCurve):
+        return 1 - max(power - level for level, power in value.points)
+    if specification.budget.is_curve:
+        return min((1 - float(delta)) * _errors_pure(epsilon) for delta, epsilon in value.points)
+    bound = float(specification.budget_at(distance))
+    if output.name == "normalised-renyi":
+        return float(2 * ndtr(-math.sqrt(2 * bound) / 2))
+    if output.name == "total-variation":
+        return 1 - bound
+    if output.name in ("multiplicative", "approximate"):
+        return (1 - float(output.parameter or 0)) * _errors_pure(bound)
+    return 1.0
+
+
+def _errors_pure(epsilon: float) -> float:
+    return float(2 * expit(-epsilon))
+
+
+@rule(
+    "zero-budget-no-noise",
+    "budget",
+    "A mechanism that always gives the same output has a loss of zero, and so has one whose constant output was copied "
+    "from the data. A zero says that nothing more is learnt only if the output was fixed before the data were seen.",
+    "section 4.3, the constant mechanism; Proposition 2.4.12",
+)
+def zero_budget_no_noise(specification: Specification) -> str:
+    """The budget is 0, without a delta, and the universes leave something that could change."""
+    budget, output = specification.budget, specification.output_premetric
+    delta = output.parameter if output.name == "approximate" else None
+    zero = budget.value == 0 or (isinstance(budget.value, GaussianCurve) and budget.value.mu == 0)
+    if not zero or delta or nothing_can_change(specification):
+        return ""
+    return (
+        f"{spent(specification)} is met only by a mechanism whose output does not depend on the data, beyond "
+        "what the universes hold fixed."
+    )
+
+
+@rule(
+    "realised-not-policy",
+    "budget",
+    "A specification holds for every universe, and what a custodian decides is the whole function from universes to "
+    "budgets. The number belongs to the data at hand; with other data it would have been another one.",
+    "section 2.4.1; Corollary A.2.2",
+)
+def realised_not_policy(specification: Specification) -> str:
+    """The budget is given by a formula of the invariants."""
+    varies = specification.budget.varies
+    return f"That {spent(specification)} is so for these data; the policy is {varies}." if varies else ""
+
+
+@rule(
+    "universe-dependent-budget",
+    "budget",
+    "Data in a universe with a larger budget are protected less, and the one number that is quoted does not say whose "
+    "they are.",
+    "sections 2.4.1 and 2.4.6",
+)
+def universe_dependent_budget(specification: Specification) -> str:
+    """Budgets are listed for each universe, and differ."""
+    listed = specification.budget.by_universe
+    if len(set(listed)) < 2:
+        return ""
+    lowest, highest = short(min(listed)), short(max(listed))
+    return f"Budgets of the {many(len(listed), 'universe')} range from {lowest} to {highest}."
+
+
+@rule(
+    "budget-of-overlapping-universes",
+    "budget",
+    "Which budgets apply to the data tells them from datasets that they are compared with. The whole list of universes "
+    "and budgets may be published; which of them apply may not.",
+    "Corollary A.2.2",
+)
+def budget_of_overlapping_universes(specification: Specification) -> str:
+    """Universes overlap and have different budgets, so that the realised budget depends on more than the universe."""
+    budget, universes = specification.budget, specification.multiverse.universes
+    if budget.varies and universes and not budget.by_universe:
+        overlap = any(set(a) & set(b) for a, b in itertools.combinations(universes, 2))
+        return "Universes overlap, and the budget of each is not listed." if overlap else ""
+    answer = may_publish_budget(specification)
+    return "" if answer else f"{answer.steps[-1].words}."
+
+
+@rule(
+    "conversion-unnamed",
+    "budget",
+    "An epsilon at a delta usually comes from another budget by a formula, and formulas differ: from rho = 2.63 the "
+    "classical one gives 18.20 at delta = 1e-10, a tighter one 17.44.",
+    "section 3.3; Bun and Steinke 2016, Proposition 1.3",
+)
+def conversion_unnamed(specification: Specification) -> str:
+    """The standard has a delta above 0, and the budget does not say how its epsilon was computed."""
+    output = specification.output_premetric
+    if output.name != "approximate" or not output.parameter or specification.budget.conversion:
+        return ""
+    return f"How {spent(specification)} was computed is not said."

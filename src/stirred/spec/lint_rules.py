@@ -1,0 +1,171 @@
+"""What a rule of the lint is, the register of all rules, and the words that they share.
+
+A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
+text means nothing. Its docstring says when it speaks and is what the documentation prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from stirred.loss.curves import GaussianCurve, at_most
+from stirred.spec.exact import display, exact, written
+from stirred.spec.invariant import plural
+from stirred.spec.specification import Specification
+
+Alone = Callable[[Specification], str]
+Against = Callable[[Specification, Specification], str]
+
+BLOCKS = ("domain", "multiverse", "input premetric", "output premetric", "budget", "mechanism", "release", "all blocks")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One question put to a specification.
+
+    ``voids``: what it sees leaves no guarantee, or one that is not known to hold; such findings come first.
+    """
+
+    id: str
+    block: str
+    why: str
+    source: str
+    voids: bool = False
+    alone: Alone | None = None
+    against: Against | None = None
+
+    def sees(self, specification: Specification, before: Specification | None = None) -> str:
+        """What there is to say, as sentences; empty if there is nothing."""
+        said = [self.alone(specification)] if self.alone else []
+        if self.against and before is not None:
+            said.append(self.against(specification, before))
+        return " ".join(sentence(words) for words in said if words)
+
+    @property
+    def when(self) -> str:
+        """When it speaks."""
+        looks = (self.alone, self.against)
+        return " ".join(" ".join((look.__doc__ or "").split()) for look in looks if look)
+
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(id: str, block: str, why: str, source: str, voids: bool = False) -> Callable[[Alone], Alone]:
+    """Register a function that looks at one specification."""
+
+    def registered(look: Alone) -> Alone:
+        _add(Rule(id, block, why, source, voids, alone=look))
+        return look
+
+    return registered
+
+
+def comparison(id: str, block: str, why: str, source: str) -> Callable[[Against], Against]:
+    """Register a function that looks at a specification and at an earlier one."""
+
+    def registered(look: Against) -> Against:
+        _add(Rule(id, block, why, source, against=look))
+        return look
+
+    return registered
+
+
+def also_before(id: str) -> Callable[[Against], Against]:
+    """Give a rule about one specification a second look, at an earlier one."""
+
+    def registered(look: Against) -> Against:
+        RULES[id] = replace(RULES[id], against=look)
+        return look
+
+    return registered
+
+
+def _add(new: Rule) -> None:
+    assert new.block in BLOCKS and new.id not in RULES
+    RULES[new.id] = new
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def joined(items: Iterable[object], most: int = 4) -> str:
+    """The first items of a list, and how many more there are.
+
+    >>> joined(["a", "b", "c"], most=2)
+    'a; b; and 1 more'
+    """
+    texts = [str(item) for item in items]
+    rest = len(texts) - most
+    return "; ".join(texts if rest <= 0 else [*texts[:most], f"and {rest:,} more"])
+
+
+def many(number: int, noun: str) -> str:
+    """
+    >>> many(1, "record"), many(12000, "record")
+    ('1 record', '12,000 records')
+    """
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def short(number: Fraction | float) -> str:
+    """An exact number as it is written if that is short, else to three digits."""
+    text = written(number)
+    return text if len(text) <= 8 else f"{float(number):.3g}"
+
+
+def letter(specification: Specification) -> str:
+    """The budget's usual name: epsilon, rho."""
+    return specification.output_premetric.kind.budget
+
+
+def spent(specification: Specification) -> str:
+    """The budget with its letter and parameter."""
+    output = specification.output_premetric
+    said = f"{letter(specification)} = {specification.budget.shown()}"
+    return said if output.parameter is None else f"{said} at {output.kind.parameter} = {short(output.parameter)}"
+
+
+def spent_at(specification: Specification, distance: Fraction | float | int) -> str:
+    """The budget between datasets so far apart; empty where a curve gives none."""
+    if specification.budget.is_curve:
+        return ""
+    bound = specification.budget_at(distance)
+    return f"{letter(specification)} = {display(bound) if bound == math.inf else f'{Decimal(display(bound)):,}'}"
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def number(specification: Specification, fact: str) -> Fraction | None:
+    """A fact that is a number; None where it is not stated, or stated as infinite."""
+    stated = specification.fact.get(fact)
+    found = math.inf if stated is None else exact(stated, f"The fact '{fact}'")
+    return None if found == math.inf else Fraction(found)
+
+
+def smaller(specification: Specification, before: Specification) -> bool:
+    """Whether the budget is a smaller one than before, in the same letter or as a curve of the same kind."""
+    budget, earlier = specification.budget, before.budget
+    if letter(specification) != letter(before) or budget.is_curve != earlier.is_curve:
+        return False
+    if budget.is_curve:
+        return budget.value != earlier.value and at_most(budget.value, earlier.value)
+    return budget.number < earlier.number
+
+
+def fall(specification: Specification, before: Specification) -> str:
+    """That the budget is smaller, in words."""
+    budget, earlier = specification.budget, before.budget
+    if isinstance(budget.value, GaussianCurve) and isinstance(earlier.value, GaussianCurve):
+        return f"mu falls from {earlier.value.mu:g} to {budget.value.mu:g}"
+    return f"{letter(specification)} falls from {earlier.shown()} to {budget.shown()}"

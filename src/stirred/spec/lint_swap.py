@@ -1,0 +1,147 @@
+"""Rules about swapping (Algorithm 3.2.1 and Theorem 3.2.4), by the facts that a swap states.
+
+With b the size of the largest stratum that holds two different records and o = p/(1-p) the odds of the swap rate,
+epsilon = max(ln(b+1) - ln o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from stirred.spec import facts
+from stirred.spec.exact import display, display_down
+from stirred.spec.lint_rules import many, number, rule, spent
+from stirred.spec.specification import Specification
+
+RATIOS = ("multiplicative", "normalised-renyi", "renyi")
+"""Standards that are infinite where one of two laws excludes what the other allows."""
+
+
+def _swap(specification: Specification) -> tuple[Fraction, int] | None:
+    """Rate and largest stratum of a permutation swap in which something can change."""
+    if specification.fact.get(facts.MECHANISM) != facts.PERMUTATION_SWAPPING:
+        return None
+    rate, largest = number(specification, facts.RATE), number(specification, facts.LARGEST_STRATUM)
+    return None if rate is None or not largest else (rate, int(largest))
+
+
+@rule(
+    "rate-zero-or-one",
+    "mechanism",
+    "At rate 0 no record moves; at rate 1 every record does, so that none is where it was. Either way some datasets "
+    "cannot have led to the output, and their odds change without limit.",
+    "Theorem 3.2.4; Theorem B.4.1(A)",
+    voids=True,
+)
+def rate_zero_or_one(specification: Specification) -> str:
+    """A swap has rate 0 or 1 and a stratum with two different records."""
+    stated = _swap(specification)
+    return f"At rate {stated[0]} no finite epsilon holds." if stated and stated[0] in (0, 1) else ""
+
+
+@rule(
+    "rate-above-best",
+    "mechanism",
+    "Beyond the best rate epsilon grows again: that a record is where it was becomes unlikely, which tells where it "
+    "was not. A lower rate with the same epsilon keeps more of the data right.",
+    "section 3.5.1; Theorem 3.2.4",
+)
+def rate_above_best(specification: Specification) -> str:
+    """A swap has a rate above that of the smallest epsilon, and below 1."""
+    stated = _swap(specification)
+    if not stated or stated[0] >= 1:
+        return ""
+    rate, largest = stated
+    odds = rate / (1 - rate)
+    if odds**2 <= largest + 1:
+        return ""
+    root = math.sqrt(largest + 1)
+    lower = (largest + 1) / (odds + largest + 1)
+    return (
+        f"The rate {rate} lies above {root / (root + 1):.4g}, the one with the smallest epsilon for a largest stratum "
+        f"of {largest:,} records: a rate of {float(lower):.4g} gives the same epsilon and distorts less."
+    )
+
+
+@rule(
+    "unattainable-epsilon",
+    "mechanism",
+    "No swap rate brings epsilon below ln(b+1)/2, b being the size of the largest stratum with two different records. "
+    "A smaller claim is not one that the theorem supports.",
+    "section 3.5.1; Theorem 3.2.4",
+    voids=True,
+)
+def unattainable_epsilon(specification: Specification) -> str:
+    """A swap claims, for records replaced in files of equal size, an epsilon below the smallest that any rate has."""
+    stated = number(specification, facts.LARGEST_STRATUM)
+    premetric = specification.input_premetric
+    theorem = (
+        specification.fact.get(facts.MECHANISM) == facts.PERMUTATION_SWAPPING
+        and specification.output_premetric.name == "multiplicative"
+        and (premetric.kind, premetric.bounded, premetric.scale) == ("records", True, 1)
+    )
+    if not theorem or not stated:
+        return ""
+    smallest = math.log(int(stated) + 1) / 2
+    if specification.budget.number >= smallest * (1 - 1e-12):
+        return ""
+    return (
+        f"{spent(specification)} is claimed; with a largest stratum of {int(stated):,} no rate gives less than "
+        f"{display_down(smallest)}."
+    )
+
+
+@rule(
+    "capped-or-pairwise-swaps",
+    "mechanism",
+    "A finite epsilon needs every dataset of the universe to be a possible output, whichever is the true one. With a "
+    "limit on swaps, or in separate pairs, some cannot be reached, and seeing one excludes the true data.",
+    "section 3.2.3; Appendix B.6.2",
+    voids=True,
+)
+def capped_or_pairwise_swaps(specification: Specification) -> str:
+    """The fact `cap_on_swaps` names a limit or `pairwise` is true, and the budget is a finite one on ratios of
+    probabilities: epsilon without delta, or rho."""
+    if specification.output_premetric.name not in RATIOS or specification.budget.number == math.inf:
+        return ""
+    cap = number(specification, facts.CAP_ON_SWAPS)
+    seen = [] if cap is None else [f"at most {many(int(cap), 'swap')} can be made"]
+    seen += ["records are swapped in separate pairs only"] * (specification.fact.get(facts.PAIRWISE) is True)
+    if not seen:
+        return ""
+    return f"{' and '.join(seen)}, and yet {spent(specification)} is claimed."
+
+
+@rule(
+    "strata-of-duplicates",
+    "mechanism",
+    "Swapping changes nothing among records that are alike, and the counts that are published show them exactly, at "
+    "any epsilon, even 0.",
+    "section 4.3, second way; Theorem 3.2.4 at b = 0",
+)
+def strata_of_duplicates(specification: Specification) -> str:
+    """The fact `strata_of_duplicates` is above 0."""
+    found = number(specification, facts.STRATA_OF_DUPLICATES)
+    if not found:
+        return ""
+    strata = "1 stratum holds" if found == 1 else f"{int(found):,} strata hold"
+    return f"{strata} nothing but records that are alike: the invariants reveal them whole."
+
+
+@rule(
+    "uniques",
+    "multiverse",
+    "A count of one that is published exactly is a record that anybody who knows its values can find, and no noise "
+    "stands in front of it.",
+    "sections 2.4.3 and 4.3",
+)
+def uniques(specification: Specification) -> str:
+    """The fact `uniques` is above 0."""
+    found = number(specification, facts.UNIQUES)
+    if not found:
+        return ""
+    records = number(specification, facts.RECORDS)
+    share = f", {display(100 * found / records, 1)}% of {int(records):,}," if records else ""
+    stand = "stands" if found == 1 else "stand"
+    return f"{many(int(found), specification.input_premetric.unit)}{share} {stand} alone in a cell of an invariant."

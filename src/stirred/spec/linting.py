@@ -1,0 +1,47 @@
+"""Doubts about a guarantee: what its other four blocks, and its making, do to the number in the fifth.
+
+Section 4.3 is a guide to smaller budgets without more noise: restrict the domain, hold more fixed, protect smaller
+units, measure by a weaker standard, look at fewer events, let the data choose the mechanism. Each way is a rule here,
+and so are the errors that section 3 warns of. A rule says what it sees in *this* specification; it never says that a
+smaller number is better.
+"""
+
+from __future__ import annotations
+
+from stirred.spec import lint_budget, lint_domain, lint_making, lint_standard, lint_swap, lint_units
+from stirred.spec.lint_rules import BLOCKS, RULES, Rule
+from stirred.spec.specification import Finding, Specification
+
+__all__ = ["Rule", "lint", "rules", "table"]
+
+MODULES = (lint_domain, lint_units, lint_standard, lint_budget, lint_swap, lint_making)
+"""Where the rules are; each registers its own when it is imported."""
+
+
+def lint(specification: Specification, *, before: Specification | None = None) -> tuple[Finding, ...]:
+    """Findings about a specification; with ``before``, also about how it differs from an earlier or a rival one.
+
+    Findings that leave no guarantee come first, then in the order of the blocks; one for each rule at most.
+
+    >>> from stirred.spec import flavors
+    >>> found = lint(flavors.edge_level().at(1), before=flavors.node_level().at(3))
+    >>> [finding.id for finding in found]
+    ['late-start', 'finer-unit', 'different-flavors']
+    >>> print(found[-1].words)
+    Epsilon = 1.00 and epsilon = 3.00 are not comparable as numbers: the two differ in input premetric.
+    """
+    found = ((rule, rule.sees(specification, before)) for rule in rules())
+    return tuple(Finding(rule.id, words, rule.why, rule.source) for rule, words in found if words)
+
+
+def rules() -> tuple[Rule, ...]:
+    """All rules, in the order in which they are asked."""
+    return tuple(sorted(RULES.values(), key=lambda rule: (not rule.voids, BLOCKS.index(rule.block))))
+
+
+def table() -> str:
+    """The rules as a table in Markdown, for the documentation."""
+    head = ("finding", "block", "when", "why it matters", "source")
+    rows = [(f"`{rule.id}`", rule.block, rule.when, rule.why, rule.source) for rule in rules()]
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
