@@ -80,18 +80,18 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
     return LedgerError(
         "ledger-limit-dataset",
         f"The limit is about '{found}' and the ledger about '{dataset}'.",
-        "Give both the same name: a limit on one dataset bounds nothing about another.",
+        f'Give both the same name (dataset = "{dataset}" in a plan, or "name" of the domain in a specification): a limit '
+        "on one dataset bounds nothing about another.",
     )
 
 
 def ledger_over_limit(path: Path, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
-    argument = "\n".join(f"  {number}. {step}" for number, step in enumerate(steps, 1))
+    argument = "".join(f"\n  {number}. {step}" for number, step in enumerate(steps, 1))
     return LedgerError(
         "ledger-over-limit",
-        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}. Does "
-        f"the total imply the limit? {verdict.capitalize()}:\n{argument}\n",
+        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}.",
         "Nothing was released and nothing was spent. Plan a release that costs less; stirred ledger total says what "
-        "is left.",
+        f"is left. Does the total imply the limit? {verdict.capitalize()}:{argument}",
     )
 
 

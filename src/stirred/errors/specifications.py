@@ -82,3 +82,35 @@ def not_post_processing(reads: Sequence[str]) -> SpecificationError:
         f"The step reads {listed(reads)}, which the multiverse does not hold fixed.",
         "It is a mechanism of its own: give it a budget, or add what it reads to the invariants.",
     )
+
+
+def not_listed() -> SpecificationError:
+    return SpecificationError(
+        "not-listed",
+        "The datasets of this flavor, their distances or their universes are not listed.",
+        "Name small datasets to evaluate it on (stirred.spec.finite.explicit), or list them in its blocks.",
+    )
+
+
+def not_a_mechanism(reason: str) -> SpecificationError:
+    return SpecificationError(
+        "not-a-mechanism",
+        f"This is not a mechanism: {reason}.",
+        "Give each dataset, once, the probabilities of all outputs: at least 0, with sum 1.",
+    )
+
+
+def different_datasets(names: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "different-datasets",
+        f"Only one of the two is about {listed(names)}.",
+        "A mechanism and the flavor that it is held against are about the same datasets (Remark 2.4.7).",
+    )
+
+
+def not_a_partition() -> SpecificationError:
+    return SpecificationError(
+        "not-a-partition",
+        "These groups of outputs are not a partition of the mechanism's outputs.",
+        "Put every output into one group, and into one only.",
+    )

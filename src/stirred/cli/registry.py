@@ -1,0 +1,97 @@
+"""``stirred registry``: records of the public registry of deployments, written from releases and read as guarantees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="Records of the public registry of deployments.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("export")
+def export(
+    release: Annotated[str, typer.Argument(help="A release folder, or the name of a known deployment.")],
+    name: Annotated[str, typer.Option(help="The data product's name.")] = "",
+    curator: Annotated[list[str] | None, typer.Option(help="Who publishes it; may be repeated.")] = None,
+    use: Annotated[str, typer.Option(help="What it is for.")] = "",
+    region: Annotated[str, typer.Option(help="The region it describes.")] = "",
+    date: Annotated[str, typer.Option(help="When it was published, as 2021-08-01.")] = "",
+    kind: Annotated[str, typer.Option("--type", help="Its type, such as 'Dataset' or 'Summary statistics'.")] = "",
+    description: Annotated[str, typer.Option(help="What it is; else what the guarantee covers.")] = "",
+    sector: Annotated[str, typer.Option(help="Its sector, such as 'Government'.")] = "",
+    author: Annotated[list[str] | None, typer.Option(help="Who fills in the record; else the curators.")] = None,
+) -> None:
+    """Print a registry record in YAML. What no specification knows is asked for."""
+    from stirred.spec.registry import details, to_registry
+
+    given = details(
+        name=name,
+        curators=curator or (),
+        use=use,
+        region=region,
+        date=date,
+        type=kind,
+        description=description,
+        sector=sector,
+        authors=author or (),
+    )
+    specification, known = _known(release)
+    print(to_registry(specification, _joined(known, given)), end="")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A registry record, a YAML file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the specification as JSON.")] = False,
+) -> None:
+    """Print the specification that a registry record amounts to, with what it leaves open."""
+    from stirred.spec.registry import from_registry
+
+    found = from_registry(file)
+    print(found.specification.to_json() if as_json else found, end="" if as_json else "\n")
+
+
+def _known(release: str) -> tuple[Any, dict[str, Any]]:
+    """The specification, and the part of a record that comes with it."""
+    from stirred import errors
+    from stirred.spec import deployments
+    from stirred.spec.loading import load
+
+    known = deployments.find(release)
+    if known is None:
+        specification = load(release)
+        return specification, _from_certificate(Path(release), specification) if Path(release).is_dir() else {}
+    if known.kind != "deployment":
+        raise errors.not_for_registry(f"'{known.name}'", "it is a what-if, and nothing was released this way")
+    sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}
+    notes = [f"- {erratum.id}: {erratum.explanation}" for erratum in known.errata] + [f"- {n}" for n in known.notes]
+    record: dict[str, Any] = json.loads(json.dumps(known.registry))
+    record["deployment"]["administrative"] = sources | ({"notes": "\n".join(notes)} if notes else {})
+    return known.specification, record
+
+
+def _from_certificate(folder: Path, specification: Any) -> dict[str, Any]:
+    """What a release's certificate adds: where its randomness came from, and the program that made it."""
+    from stirred.release.documents import CERTIFICATE, read_json
+    from stirred.spec.registry import mechanism_words
+
+    certificate = read_json(folder, CERTIFICATE, "stirred_certificate")
+    versions = certificate.get("versions", {})
+    more = [f"randomness: {certificate.get('randomness', 'not stated')}"]
+    more += [f"made with stirred {versions['stirred']}"] if "stirred" in versions else []
+    mechanisms = mechanism_words(specification, more)
+    return {"deployment": {"implementation": {"mechanisms": mechanisms}}} if mechanisms else {}
+
+
+def _joined(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Both records, section by section; what was given on the command line wins."""
+    sections = known.get("deployment", {}), given["deployment"]
+    names = {**sections[0], **sections[1]}
+    return known | {"deployment": {name: sections[0].get(name, {}) | sections[1].get(name, {}) for name in names}}

@@ -1,0 +1,204 @@
+"""Known deployments and what-ifs, with their five blocks, read from the data files of ``stirred/deployments``.
+
+A file holds any number of ``[[deployment]]`` tables and may have a ``[shared]`` one: tables merge with it, lists follow
+it, everything else is the deployment's own. Numbers are kept as text, so that budgets are exact. What the sources print
+differently from one another, or from what follows from their own numbers, is kept with both values as an erratum.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+
+from stirred import errors
+from stirred.spec.exact import Exact
+from stirred.spec.facts import PRODUCTS_NOT_COVERED
+from stirred.spec.forms import FORM, KEY, from_fields
+from stirred.spec.specification import Finding, Specification
+
+VERSION = 1
+"""Of the form of the data files."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the budget: what it was spent on, and the unit that share protects."""
+
+    what: str
+    unit: str
+    budget: Exact
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number as printed somewhere, and how it was reached.
+
+    ``of`` is the budget it was converted from as printed beside it, ``unrounded`` the one that explains it where the
+    printed one does not (then ``erratum`` names the entry that says so).
+    """
+
+    what: str
+    value: str
+    conversion: str
+    source: str
+    delta: Exact | None = None
+    of: Exact | None = None
+    unrounded: Exact | None = None
+    erratum: str = ""
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """Where a source is wrong, ambiguous, or differs from another: both values, and why."""
+
+    id: str
+    printed: str
+    correct: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One guarantee as it is known from publications."""
+
+    name: str
+    title: str
+    kind: str
+    """``deployment``, or ``what-if`` for a mechanism that released nothing."""
+    specification: Specification
+    sources: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    published: tuple[Published, ...] = ()
+    errata: tuple[Erratum, ...] = ()
+    registry: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The record of the public registry, or the part of it that no specification knows."""
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """What was released under the guarantee."""
+        return self.specification.covers
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The errata as findings, for whoever prints the guarantee."""
+        return tuple(
+            Finding(e.id, f"printed: {e.printed}; here: {e.correct}", e.explanation, self.sources[0])
+            for e in self.errata
+        )
+
+    def __str__(self) -> str:
+        rows = [
+            ("title", self.title),
+            *(("not covered", product) for product in self.not_covered),
+            *(("part", f"{part.what} ({part.unit}): {_plain(part.budget)}") for part in self.parts),
+            *(("published", f"{p.what}: {p.value} ({_how(p)}; {p.source})") for p in self.published),
+            *(("erratum", f"{e.id}: printed {e.printed}; here {e.correct}. {e.explanation}") for e in self.errata),
+            *(("note", note) for note in self.notes),
+            *(("source", source) for source in self.sources),
+        ]
+        return "\n".join([str(self.specification), *(f"{name + ':':18}{words}" for name, words in rows)])
+
+
+def names() -> list[str]:
+    """All names, in the order of the files; aliases are left out.
+
+    >>> names()[:2]
+    ['das-2020-overall', 'psa-1940-ma-p01']
+    """
+    return list(_all())
+
+
+def deployment(name: str) -> Deployment:
+    """The deployment of this name or alias.
+
+    >>> print(deployment("das-2020-overall").specification.budget)
+    55.371 (sum of rho: 15.29 + 19.776 + 17.79 + 2.515)
+    >>> deployment("psa-2010").name  # the rate with the larger epsilon
+    'psa-2010-p02'
+    """
+    found = find(name)
+    if found is None:
+        raise errors.unknown_deployment(name, close(name))
+    return found
+
+
+def find(name: str) -> Deployment | None:
+    """The same, or None if there is none."""
+    known = _all()
+    return known.get(name) or next((one for one in known.values() if name in one.aliases), None)
+
+
+def close(name: str) -> list[str]:
+    """Names that look like this one."""
+    known = _all()
+    candidates = [*known, *(alias for one in known.values() for alias in one.aliases)]
+    found = difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
+    return found or [candidate for candidate in candidates if name and name.lower() in candidate][:3]
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _all() -> dict[str, Deployment]:
+    folder = files("stirred") / "deployments"
+    read = [
+        tomllib.loads(entry.read_text(encoding="utf-8"))
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".toml")
+    ]
+    domains = {name: fields for file in read for name, fields in file.get("domains", {}).items()}
+    found = {}
+    for file in read:
+        assert file["stirred_deployments"] == VERSION
+        for own in file.get("deployment", ()):
+            one = _deployment(_merged(file.get("shared", {}), own), domains)
+            assert one.name not in found
+            found[one.name] = one
+    return found
+
+
+def _merged(shared: Any, own: Any) -> Any:
+    if isinstance(shared, dict) and isinstance(own, dict):
+        both = {name: _merged(shared[name], own[name]) for name in shared.keys() & own.keys()}
+        return {**shared, **own, **both}
+    return shared + own if isinstance(shared, list) and isinstance(own, list) else own
+
+
+def _deployment(fields: dict[str, Any], domains: Mapping[str, Any]) -> Deployment:
+    blocks = dict(fields.pop("specification"))
+    blocks["domain"] = domains[fields.pop("domain")]
+    facts = dict(blocks.get("facts", {}))
+    if fields.get("not_covered"):
+        facts[PRODUCTS_NOT_COVERED] = "; ".join(fields["not_covered"])
+    blocks["facts"] = list(facts.items())
+    specification = from_fields({KEY: FORM, "name": fields["name"], **blocks})
+    if sections := fields.pop("registry", None):
+        fields["registry"] = {"deployment": sections}
+    return _adapter().validate_python({**fields, "specification": specification})
+
+
+@cache
+def _adapter() -> TypeAdapter[Deployment]:
+    for known in (Part, Published, Erratum, Deployment):
+        known.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
+    return TypeAdapter(Deployment)
+
+
+def _how(published: Published) -> str:
+    return published.conversion + (f" at delta = {float(published.delta):g}" if published.delta else "")
+
+
+def _plain(value: Fraction | float) -> str:
+    return f"{float(value):g}"

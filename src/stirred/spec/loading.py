@@ -1,0 +1,127 @@
+"""A specification from what a person types: a name, a path, or the blocks themselves in short.
+
+A known deployment's name comes first; a folder of the same name is ``./name``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from stirred import errors
+from stirred.loss.curves import GaussianCurve
+from stirred.spec import deployments, flavors, registry
+from stirred.spec.exact import exact
+from stirred.spec.forms import from_fields, from_json
+from stirred.spec.specification import Flavor, Specification
+
+FILE = "specification.json"
+"""The specification in a release folder."""
+
+_FLAGS = {
+    "bounded": ("bounded", True),
+    "unbounded": ("bounded", False),
+    "ordered": ("ordered", True),
+    "unordered": ("ordered", False),
+}
+_KEYS = ("rho", "epsilon", "delta", "alpha", "mu", "unit")
+
+
+def load(text: str | Path) -> Specification:
+    """The specification that a text names.
+
+    Accepted are a known deployment, the path of a specification.json, of a release folder or of a registry record
+    (``.yaml``), and blocks typed by hand.
+
+    >>> load("topdown-2020-pl").budget.shown()
+    '2.63'
+    >>> load("epsilon=1,delta=1e-6,unit=household,unbounded").output_premetric.symbol
+    'D_Mult^delta with delta = 0.000001'
+    """
+    typed = str(text).strip()
+    if isinstance(text, str) and (known := deployments.find(typed)):
+        return known.specification
+    path = Path(typed)
+    try:
+        if typed and path.is_dir():
+            return _named(_from_json(path / FILE), path)
+        if path.is_file():
+            if path.suffix.lower() in (".yaml", ".yml"):
+                return registry.from_registry(path).specification
+            return _named(_from_json(path), path)
+    except OSError:  # a text that no path can be
+        pass
+    if "=" in typed and isinstance(text, str):
+        return _typed(typed)
+    raise errors.nothing_to_load(typed, deployments.close(typed))
+
+
+def _named(specification: Specification, path: Path) -> Specification:
+    """The same, called after its file or folder where it has no name of its own."""
+    name = path.resolve().parent.name if path.name == FILE else path.resolve().name
+    return specification if specification.name else replace(specification, name=name)
+
+
+def _from_json(path: Path) -> Specification:
+    """From a specification.json, or from a certificate that repeats it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise errors.not_a_specification("it is not text") from None
+    except OSError:
+        raise errors.not_a_specification(f"there is no readable {path}") from None
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if isinstance(fields, dict) and "stirred_certificate" in fields and isinstance(fields.get("specification"), dict):
+        return from_fields(fields["specification"])
+    return from_json(text)
+
+
+def _typed(text: str) -> Specification:
+    """Blocks in short: ``rho=2.63,unit=household,unbounded``."""
+    numbers: dict[str, str] = {}
+    flags: dict[str, bool] = {}
+    for part in (piece.strip() for piece in text.split(",")):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals and key in _FLAGS:
+            block, wanted = _FLAGS[key]
+            if block in flags:
+                raise errors.bad_shorthand(text, f"'{key}' is said twice, or against another word")
+            flags[block] = wanted
+        elif not equals or key not in _KEYS or not value:
+            raise errors.bad_shorthand(text, f"'{part}' is none of its parts")
+        elif key in numbers:
+            raise errors.bad_shorthand(text, f"'{key}' is said twice")
+        else:
+            numbers[key] = value
+    unit = numbers.pop("unit", "person")
+    flavor, budget = _flavor(text, numbers, unit, flags)
+    return flavor.at(budget, name=text)
+
+
+def _flavor(
+    text: str, numbers: dict[str, str], unit: str, flags: dict[str, bool]
+) -> tuple[Flavor, str | GaussianCurve]:
+    match sorted(numbers):
+        case ["rho"]:
+            return flavors.zcdp(unit, **flags), numbers["rho"]
+        case ["epsilon"]:
+            return flavors.pure(unit, **flags), numbers["epsilon"]
+        case ["delta", "epsilon"]:
+            return flavors.approximate(numbers["delta"], unit, **flags), numbers["epsilon"]
+        case ["alpha", "epsilon"]:
+            return flavors.renyi(numbers["alpha"], unit, **flags), numbers["epsilon"]
+        case ["mu"]:
+            return flavors.trade_off(unit, **flags), GaussianCurve(_double(numbers["mu"]))
+    said = errors.listed(sorted(numbers)) if numbers else "no budget"
+    raise errors.bad_shorthand(text, f"no flavor has {said} for its numbers")
+
+
+def _double(text: str) -> float:
+    try:
+        return float(exact(text, "mu"))
+    except OverflowError:
+        raise errors.bad_number("mu", text) from None

@@ -1,0 +1,359 @@
+"""To and from the public registry of deployments: its YAML records, and our specifications.
+
+A record is prose with a few fields that can be computed with; a specification is the reverse. Reading keeps the record
+whole and takes from it only what it says: a unit or a neighbour relation in words that are not understood stays a name
+that nothing is deduced from, and a finding says so. Writing fills what the specification knows and asks for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred import errors
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.deployments import Deployment
+from stirred.spec.exact import exact, written
+from stirred.spec.invariant import Invariant
+from stirred.spec.premetrics import Budget, OutputPremetric
+from stirred.spec.registry_form import dump, ordered, parse, tier, validate
+from stirred.spec.specification import Finding, Specification
+
+VARIANTS = {
+    "multiplicative": "Pure DP",
+    "approximate": "Approximate DP",
+    "normalised-renyi": "Zero-concentrated DP",
+    "renyi": "Renyi DP",
+}
+UNITS = ("person", "individual", "household", "user", "device", "event", "user-day", "record", "establishment")
+NOTHING = {"", "n/a", "na", "none", "-"}
+SOURCE = "deployments registry"
+UNBOUNDED = r"unbounded|added? (or|and) remove|add/remove|add-or-remove"
+BOUNDED = r"\bbounded|change-one|equal size|replac|remains the same"
+NEAREST = "the nearest datasets of a universe are ([0-9]+) apart"
+"""What :meth:`Specification.nearest_words` says, so that a record of ours comes back with it."""
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def from_registry(source: str | Path) -> Deployment:
+    """The deployment in a registry record, given as YAML text or as a path; ``registry`` keeps the whole record."""
+    if isinstance(source, Path) or "\n" not in source:
+        try:
+            source = Path(source).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise errors.not_a_registry_record(f"there is no readable file {source}") from None
+    record = parse(source)
+    basic = record["deployment"]["basic"]
+    administrative = record["deployment"].get("administrative", {})
+    return Deployment(
+        name=record["url_slug"],
+        title=basic["name"],
+        kind="deployment",
+        specification=_specification(record),
+        sources=tuple(_items(administrative.get("sources", ""))),
+        notes=tuple(_items(administrative.get("notes", ""))),
+        registry=record,
+    )
+
+
+def _specification(record: Mapping[str, Any]) -> Specification:
+    deployment = record["deployment"]
+    variant, loss = deployment.get("dp_variant", {}), deployment.get("privacy_loss", {})
+    findings: list[Finding] = []
+    output, budget = _output(variant.get("variant_name"), loss, findings)
+    apart = re.search(NEAREST, " ".join(loss.get("privacy_unit_details", "").lower().split()))
+    return Specification(
+        _domain(variant, deployment["basic"]["name"], findings),
+        _multiverse(variant, findings),
+        _input(loss, findings),
+        output,
+        budget,
+        nearest=int(apart[1]) if apart else None,
+        name=record["url_slug"],
+        covers=(deployment["basic"]["name"],),
+        findings=tuple(findings),
+    )
+
+
+def _doubt(findings: list[Finding], id: str, words: str) -> None:
+    findings.append(Finding(f"registry-{id}", words, source=SOURCE))
+
+
+def _domain(variant: Mapping[str, Any], name: str, findings: list[Finding]) -> Domain:
+    said = " ".join(variant.get("data_domain", "").split())
+    if not said:
+        _doubt(findings, "domain-unstated", "The record does not say which datasets there could have been.")
+    return Domain(said or f"the data of '{name}'")
+
+
+def _multiverse(variant: Mapping[str, Any], findings: list[Finding]) -> Multiverse:
+    if "unprotected_quantities" not in variant:
+        _doubt(findings, "invariants-unstated", "The record does not say whether anything was released as it is.")
+    items = _items(variant.get("unprotected_quantities", ""))
+    return Multiverse(tuple(Invariant(name=item) for item in items))
+
+
+def _input(loss: Mapping[str, Any], findings: list[Finding]) -> InputPremetric:
+    """Neighbours of one unit, where both the unit and what a neighbour is are said clearly."""
+    said = " ".join(loss.get("privacy_unit", "").split())
+    plain = re.sub(r"[\s_-]*levels?$", "", said.lower().rstrip(". "))
+    details = " ".join(loss.get("privacy_unit_details", "").split())
+    if not said:
+        _doubt(findings, "unit-unstated", "The record does not say whose data is protected.")
+        return InputPremetric.relation("neighbours as the deployment defined them", "unit")
+    if plain not in UNITS:
+        _doubt(findings, "unit-unclear", f"'{said}' names no single unit, so nothing is deduced from it.")
+        return InputPremetric.relation(said, said, words=details)
+    unit = "person" if plain == "individual" else plain
+    # A number of units is a distance; neighbours alone are compared where the record speaks of no more.
+    counted = bool(re.match(r"the number of ", details.lower()))
+    for bounded, pattern in ((False, UNBOUNDED), (True, BOUNDED)):
+        if re.search(pattern, details.lower()):
+            return InputPremetric("records", unit, bounded, sharpened=counted, words=details)
+    words = f"The record does not say what makes neighbours of one {unit}: replaced, or added and removed."
+    _doubt(findings, "neighbours-unstated", words)
+    return InputPremetric.relation(said, unit, words=details)
+
+
+def _output(name: str | None, loss: Mapping[str, Any], findings: list[Finding]) -> tuple[OutputPremetric, Budget]:
+    given = loss.get("privacy_parameters", {})
+    numbers = {key: _parameter(key, value) for key, value in given.items()}
+    order = re.search(r"alpha\W{0,6}=\s*([0-9]+(?:\.[0-9]+)?)", loss.get("privacy_parameters_details", ""))
+    epsilon, delta, rho = (numbers.get(key) for key in ("epsilon", "delta", "rho"))
+    if name in ("Zero-concentrated DP", "Renyi DP") and rho is not None:
+        return OutputPremetric("normalised-renyi"), Budget(rho, conversion="as the record has it")
+    if name == "Renyi DP" and order and epsilon is not None:
+        return OutputPremetric("renyi", exact(order[1], "alpha")), Budget(epsilon, conversion="as the record has it")
+    if name == "Pure DP" and epsilon is not None and not delta:
+        return OutputPremetric("multiplicative"), Budget(epsilon, conversion="as the record has it")
+    if name in ("Approximate DP", "Zero-concentrated DP", "Renyi DP") and None not in (epsilon, delta):
+        if name != "Approximate DP":
+            words = f"The record names {name} and gives epsilon and delta: by which conversion is not said."
+            _doubt(findings, "converted", words)
+        return OutputPremetric("approximate", delta), Budget(epsilon, conversion="as the record has it")
+    if name is None or name == "Custom":
+        raise errors.registry_without_guarantee(f"its variant is {f'{name!r}' if name else 'not given'}")
+    held = errors.listed(given) if given else "none"
+    raise errors.registry_without_guarantee(f"'{name}' with the parameters {held} is no budget")
+
+
+def _parameter(name: str, value: Any) -> Fraction | float:
+    """A number, also where it is written as a power: 10^-6, 1e-6."""
+    if isinstance(value, str):
+        power = re.fullmatch(r"\W*10\s*(?:\^|\*\*)\s*\{?\s*(-?[0-9]{1,4})\s*\}?\W*", value)
+        value = f"1e{power[1]}" if power else value
+    return exact(value, name)
+
+
+def _items(text: str) -> list[str]:
+    """The items of a list in Markdown, those below an item joined to it; a text without items is one."""
+    items: list[str] = []
+    top: int | None = None
+    for line in text.splitlines():
+        words, indent = line.strip(), len(line) - len(line.lstrip())
+        if not words:
+            continue
+        bullet = words[:2] in ("- ", "* ") or words in ("-", "*")
+        words = words[2:].strip() if bullet else words
+        if bullet and (top is None or indent <= top):
+            top = indent
+            items.append(words)
+        elif items:
+            items[-1] += (" " if not bullet or items[-1].endswith(":") else ", ") + words
+        else:
+            items.append(words)
+    return [item.rstrip(". ") for item in items if item.lower().strip(" .") not in NOTHING]
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def details(
+    *,
+    name: str = "",
+    curators: Iterable[str] = (),
+    use: str = "",
+    region: str = "",
+    date: str = "",
+    type: str = "",
+    description: str = "",
+    sector: str = "",
+    authors: Iterable[str] = (),
+) -> dict[str, Any]:
+    """What the registry asks for and no specification knows, as a part of a record."""
+    basic = {
+        "name": name,
+        "data_curators": list(curators),
+        "intended_use": use,
+        "data_product_region": region,
+        "publication_date": date,
+        "data_product_type": type,
+        "description": description,
+        "data_product_sector": sector,
+    }
+    found: dict[str, Any] = {"basic": {key: value for key, value in basic.items() if value}}
+    if authors := list(authors):
+        found["administrative"] = {"registry_authors": authors}
+    return {"deployment": found}
+
+
+OPTIONS = {
+    "name": "name",
+    "data_curators": "curator",
+    "intended_use": "use",
+    "data_product_region": "region",
+    "publication_date": "date",
+    "data_product_type": "type",
+    "description": "description",
+}
+"""Required fields and the options that give them."""
+
+
+def to_registry(specification: Specification, details: Mapping[str, Any]) -> str:
+    """The registry record of a specification, as YAML.
+
+    ``details`` is a record or a part of one (see :func:`details`) and wins wherever it says something; if it has a
+    guarantee of its own, that must be the specification's. A record that was imported comes back as it was.
+    """
+    if specification.marks:
+        raise errors.not_for_registry("This specification", specification.marks[0])
+    given = {section: dict(content) for section, content in details.get("deployment", {}).items()}
+    if given.get("privacy_loss", {}).get("privacy_parameters") is not None:
+        _require_same(specification, given)
+        known: dict[str, dict[str, Any]] = {}  # the record speaks for itself
+    else:
+        known = _sections(specification)
+    deployment = {section: known.get(section, {}) | given.get(section, {}) for section in {**known, **given}}
+    missing = [option for field, option in OPTIONS.items() if field not in deployment.get("basic", {})]
+    if missing:
+        raise errors.registry_details_missing(missing)
+    basic = deployment["basic"]
+    administrative = deployment.get("administrative", {})
+    if administrative and "registry_authors" not in administrative:
+        administrative["registry_authors"] = basic["data_curators"]
+    record = {
+        "url_slug": details.get("url_slug") or _slug(basic),
+        "status": details.get("status", "Draft"),
+        "tier": details.get("tier", tier(deployment)),
+        "deployment": deployment,
+    }
+    validate(record)
+    return dump(ordered(record))
+
+
+def _require_same(specification: Specification, given: Mapping[str, Any]) -> None:
+    output, budget = _output(given.get("dp_variant", {}).get("variant_name"), given["privacy_loss"], [])
+    if (output, budget.number) != (specification.output_premetric, specification.budget.value):
+        mine, theirs = specification.budget.shown(), budget.shown()
+        symbol = specification.output_premetric.symbol
+        raise errors.registry_contradicts("the guarantee", f"{output.symbol} at {theirs}", f"{symbol} at {mine}")
+
+
+def _sections(specification: Specification) -> dict[str, dict[str, Any]]:
+    """What a specification knows, in the fields of a record."""
+    output = specification.output_premetric
+    invariants = specification.multiverse.invariants
+    unprotected = "\n".join(f"- {invariant}" for invariant in invariants) if invariants else "N/A"
+    if specification.multiverse.universes:
+        unprotected = str(specification.multiverse)
+    basic = {}
+    if specification.fact.get("mechanism") == "permutation-swapping":
+        basic["data_product_type"] = "Dataset"
+    if specification.covers:
+        basic["description"] = _sentence("; ".join(specification.covers))
+    sections: dict[str, dict[str, Any]] = {
+        "basic": basic,
+        "dp_variant": {
+            "variant_name": VARIANTS.get(output.name, "Custom"),
+            "data_domain": str(specification.domain),
+            "unprotected_quantities": unprotected,
+        },
+        "privacy_loss": {
+            "privacy_unit": f"{specification.input_premetric.unit.capitalize()}-level",
+            "privacy_unit_details": _unit_details(specification),
+            "privacy_parameters": _parameters(specification),
+            "privacy_parameters_details": _parameter_details(specification),
+        },
+    }
+    if mechanisms := mechanism_words(specification):
+        sections["deployment_model"] = {
+            "model_name": "Central",
+            "release_type": "One release",
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+        }
+        sections["implementation"] = {"mechanisms": mechanisms}
+        if tuning := _tuning(specification):
+            sections["implementation"]["preprocessing_and_hyperparameter_tuning"] = tuning
+    if specification.findings:
+        notes = [f"- {finding.id}: {finding.words}" for finding in specification.findings]
+        sections["administrative"] = {"notes": "\n".join(notes)}
+    return sections
+
+
+def _unit_details(specification: Specification) -> str:
+    premetric = specification.input_premetric
+    said = [_sentence(str(premetric)), _sentence(specification.nearest_words())]
+    if premetric.kind == "records" and premetric.bounded:
+        said.append("Files of different sizes are not compared: the number of records counts as unprotected.")
+    return " ".join(said)
+
+
+def _parameters(specification: Specification) -> dict[str, float]:
+    output, budget = specification.output_premetric, specification.budget
+    if output.name not in VARIANTS or budget.number == math.inf:
+        return {}
+    found = {"rho" if output.name == "normalised-renyi" else "epsilon": _up(budget.number)}
+    if output.name == "approximate":
+        found["delta"] = _up(output.at)
+    return found
+
+
+def _parameter_details(specification: Specification) -> str:
+    output, budget = specification.output_premetric, specification.budget
+    said = [f"{output.kind.budget} = {budget}", str(output)]
+    if budget.value == math.inf:
+        said.append("The budget is infinite: nothing is guaranteed.")
+    elif output.name == "renyi":
+        said.append(f"alpha = {written(exact(output.at))}.")
+    if budget.varies:
+        said.append(f"The budget is that of the realised universe: {budget.varies}.")
+    return " ".join(_sentence(part) for part in said)
+
+
+def mechanism_words(specification: Specification, more: Iterable[str] = ()) -> str:
+    """The mechanism's facts as a list; empty if nothing is known of it."""
+    shown = ("mechanism", "rate", "match", "swap", "largest_stratum")
+    facts = [f"- {name.replace('_', ' ')}: {specification.fact[name]}" for name in shown if name in specification.fact]
+    return "\n".join([*facts, *(f"- {item}" for item in more)]) if facts else ""
+
+
+def _tuning(specification: Specification) -> str:
+    fact, said = specification.fact, []
+    if specification.domain.starts:
+        said.append(f"- The guarantee starts at {specification.domain.starts}; what came before is not covered.")
+    if fact.get("imputed"):
+        said.append("- Records were imputed before: a respondent whose record was used for another's touches several.")
+    if "parameters_from" in fact:
+        said.append(f"- Where the parameters came from: {fact['parameters_from']}.")
+    return "\n".join(said)
+
+
+def _up(value: Fraction | float) -> float:
+    """The double at or above an exact number."""
+    near = float(value)
+    return near if exact(near) >= value else math.nextafter(near, math.inf)
+
+
+def _slug(basic: Mapping[str, Any]) -> str:
+    words = f"{basic['name']} {basic['data_curators'][0]} {str(basic['publication_date'])[:4]}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")

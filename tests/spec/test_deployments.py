@@ -1,0 +1,240 @@
+"""The deployments in the data files against the published tables, against the theorems, and against one another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from stirred.errors import SpecificationError
+from stirred.loss.conversions import zcdp_to_approximate
+from stirred.spec import Invariant, Specification, as_approximate, compose, per_respondent
+from stirred.spec.deployments import deployment, names
+from stirred.spec.exact import display
+from stirred.swap.guarantee import epsilon
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "specifications.json").read_text(encoding="utf-8"))
+DELTA = Fraction(GOLDEN["delta"])
+SWAPS = [
+    (name, row["largest_stratum"], printed)
+    for table in GOLDEN["swapping"]
+    for row in table["rows"]
+    for name, printed in row["deployments"].items()
+]
+OF_2020 = ("topdown-2020-pl-dhc", "safetab-p-2020", "safetab-h-2020", "phsafe-2020")
+
+
+def rounds_to(value: float, printed: str) -> bool:
+    """Whether a number printed to some decimals is this one, rounded to the nearest."""
+    unit = Fraction(1, 10 ** len(printed.partition(".")[2]))
+    return abs(Fraction(value) - Fraction(printed)) <= unit / 2 + Fraction(1, 10**9)
+
+
+def spec(name: str) -> Specification:
+    return deployment(name).specification
+
+
+# -- the 2020 Census -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", GOLDEN["table_3_4"]["rows"], ids=lambda row: row["deployment"])
+def test_table_3_4_is_reproduced(row):
+    found = spec(row["deployment"])
+    assert found.budget.number == Fraction(row["rho"])
+    assert found.input_premetric.unit == row["unit"]
+    assert found.output_premetric.name == "normalised-renyi"
+    assert len(found.multiverse.invariants) == row["invariants"]
+    assert found.nearest == 1
+    assert rounds_to(float(as_approximate(found, DELTA, "classical").budget.number), row["classical"])
+
+
+@pytest.mark.parametrize(
+    ("row", "method"),
+    [(row, "classical") for row in GOLDEN["table_3_3"]["rows"]]
+    + [(row, "tight") for row in GOLDEN["registry"]["rows"]],
+    ids=lambda value: value if isinstance(value, str) else value["part"],
+)
+def test_table_3_3_and_the_registry_are_reproduced_or_explained(row, method):
+    known = deployment("topdown-2020-pl-dhc")
+    parts = {part.what: part.budget for part in known.parts} | {"total": known.specification.budget.number}
+    assert parts[row["part"]] == Fraction(row["rho"])
+    (printed,) = [p for p in known.published if p.value == row["epsilon"] and p.conversion == method]
+    assert (printed.of, printed.delta, printed.erratum) == (Fraction(row["rho"]), DELTA, row["erratum"])
+    follows = zcdp_to_approximate(printed.of, printed.delta, method)
+    assert rounds_to(follows, row["follows"])
+    if not row["erratum"]:
+        assert rounds_to(follows, row["epsilon"])
+        return
+    assert not rounds_to(follows, row["epsilon"])
+    assert rounds_to(zcdp_to_approximate(printed.unrounded, printed.delta, method), row["epsilon"])
+    (erratum,) = [entry for entry in known.errata if entry.id == row["erratum"]]
+    assert (erratum.printed, erratum.correct) == (row["epsilon"], row["follows"])
+
+
+def test_the_parts_add_up_exactly():
+    for name in names():
+        known = deployment(name)
+        if known.parts:
+            assert sum(part.budget for part in known.parts) == known.specification.budget.number
+
+
+def test_the_dhc_alone_is_what_the_two_runs_differ_by():
+    alone = sum(part.budget for part in deployment("topdown-2020-pl-dhc").parts if part.what.startswith("DHC"))
+    assert alone == Fraction(GOLDEN["dhc_alone"]["rho"])
+    assert spec("topdown-2020-pl-dhc").budget.number - alone == spec("topdown-2020-pl").budget.number
+    assert rounds_to(zcdp_to_approximate(alone, DELTA, "classical"), GOLDEN["dhc_alone"]["classical"])
+
+
+def test_the_releases_of_2020_compose_to_rho_55_371_under_topdowns_invariants():
+    overall = compose(*(spec(name) for name in OF_2020))
+    assert overall.specification.budget.number == Fraction("55.371")
+    assert overall.specification.input_premetric == spec("topdown-2020-pl").input_premetric
+    assert overall.specification.multiverse == spec("topdown-2020-pl").multiverse
+    assert overall.specification == spec("das-2020-overall")
+    assert set(overall.specification.covers) == set(spec("das-2020-overall").covers)
+    assert [part.what for part in deployment("das-2020-overall").parts] == list(OF_2020)
+    converted = as_approximate(overall.specification, DELTA, "classical")
+    assert rounds_to(float(converted.budget.number), "126.78")
+    assert rounds_to(float(converted.budget.number), "126.7843")
+    assert "classical" in converted.budget.conversion
+
+
+@pytest.mark.parametrize(
+    "invariants",
+    [(), (Invariant("housing unit", by=("block",)),), spec("topdown-2020-pl").multiverse.invariants],
+    ids=["none", "housing units", "those of TopDown"],
+)
+def test_every_reading_of_safetabs_invariants_composes_to_the_same(invariants):
+    safetab = [
+        replace(spec(name), multiverse=replace(spec(name).multiverse, invariants=invariants))
+        for name in ("safetab-p-2020", "safetab-h-2020")
+    ]
+    assert compose(spec("topdown-2020-pl-dhc"), *safetab, spec("phsafe-2020")).specification == spec("das-2020-overall")
+
+
+def test_a_respondent_who_touches_two_records_has_four_times_the_rho():
+    golden = GOLDEN["respondents"]
+    changed = per_respondent(spec("das-2020-overall"), golden["records"]).specification
+    assert changed.budget.number == Fraction(golden["rho"])
+    assert rounds_to(float(as_approximate(changed, DELTA, "classical").budget.number), golden["epsilon"])
+
+
+def test_whether_a_block_has_a_housing_unit_follows_from_how_many_it_has():
+    (inequality,) = spec("phsafe-2020").multiverse.invariants
+    assert inequality.at_least == 1
+    assert any(invariant.implies(inequality) for invariant in spec("topdown-2020-pl").multiverse.invariants)
+
+
+# -- swapping ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "largest", "printed"), SWAPS)
+def test_the_epsilon_of_a_swap_is_that_of_the_theorem_and_rounds_to_the_printed_one(name, largest, printed):
+    known = deployment(name)
+    found, fact = known.specification, known.specification.fact
+    assert fact["largest_stratum"] == largest
+    assert float(found.budget.number) == epsilon(largest, Fraction(str(fact["rate"])))
+    assert rounds_to(float(found.budget.number), printed)
+    assert [entry.value for entry in known.published] == [printed]
+    assert (found.output_premetric.name, found.input_premetric.unit, found.nearest) == (
+        "multiplicative",
+        "household",
+        2,
+    )
+    assert name.endswith(f"-p{float(Fraction(str(fact['rate']))) * 100:02.0f}")
+    assert known.kind == "what-if"
+
+
+def test_every_swap_in_the_data_has_its_published_number():
+    assert {name for name in names() if name.startswith("psa-")} == {name for name, _, _ in SWAPS}
+
+
+@pytest.mark.parametrize("name", [name for name, _, _ in SWAPS])
+def test_the_invariants_of_a_swap_are_its_two_margins(name):
+    found = spec(name)
+    match, swap = (set(str(found.fact[key]).split(", ")) for key in ("match", "swap"))
+    held, moved, *persons = found.multiverse.invariants
+    assert match < set(held.by) and not swap & set(held.by)
+    assert set(moved.by) == match | swap
+    assert all(invariant.counts == "person" and invariant.by == held.by for invariant in persons)
+
+
+def test_the_2010_range_is_kept_for_both_sizes_of_the_largest_stratum():
+    for name, rate, rough in (("psa-2010-p02", "0.02", "19.0021"), ("psa-2010-p04", "0.04", "18.2883")):
+        assert rounds_to(epsilon(3_650_000, Fraction(rate)), rough)
+        assert any(entry.id == "b-2010" for entry in deployment(name).errata)
+    assert deployment("psa-2010") is deployment("psa-2010-p02")
+    assert spec("psa-2010-p02").budget.number > spec("psa-2010-p04").budget.number
+
+
+def test_a_guarantee_is_shown_rounded_up_where_the_table_rounds_to_the_nearest():
+    known = deployment("psa-1940-ma-p50")
+    (erratum,) = known.errata
+    assert (erratum.printed, erratum.correct) == ("12.48", display(known.specification.budget.number))
+
+
+def test_the_range_of_section_4_3_is_that_of_2010_and_not_of_table_3_5():
+    rows = [row for row in SWAPS if row[0].startswith("psa-2010-") and row[0].endswith(("county-p05", "block-p05"))]
+    assert {"12.31", "19.38"} <= {printed for _, _, printed in rows}
+    assert (
+        "12.31"
+        in next(e for e in deployment("psa-2020-county-tract-p05").errata if e.id == "section-4.3-range").printed
+    )
+
+
+# -- one against the other -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("swap", ["psa-2020-state-county-p50", "psa-2020-blockgroup-size-block-p05"])
+def test_swapping_and_topdown_do_not_imply_each_other(swap):
+    forth, back = spec(swap).implies(spec("topdown-2020-pl")), spec("topdown-2020-pl").implies(spec(swap))
+    assert (forth.verdict, back.verdict) == ("no", "no")
+    assert "households by" in forth.steps[-1].words
+    # The swap fixes populations too, since household sizes are held; housing units and group quarters it does not.
+    assert "housing units by block" in back.steps[-1].words
+
+
+def test_under_equal_invariants_gaussian_noise_still_has_no_finite_epsilon():
+    swap = spec("psa-2020-state-county-p05")
+    answer = replace(spec("topdown-2020-pl"), multiverse=swap.multiverse).implies(swap)
+    assert answer.verdict == "no"
+    assert "Gaussian noise" in answer.steps[-1].words and answer.steps[-1].source == "section 3.5.2"
+
+
+def test_a_swap_at_half_the_rate_is_weaker_and_at_the_same_invariants_comparable():
+    often, seldom = spec("psa-1940-ma-p50"), spec("psa-1940-ma-p05")
+    assert often.implies(seldom).verdict == "yes"
+    assert seldom.implies(often).verdict == "no"
+
+
+# -- the files -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_deployment_stands_up(name):
+    known = deployment(name)
+    found = known.specification
+    assert found.name == name and known.title and known.sources and known.products
+    assert Specification.from_json(found.to_json()) == found
+    assert found.domain.free and not found.domain.restricted_by and found.domain.starts
+    assert found.fact["end_to_end"] is False
+    assert all(entry.conversion and entry.source for entry in known.published)
+    assert {entry.erratum for entry in known.published} - {""} <= {entry.id for entry in known.errata}
+    assert len({entry.id for entry in known.errata}) == len(known.errata)
+    assert known.title in str(known)
+
+
+def test_names_and_aliases_are_unique():
+    aliases = [alias for name in names() for alias in deployment(name).aliases]
+    assert len({*names(), *aliases}) == len(names()) + len(aliases)
+
+
+def test_an_unknown_name_is_refused_with_those_that_look_like_it():
+    with pytest.raises(SpecificationError, match="Did you mean 'topdown-2020-pl'") as refusal:
+        deployment("topdwn-2020-pl")
+    assert refusal.value.kind == "unknown-deployment"
+    with pytest.raises(SpecificationError, match="lists all"):
+        deployment("zzz")
