@@ -7,10 +7,13 @@ never import each other. A room that does not exist yet breaks nothing; one that
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
 
+import stirred.invariants
+import stirred.spec
 import stirred.swap
 
 ROOT = Path(__file__).parents[1]
@@ -107,9 +110,14 @@ def test_importing_the_package_imports_no_room():
     assert rooms_imported((SOURCE / "__init__.py").read_text(encoding="utf-8"), "stirred") == set()
 
 
-def test_no_verb_of_the_swap_is_also_the_name_of_a_module_in_it():
+@pytest.mark.parametrize("room", [stirred.swap, stirred.spec, stirred.invariants])
+def test_no_verb_of_a_room_is_also_the_name_of_a_module_in_it(room):
     # Importing a module makes it an attribute of its package, and hides the function behind it.
-    assert set(stirred.swap.__all__) & {path.stem for path in (SOURCE / "swap").glob("*.py")} == set()
+    modules = {path.stem for path in (SOURCE / room.__name__.partition(".")[2]).glob("*.py")}
+    assert {name for name in room.__all__ if not inspect.ismodule(getattr(room, name))} & modules == set()
+
+
+def test_the_verbs_of_the_swap_are_functions():
     assert all(callable(getattr(stirred.swap, verb)) for verb in ("check", "draw", "release", "verify", "tabulate"))
 
 

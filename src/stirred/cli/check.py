@@ -21,11 +21,14 @@ def check(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Print the two rates that reach this epsilon.")] = None,
     allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
+    specification: Annotated[
+        Path | None, typer.Option(help="Write the guarantee that a release would state, for a ledger's limit.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
     stop."""
-    from stirred.cli.common import names
+    from stirred.cli.common import names, write_new
     from stirred.release.progress import OnTerminal
     from stirred.swap.checking import check as run
     from stirred.swap.plan import SwapPlan, exact_rate
@@ -40,6 +43,8 @@ def check(
             wanted_epsilon=epsilon,
             progress=progress,
         )
+    if specification is not None:
+        write_new(specification, found.specification.to_json())
     sys.stdout.write(found.to_json() if as_json else str(found))
     if found.blocking:
         raise typer.Exit(2)

@@ -12,9 +12,11 @@ from stirred.spec.algebra import (
     retabulate,
 )
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-from stirred.spec.compare import Comparison, compare
+from stirred.spec.comparison import Comparison, compare
 from stirred.spec.conversions import as_approximate
+from stirred.spec.finite import FiniteMechanism
 from stirred.spec.invariant import Invariant
+from stirred.spec.linting import lint
 from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
 from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
 
@@ -26,6 +28,7 @@ __all__ = [
     "Counterfactual",
     "Domain",
     "Finding",
+    "FiniteMechanism",
     "Flavor",
     "InputPremetric",
     "Invariant",
@@ -39,6 +42,7 @@ __all__ = [
     "compare",
     "compose",
     "flavors",
+    "lint",
     "may_publish_budget",
     "may_publish_invariants",
     "per_respondent",

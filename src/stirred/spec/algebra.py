@@ -18,7 +18,7 @@ from stirred.loss.curves import GaussianCurve
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, scaled
-from stirred.spec.exact import exact
+from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
 from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Answer, Flavor, Specification, Step
@@ -142,12 +142,21 @@ def _common_output(given: Sequence[Specification], steps: list[Step]) -> list[Sp
     if len({(target.name, target.events, target.partition) for target in targets}) == 1 and targets[0].name != "renyi":
         return list(given)
     for target in targets:
-        converted = [(one, []) if one.output_premetric == target else convert(one, target) for one in given]
+        converted = [_converted(one, target) for one in given]
         if all(converted):
             steps += [step for pair in converted if pair for step in pair[1]]
             return [pair[0] for pair in converted if pair]
     reason = f"{' and '.join(target.symbol for target in targets)} are different standards"
     raise errors.no_rule("these output premetrics together", reason, "Convert them to one standard first.")
+
+
+def _converted(one: Specification, target: OutputPremetric) -> tuple[Specification, list[Step]] | None:
+    """One of several under the standard of another; deltas add up, so a pure one keeps a delta of zero."""
+    if one.output_premetric.name == target.name == "approximate":
+        return one, []
+    if one.output_premetric.name == "multiplicative" and target.name == "approximate":
+        target = replace(target, parameter=0)
+    return (one, []) if one.output_premetric == target else convert(one, target)
 
 
 def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Step]:
@@ -180,9 +189,10 @@ def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Ste
 
 
 def _common_nearest(given: Sequence[Specification], reached: Specification) -> Fraction | float | None:
-    """Known where nothing about the universes changed."""
-    same = all(one.multiverse == reached.multiverse and one.input_premetric == reached.input_premetric for one in given)
-    return given[0].nearest if same else None
+    """Known where one of them has the datasets, the universes and the distances that all have come to."""
+    wanted = (reached.domain, reached.multiverse, reached.input_premetric)
+    same = (one.nearest for one in given if (one.domain, one.multiverse, one.input_premetric) == wanted)
+    return next(same, None)
 
 
 def post_process(specification: Specification, reads: Iterable[Invariant] = (), *, adds: str = "") -> Specification:
@@ -268,14 +278,30 @@ def may_publish_budget(specification: Specification) -> Answer:
     if not multiverse.universes:
         words = "invariants divide the datasets into disjoint universes, so the budget is a function of the invariants"
         return Answer("yes", (Step("budget", source, words),))
+    if not budget.by_universe:
+        words = "how the budget varies between the listed universes is not said"
+        return Answer("unknown", (Step("budget", source, words),))
     known = zip(multiverse.universes, budget.by_universe, strict=True)
     for (first, one), (second, other) in itertools.combinations(known, 2):
         if one != other and set(first) & set(second):
-            shared = sorted(set(first) & set(second))
-            words = (
-                f"'{shared[0]}' lies in universes with budgets {exact(one)} and {exact(other)}: which budgets a "
-                "dataset has tells it from others that are comparable with it"
-            )
-            return Answer("unknown", (Step("budget", source, words),))
+            return _publishable(specification, min(set(first) & set(second)))
     words = "no dataset lies in two universes with different budgets"
     return Answer("yes", (Step("budget", source, words),))
+
+
+def _publishable(specification: Specification, shared: str) -> Answer:
+    """Whether the budgets of a dataset's universes are a function of its component, where universes overlap."""
+    source = "Corollary A.2.2"
+    if specification.input_premetric.kind != "table":
+        words = f"'{shared}' lies in universes with different budgets, and distances are not listed"
+        return Answer("unknown", (Step("budget", source, words),))
+    differ = realised_budgets(specification).differ_at
+    if not differ:
+        words = "datasets that are comparable, directly or through others, have the same budgets"
+        return Answer("yes", (Step("budget", source, words),))
+    words = (
+        f"'{shared}' lies in universes with different budgets: which budgets a dataset has tells '{differ[0]}' from "
+        "others that are comparable with it"
+    )
+    verdict = "no" if specification.output_premetric.kind.separates else "unknown"
+    return Answer(verdict, (Step("budget", source, words),))

@@ -69,8 +69,10 @@ class Domain:
 
         Then a guarantee here is one there: dropping variables brings no two datasets further apart.
         """
-        whole = {"variables": None, "nested": (), "free": False}
-        same = replace(self, **whole) == replace(other, **whole)  # type: ignore[arg-type]
+        whole: dict[str, Any] = {"variables": None, "nested": (), "free": False}
+        if not other.starts:  # it does not say where it starts
+            whole["starts"] = ""
+        same = replace(self, **whole) == replace(other, **whole)
         if not same or other.variables is None:
             return same
         return self.variables is not None and set(self.variables) <= set(other.variables)

@@ -15,6 +15,8 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from stirred import errors
 
 INFINITE = "infinity"
+_LONGEST = 400
+"""Digits before or after the point beyond which a number typed with an exponent is refused."""
 
 
 def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
@@ -37,9 +39,13 @@ def _number(value: Any) -> Fraction | float:
         raise TypeError
     if isinstance(value, str):
         text = value.strip()
-        return math.inf if text in (INFINITE, "inf") else Fraction(text)
+        if text in (INFINITE, "inf"):
+            return math.inf
+        if "e" in text.lower() and abs(Decimal(text).adjusted()) > _LONGEST:
+            raise ValueError  # written out it would fill the memory
+        return Fraction(text)
     if isinstance(value, Decimal):
-        return math.inf if value.is_infinite() and value > 0 else Fraction(value)
+        return math.inf if value.is_infinite() and value > 0 else _number(str(value))
     if isinstance(value, float) or hasattr(value, "dtype"):
         return math.inf if float(value) == math.inf else Fraction(repr(float(value)))
     return Fraction(value)

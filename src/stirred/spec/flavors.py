@@ -15,6 +15,9 @@ from stirred.spec.invariant import Invariant, plural
 from stirred.spec.premetrics import OutputPremetric
 from stirred.spec.specification import Flavor
 
+ANY = Domain("files of records", free=True)
+"""No file in particular: flavors of different units can be compared on it."""
+
 
 def flavor(
     output: OutputPremetric,
@@ -28,18 +31,14 @@ def flavor(
 ) -> Flavor:
     """A flavor over records of one unit: what most named flavors are."""
     premetric = InputPremetric("records", unit, bounded, ordered, output.kind.metric, within=tuple(within))
-    return Flavor(domain or _all(unit), Multiverse(tuple(invariants)), premetric, output)
-
-
-def _all(unit: str) -> Domain:
-    return Domain(f"files of {plural(unit)}", record=unit, free=True)
+    return Flavor(domain or ANY, Multiverse(tuple(invariants)), premetric, output)
 
 
 def pure(unit: str = "person", **blocks: Any) -> Flavor:
     """epsilon-DP.
 
     >>> print(pure("person").at(1))
-    domain:           files of persons
+    domain:           files of records
     multiverse:       All datasets are compared: nothing is held fixed.
     input premetric:  the number of persons replaced between files of equal size, whatever their order
     output premetric: The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure \

@@ -30,3 +30,11 @@ def specification_html(specification: Specification) -> str:
     rows += [(("mark", mark), True) for mark in specification.marks]
     rows += [((f"finding {finding.id}", finding.words), True) for finding in specification.findings]
     return table(("block", specification.name or "specification"), rows)
+
+
+def page(title: str, body: str) -> str:
+    """A whole document that needs nothing else."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
+        f'<body style="font-family:sans-serif"><h1>{escape(title)}</h1>\n{body}\n</body></html>\n'
+    )

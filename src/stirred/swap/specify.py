@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from stirred.errors import listed
 from stirred.spec import (
@@ -16,9 +15,10 @@ from stirred.spec import (
     Multiverse,
     OutputPremetric,
     Specification,
+    lint,
 )
 from stirred.spec.specification import NOT_FOR_RELEASE
-from stirred.swap.guarantee import best_rate, epsilon
+from stirred.swap.guarantee import epsilon
 from stirred.swap.margins import Strata
 from stirred.swap.plan import SwapPlan
 
@@ -33,7 +33,7 @@ def specify(
     """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns."""
     largest = strata.largest
     changeable = bool(strata.changeable.any())
-    return Specification(
+    stated = Specification(
         domain=_domain(plan, held, linked),
         multiverse=_multiverse(plan, held, linked),
         input_premetric=InputPremetric(
@@ -57,9 +57,9 @@ def specify(
         nearest=2 if changeable else math.inf,
         covers=("the released records, and every table of them",),
         facts=_facts(plan, strata),
-        findings=tuple(_findings(plan, strata)),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
+    return stated.with_findings(*lint(stated), *_allowed(plan))
 
 
 def _facts(plan: SwapPlan, strata: Strata) -> tuple[tuple[str, str | int | bool], ...]:
@@ -114,46 +114,9 @@ def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequen
     )
 
 
-def _findings(plan: SwapPlan, strata: Strata) -> list[Finding]:
-    found = []
-    if plan.chosen_from is None:
-        found.append(
-            Finding(
-                "parameters-unexplained",
-                "The plan does not say where its rate and variables came from. If they were tuned on this file the "
-                "guarantee is void.",
-            )
-        )
-    elif plan.chosen_from == "this data":
-        found.append(
-            Finding(
-                "parameters-from-this-data",
-                "Rate or variables were chosen by looking at this file. The theorem assumes that they were not: the "
-                "guarantee is void as a statement about the whole procedure.",
-            )
-        )
-    if plan.rate in (0, 1) and strata.largest:
-        found.append(Finding("rate-zero-or-one", f"At rate {plan.rate} no finite epsilon holds."))
-    elif strata.largest and plan.rate > Fraction(best_rate(strata.largest)):
-        found.append(
-            Finding(
-                "rate-above-best",
-                "The rate lies above the one with the smallest epsilon: a lower rate gives the same epsilon and "
-                "distorts less.",
-            )
-        )
-    if not strata.changeable.any():
-        found.insert(
-            0,
-            Finding(
-                "nothing-can-change",
-                "No stratum has both two held and two swap values: the release is the file itself, and the invariants "
-                "reveal it whole.",
-            ),
-        )
-    # Every name the plan allows, whether or not the data would have stopped at it: that is not for the public.
-    for name in plan.allow:
-        found.append(
-            Finding(f"allowed-{name.replace(':', '-')}", f"The custodian said not to stop at '{name}', come what may.")
-        )
-    return found
+def _allowed(plan: SwapPlan) -> list[Finding]:
+    """Every name the plan allows, whether or not the data would have stopped at it: that is not for the public."""
+    return [
+        Finding(f"allowed-{name.replace(':', '-')}", f"The custodian said not to stop at '{name}', come what may.")
+        for name in plan.allow
+    ]

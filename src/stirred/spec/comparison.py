@@ -139,13 +139,18 @@ def _together(first: str, second: str, a: Specification, b: Specification) -> Ve
     if back:
         return Verdict(first, second, SECOND, f"{second} is the stronger: it implies {first}", forth, back)
     if forth.verdict == back.verdict == "no":
-        words = (
-            f"incomparable: neither implies the other. Not {first}, since {forth.steps[-1].words}. "
-            f"Not {second}, since {back.steps[-1].words}."
-        )
+        words = f"incomparable: neither implies the other. {_both_ways(first, second, forth, back)}"
         return Verdict(first, second, NEITHER, words, forth, back)
-    words = f"not known to be ordered. From {first}: {forth.steps[-1].words}. From {second}: {back.steps[-1].words}."
+    words = f"not known to be ordered. {_both_ways(first, second, forth, back)}"
     return Verdict(first, second, UNKNOWN, words, forth, back)
+
+
+def _both_ways(first: str, second: str, forth: Answer, back: Answer) -> str:
+    """The last step of each argument; an argument calls where it starts the first."""
+    return (
+        f"With {first} as the first and {second} as the second, {forth.steps[-1].words}. "
+        f"With {second} as the first and {first} as the second, {back.steps[-1].words}."
+    )
 
 
 def _notes(specifications: Sequence[Specification]) -> list[str]:

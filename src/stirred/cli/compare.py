@@ -1,0 +1,46 @@
+"""``stirred compare``: guarantees side by side."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+WHAT = (
+    "A deployment's name, a release folder, a specification.json, a registry's YAML file, or a budget typed by hand "
+    "('rho=2.63', 'epsilon=1,delta=1e-6,unit=household')."
+)
+
+
+def compare(
+    specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}")],
+    html: Annotated[Path | None, typer.Option(help="Also write the comparison as an HTML page.")] = None,
+    reasons: Annotated[bool, typer.Option("--reasons", help="Print the argument behind each verdict.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Put guarantees side by side, block by block, and say which is stronger, or why none is."""
+    from stirred.cli.common import write_new
+    from stirred.spec import compare as run
+    from stirred.spec.linting import lint
+    from stirred.spec.loading import load
+    from stirred.spec.pages import page
+
+    read = [load(text) for text in specifications]
+    found = run(*read)
+    if html is not None:
+        write_new(html, page("Guarantees side by side", found._repr_html_()))
+    if as_json:
+        sys.stdout.write(found.to_json())
+        return
+    print(found)
+    if reasons:
+        for verdict in found.verdicts:
+            print(f"Does {verdict.first} imply {verdict.second}? {verdict.forth}")
+            print(f"Does {verdict.second} imply {verdict.first}? {verdict.back}")
+    first, *others = read
+    for other in others:
+        for finding in lint(other, before=first):
+            if finding not in lint(other):
+                print(f"finding {finding.id}: {finding.words}")
