@@ -12,7 +12,19 @@ import traceback
 
 import typer
 
-from stirred.cli import check, demo, init, release, tabulate, verify
+from stirred.cli import (
+    check,
+    compare,
+    demo,
+    deployments,
+    init,
+    ledger,
+    lint,
+    registry,
+    release,
+    tabulate,
+    verify,
+)
 from stirred.errors import StirredError
 from stirred.release.folder import Terminated
 
@@ -32,6 +44,11 @@ app.command("check")(check.check)
 app.command("release")(release.release)
 app.command("verify")(verify.verify)
 app.command("tabulate")(tabulate.tabulate)
+app.command("compare")(compare.compare)
+app.command("lint")(lint.lint)
+app.command("deployments")(deployments.deployments)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(registry.app, name="registry")
 app.command("demo")(demo.demo)
 
 

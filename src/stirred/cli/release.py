@@ -9,12 +9,18 @@ from typing import Annotated
 
 import typer
 
+GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
+"""Findings that the custodian could still act on, or that leave no guarantee: said in full."""
+
 
 def release(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
     out: Annotated[Path, typer.Option(help="The release folder; it must not exist.")],
     confidential: Annotated[
         Path | None, typer.Option(help="A folder for true against released tables. Keep it to yourself.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The dataset's ledger: count this release in it, or be refused.")
     ] = None,
     allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
 ) -> None:
@@ -33,7 +39,7 @@ def release(
                 file=sys.stderr,
             )
     with OnTerminal() as progress:
-        drawn = run(read, out=out, confidential=confidential, progress=progress)
+        drawn = run(read, out=out, confidential=confidential, progress=progress, ledger=ledger)
     specification = drawn.specification
     nearest = specification.nearest if specification.nearest != math.inf else "no"
     print(f"Released to {out}")
@@ -41,8 +47,13 @@ def release(
         f"  epsilon {display(specification.budget.number)} per record ({read.unit}), given the invariants; "
         f"the nearest files that share them differ in {nearest} records"
     )
+    grave, others = [], []
     for finding in specification.findings:
+        (grave if finding.id.startswith(GRAVE) else others).append(finding)
+    for finding in grave:
         print(f"  finding {finding.id}: {finding.words}")
+    if others:
+        print(f"  findings: {', '.join(finding.id for finding in others)}; stirred lint {out} explains them")
     if confidential and not read.tables:
         print(f"The plan asks for no tables, so {confidential} compares none.")
     elif confidential:
@@ -51,4 +62,10 @@ def release(
             "choosing the best run voids "
             "the guarantee."
         )
+    if ledger is None:
+        print("Nothing is counted: no ledger was named. stirred ledger init FILE --dataset NAME starts one.")
+    else:
+        from stirred.cli.ledger import counted
+
+        print(counted(ledger))
     print(f"Next: stirred verify {out}")

@@ -80,8 +80,8 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
     return LedgerError(
         "ledger-limit-dataset",
         f"The limit is about '{found}' and the ledger about '{dataset}'.",
-        f'Give both the same name (dataset = "{dataset}" in a plan, or "name" of the domain in a specification): a limit '
-        "on one dataset bounds nothing about another.",
+        f'Give both the same name, as dataset = "{dataset}" in a plan or as "name" of the domain in a specification: a '
+        "limit on one dataset bounds nothing about another.",
     )
 
 

@@ -33,7 +33,7 @@ class Composition:
 
     def __str__(self) -> str:
         steps = [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
-        return "\n".join([str(self.specification), "by", *steps])
+        return "\n".join([str(self.specification), *(["by", *steps] if steps else [])])
 
 
 def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:
@@ -41,6 +41,7 @@ def compose(*specifications: Specification, fresh: bool = True, name: str = "") 
 
     Each is first weakened to what they have in common: the union of variables, of invariants, the finest unit, one
     output premetric. ``fresh`` says that every release drew its own randomness; without that nothing is known.
+    Findings were about each and are left behind: :func:`stirred.spec.lint` finds those of the whole.
 
     >>> from stirred.spec import flavors
     >>> both = compose(flavors.zcdp("person").at("2.56"), flavors.zcdp("person").at("0.07"))
@@ -72,7 +73,6 @@ def compose(*specifications: Specification, fresh: bool = True, name: str = "") 
         nearest=_common_nearest(specifications, first),
         name=name,
         covers=tuple(dict.fromkeys(product for one in specifications for product in one.covers)),
-        findings=tuple(dict.fromkeys(finding for one in specifications for finding in one.findings)),
         marks=tuple(dict.fromkeys(mark for one in specifications for mark in one.marks)),
     )
     return Composition(total, (*steps, step))

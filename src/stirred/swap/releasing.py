@@ -7,6 +7,7 @@ gives them new ids and writes a folder that appears whole or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ from stirred.release.documents import (
     write_dictionary,
 )
 from stirred.release.folder import appearing, check_target
+from stirred.release.ledger import Ledger, manifest_of
 from stirred.release.manifest import write_manifest
 from stirred.release.progress import Progress, Silent
 from stirred.spec import Specification
@@ -89,18 +91,30 @@ class SwapRelease:
         confidential: str | Path | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
+        ledger: Ledger | None = None,
     ) -> Path:
-        """Write the release folder; ``confidential`` also receives true against released tables."""
+        """Write the release folder; ``confidential`` also receives true against released tables.
+
+        ``ledger`` counts the release before anyone can see any of it, or refuses it. Each call counts.
+        """
         if not self.for_release and not for_tests:
             raise errors.seeded_release()
         progress = progress or Silent()
         out = Path(out)
+        spent = None
         with appearing(out) as folder:
             self._write_folder(folder, progress)
+            if ledger is not None:
+                progress.stage("counting the release in the ledger")
+                what = f"swap at rate {self.plan.rate}, plan {self.plan.hash()[:12]}"
+                spent = ledger.spend(self.specification, what, out, manifest=manifest_of(folder))
             if confidential is not None:  # appears before the release, which comes last
                 progress.stage("comparing with the truth")
                 with appearing(Path(confidential), private=True) as private:
                     self._write_confidential(private)
+        if ledger is not None and spent is not None:
+            with contextlib.suppress(errors.LedgerError):  # a note only: the entry has the manifest of this release
+                ledger.finished(spent.id, out)
         return out
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
@@ -278,13 +292,23 @@ def release(
     out: str | Path,
     confidential: str | Path | None = None,
     progress: Progress | None = None,
+    ledger: Ledger | str | Path | None = None,
 ) -> SwapRelease:
-    """Draw and write: the whole job, with the operating system's randomness."""
+    """Draw and write: the whole job, with the operating system's randomness.
+
+    With a ledger the release is counted before it appears, or refused; what was drawn is then thrown away unseen.
+    """
     targets = [Path(target) for target in (out, confidential) if target is not None]
     for target in targets:
         check_target(target.absolute())
     if len({os.path.realpath(target) for target in targets}) < len(targets):
         raise errors.one_folder_for_both(targets[0])
+    if isinstance(ledger, str | Path):
+        ledger = Ledger.open(ledger)
+    if ledger is not None:
+        ledger.check_dataset(plan.dataset)
     drawn = draw(plan, data, linked, progress=progress)
-    drawn.write(out, confidential=confidential, progress=progress)
+    if ledger is not None:
+        ledger.check(drawn.specification)
+    drawn.write(out, confidential=confidential, progress=progress, ledger=ledger)
     return drawn

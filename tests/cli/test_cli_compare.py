@@ -1,0 +1,71 @@
+"""``stirred compare``, ``lint`` and ``deployments`` as a privacy officer uses them."""
+
+import json
+
+import pytest
+
+from stirred.spec import flavors
+
+
+def test_two_deployments_are_put_side_by_side_and_told_to_be_incomparable(command):
+    ended = command("compare", "topdown-2020-pl", "psa-2020-state-county-p05")
+    assert ended.code == 0
+    assert "incomparable: neither implies the other" in " ".join(ended.out.split())
+    assert "rho = 2.63" in ended.out
+    assert "finding different-flavors" in ended.out
+    assert "psa-2020-state-county-p05: the nearest datasets of a universe are 2 apart" in ended.out
+
+
+def test_reasons_name_the_propositions(command):
+    ended = command("compare", "epsilon=1", "rho=0.5", "--reasons")
+    assert "Does epsilon=1 imply rho=0.5? yes" in ended.out
+    assert "Bun and Steinke 2016, Proposition 3.3" in ended.out
+    assert "Does rho=0.5 imply epsilon=1? no" in ended.out
+
+
+def test_files_releases_and_typed_budgets_can_be_mixed(command, tmp_path):
+    path = tmp_path / "specification.json"
+    path.write_text(flavors.zcdp("person").at("0.1").to_json())
+    ended = command("compare", path, "rho=0.2", "das-2020-overall")
+    assert ended.code == 0
+    assert "is the stronger: it implies rho=0.2" in " ".join(ended.out.split())
+
+
+def test_a_comparison_comes_as_json_and_as_a_page_that_needs_nothing_else(command, tmp_path):
+    ended = command("compare", "rho=1", "rho=2", "--json", "--html", tmp_path / "page.html")
+    assert json.loads(ended.out)["verdicts"][0]["stronger"] == "first stronger"
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>") and "http" not in page
+    again = command("compare", "rho=1", "rho=2", "--html", tmp_path / "page.html")
+    assert (again.code, again.out) == (2, "")
+    assert "exists already" in again.err
+    nowhere = command("compare", "rho=1", "rho=2", "--html", tmp_path / "no" / "page.html")
+    assert nowhere.code == 2 and "failed" in nowhere.err
+
+
+@pytest.mark.parametrize("words", [["rho=1"], ["rho=1", "nosuch"], ["rho=1", "rho=-1"], ["rho=1", "rho=nan"]])
+def test_what_cannot_be_compared_is_refused_with_a_remedy(command, words):
+    ended = command("compare", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("stirred: ")
+
+
+def test_lint_prints_what_was_seen_why_and_where_it_is_said(command):
+    ended = command("lint", "psa-2020-blockgroup-size-block-p05", "--before", "psa-2020-state-county-p50")
+    assert ended.code == 0
+    said = " ".join(ended.out.split())
+    assert "more-invariants: Epsilon falls from 16.42 to 11.37" in said
+    assert "is not better privacy" in said
+    found = json.loads(command("lint", "psa-2020-blockgroup-size-block-p05", "--json").out)["findings"]
+    assert all(finding["source"] and finding["why"] for finding in found)
+    assert "nearest-not-one" in {finding["id"] for finding in found}
+
+
+def test_deployments_are_listed_and_shown_with_sources_and_errata(command):
+    listed = command("deployments").out.splitlines()
+    assert any(line.startswith("das-2020-overall ") for line in listed)
+    shown = command("deployments", "topdown-2020-pl").out
+    assert "erratum:" in shown and "source:" in shown and "rho = 2.63" in shown
+    assert max(map(len, shown.splitlines())) <= 110
+    unknown = command("deployments", "topdown-2021")
+    assert unknown.code == 2 and "topdown-2020-pl" in unknown.err

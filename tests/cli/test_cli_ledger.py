@@ -1,0 +1,337 @@
+"""The ledger as a custodian uses it: started before the first release, spent by releases, looked after later."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stirred.release import ledger_file
+from stirred.release.ledger import Ledger
+from stirred.spec import Specification
+
+PLAN = """\
+stirred = 1
+mechanism = "swap"
+dataset = "households of Utopia"
+unit = "household"
+rate = 0.5
+chosen_from = "public"
+match = ["size"]
+swap = ["county"]
+hold = ["tenure"]
+tables = [["county", "tenure"]]
+[input]
+path = "households.csv"
+"""
+EPSILON = 3.83
+"""Theorem 3.2.4: two strata of 45 at rate 1/2, ln 46 = 3.8286."""
+
+
+@pytest.fixture
+def plan(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rows = [f"{1 + i % 2},{'abc'[i // 2 % 3]},{('own', 'rent')[i // 5 % 2]}" for i in range(90)]
+    (folder / "households.csv").write_text("size,county,tenure\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    return folder / "plan.toml"
+
+
+@pytest.fixture
+def limit(plan, tmp_path, command) -> Path:
+    """The blocks of the planned release, known from its check."""
+    path = tmp_path / "check.json"
+    path.write_text(command("check", plan, "--json").out, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def ledger(limit, tmp_path, command) -> Path:
+    """A ledger with room for two releases of the plan."""
+    path = tmp_path / "utopia.ledger"
+    ended = command("ledger", "init", path, "--dataset", "households of Utopia", "--limit", limit, "--budget", "8")
+    assert (ended.code, ended.err) == (0, "")
+    return path
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    folder = tmp_path / "place"
+    folder.mkdir()
+    return folder
+
+
+# -- init --------------------------------------------------------------------------------------------------------
+
+
+def test_init_says_what_was_started_and_what_comes_next(limit, tmp_path, command):
+    path = tmp_path / "utopia.ledger"
+    ended = command("ledger", "init", path, "--dataset", "households of Utopia", "--limit", limit, "--budget", "8")
+    assert f"Started {path}, the ledger of 'households of Utopia'." in ended.out
+    assert "limit: epsilon = 8.00" in ended.out
+    assert "It is confidential" in ended.out
+    assert 'dataset = "households of Utopia" in the plan' in ended.out
+    again = command("ledger", "init", path, "--dataset", "households of Utopia")
+    assert again.code == 2 and f"{path} exists already." in again.err
+
+
+def test_the_limit_has_the_blocks_of_the_check_and_nothing_of_its_data(ledger, limit):
+    kept = Ledger.open(ledger).limit
+    checked = Specification.from_json(json.dumps(json.loads(limit.read_text(encoding="utf-8"))["specification"]))
+    assert kept.flavor == replace(checked.flavor, domain=replace(checked.domain, variables=None))
+    assert kept.budget.value == 8
+    assert (kept.facts, kept.findings, kept.covers, kept.budget.varies) == ((), (), (), "")
+
+
+def test_a_release_folder_or_a_specification_can_be_the_limit(plan, place, command):
+    assert command("release", plan, "--out", place / "first").code == 0
+    for number, given in enumerate((place / "first", place / "first" / "specification.json")):
+        file = place / f"{number}.ledger"
+        assert command("ledger", "init", file, "--dataset", "households of Utopia", "--limit", given).code == 0
+        assert command("ledger", "add", file, place / "first", "--what", "the first").code == 0
+        assert command("release", plan, "--out", place / "second", "--ledger", file).code == 2
+
+
+def test_a_typed_limit_is_about_the_ledgers_dataset(place, command):
+    file = place / "typed.ledger"
+    ended = command("ledger", "init", file, "--dataset", "Utopia", "--limit", "rho=2,unit=person", "--json")
+    assert ended.code == 0
+    assert json.loads(ended.out)["limit"]["domain"]["name"] == "Utopia"
+    assert json.loads(ended.out)["left"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--budget", "3"], "a budget alone limits nothing"),
+        (["--limit", "rho=1", "--budget", "a lot"], "A budget cannot be 'a lot'"),
+        (["--limit", "nothing.json"], "nothing.json"),
+    ],
+)
+def test_limits_that_are_none_are_refused_and_no_file_is_made(words, said, place, command):
+    ended = command("ledger", "init", place / "x.ledger", "--dataset", "Utopia", *words)
+    assert ended.code == 2
+    assert said in ended.said
+    assert list(place.iterdir()) == []
+
+
+def test_a_limit_about_another_dataset_is_refused(limit, place, command):
+    ended = command("ledger", "init", place / "x.ledger", "--dataset", "Utopia", "--limit", limit)
+    assert ended.code == 2
+    assert "The limit is about 'households of Utopia' and the ledger about 'Utopia'." in ended.err
+    assert list(place.iterdir()) == []
+
+
+# -- release -----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_ledger_a_release_says_that_nothing_is_counted(plan, place, command):
+    ended = command("release", plan, "--out", place / "out")
+    assert "Nothing is counted: no ledger was named. stirred ledger init FILE --dataset NAME" in ended.out
+
+
+def test_releases_are_counted_until_the_limit_refuses(plan, ledger, place, command):
+    for number, left in enumerate((4.17, 0.34)):
+        ended = command("release", plan, "--out", place / f"out-{number}", "--ledger", ledger)
+        assert ended.code == 0
+        assert f"Counted in {ledger}. Left for releases of the limit's own flavor: epsilon = {left}." in ended.out
+        assert command("verify", place / f"out-{number}").code == 0
+    before = sorted(place.iterdir())
+    own = place / "own"
+    ended = command("release", plan, "--out", place / "out-2", "--ledger", ledger, "--confidential", own)
+    assert ended.code == 2
+    assert "is not known to stay within the limit" in ended.err
+    assert "the budget 11.49 of the realised universe is above 8.00" in ended.err
+    assert "Nothing was released and nothing was spent." in ended.err
+    assert sorted(place.iterdir()) == before
+    entries = Ledger.open(ledger).entries()
+    assert [(entry.state, entry.folder) for entry in entries] == [("released", path) for path in before]
+    assert "ledger" not in (place / "out-0" / "certificate.json").read_text(encoding="utf-8")
+
+
+def test_a_spend_comes_before_the_release_and_before_the_truth_is_compared(plan, ledger, place, monkeypatch, command):
+    seen = []
+    spend = Ledger.spend
+
+    def watched(self, *given, **named):
+        seen.append([path.name for path in place.iterdir() if not path.name.startswith(".")])
+        return spend(self, *given, **named)
+
+    monkeypatch.setattr(Ledger, "spend", watched)
+    out, own = place / "out", place / "own"
+    assert command("release", plan, "--out", out, "--confidential", own, "--ledger", ledger).code == 0
+    assert seen == [[]]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "There is no ledger at"),
+        (lambda path: path.write_text("notes\n" * 200), "is not a ledger"),
+        (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "is not a ledger"),
+    ],
+)
+def test_a_release_with_an_unusable_ledger_reads_no_data(make, said, plan, place, tmp_path, command):
+    make(tmp_path / "bad.ledger")
+    (plan.parent / "households.csv").unlink()
+    ended = command("release", plan, "--out", place / "out", "--ledger", tmp_path / "bad.ledger")
+    assert ended.code == 2
+    assert said in ended.err
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("line", ["", 'dataset = "households of Arcadia"\n'])
+def test_a_plan_of_another_dataset_or_of_none_is_not_counted(line, plan, ledger, place, command):
+    plan.write_text(PLAN.replace('dataset = "households of Utopia"\n', line), encoding="utf-8")
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    assert ended.code == 2
+    assert 'say so: dataset = "households of Utopia" in the plan' in ended.err
+    assert Ledger.open(ledger).entries() == ()
+    assert list(place.iterdir()) == []
+
+
+def test_a_release_under_other_invariants_is_refused_by_name(plan, ledger, place, command):
+    plan.write_text(
+        PLAN.replace('match = ["size"]', 'match = ["tenure"]').replace('hold = ["tenure"]', 'hold = ["size"]')
+    )
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    assert ended.code == 2
+    assert "Does the total imply the limit?" in ended.err
+    assert "the number of household records by 'tenure' and 'county'" in ended.err
+    assert list(place.iterdir()) == []
+
+
+def test_a_locked_ledger_ends_a_release_without_a_trace(plan, ledger, place, monkeypatch, command):
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.2)
+    other = sqlite3.connect(ledger, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    other.close()
+    assert ended.code == 2
+    assert "locked for 0.2 seconds. Nothing was spent." in ended.err
+    assert list(place.iterdir()) == []
+    assert Ledger.open(ledger).entries() == ()
+
+
+def test_a_write_that_fails_before_anything_is_visible_costs_nothing(plan, ledger, place, monkeypatch, command):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 2
+    assert Ledger.open(ledger).entries() == ()
+
+
+def test_a_ledger_that_cannot_be_told_of_the_end_does_not_fail_the_release(plan, ledger, place, monkeypatch, command):
+    def locked(*_: object) -> None:
+        from stirred import errors
+
+        raise errors.ledger_locked(ledger, 30)
+
+    monkeypatch.setattr(Ledger, "finished", locked)
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
+    assert Ledger.open(ledger).entries()[0].state == "spent"
+    assert command("ledger", "verify", ledger).code == 0
+
+
+# -- add, list, total, verify --------------------------------------------------------------------------------------
+
+
+def test_an_earlier_release_is_added_once(plan, ledger, place, command):
+    assert command("release", plan, "--out", place / "out").code == 0
+    ended = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Counted as entry 1" in ended.out and "epsilon = 4.17" in ended.out
+    again = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
+    assert again.code == 2 and "is entry 1 of the ledger" in again.err
+    assert command("ledger", "verify", ledger).code == 0
+
+
+def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place, command):
+    assert command("release", plan, "--out", place / "out").code == 0
+    specification = place / "out" / "specification.json"
+    for number in (1, 2):
+        assert command("ledger", "add", ledger, specification, "--what", f"number {number}").code == 0
+    refused = command("ledger", "add", ledger, specification, "--what", "number 3")
+    assert refused.code == 2 and "is not known to stay within the limit" in refused.err
+    ended = command("ledger", "add", ledger, specification, "--what", "number 3", "--past")
+    assert ended.code == 0
+    assert "WARNING: with entry 3 the total of 'households of Utopia' is not known to keep its limit." in ended.err
+    assert "every further release from this dataset is refused" in " ".join(ended.err.split())
+    assert command("release", plan, "--out", place / "next", "--ledger", ledger).code == 2
+    assert command("ledger", "verify", ledger).code == 1
+    assert "recorded as past" in command("ledger", "list", ledger).out
+
+
+def test_derived_products_are_listed_at_no_cost(plan, ledger, place, command):
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
+    ended = command("ledger", "add", ledger, "--derived-from", "1", "--what", "maps")
+    assert "Listed as entry 2" in ended.out and "it costs nothing" in ended.out
+    assert command("ledger", "add", ledger, "--derived-from", "9", "--what", "maps").code == 2
+    assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
+    listed = command("ledger", "list", ledger).out
+    assert "2 entries, 1 counted" in listed
+    assert "from entry 1, free" in listed and "maps" in listed
+
+
+@pytest.mark.parametrize("words", [["--what", "nothing named"], ["rho=1"]])
+def test_an_entry_says_what_it_is_and_under_which_specification(words, ledger, command):
+    ended = command("ledger", "add", ledger, *words)
+    assert ended.code == 2
+    assert Ledger.open(ledger).entries() == ()
+
+
+def test_total_gives_the_guarantee_the_argument_and_what_is_left(plan, ledger, place, command):
+    assert "Nothing is counted yet." in command("ledger", "total", ledger).out
+    for number in (1, 2):
+        assert command("release", plan, "--out", place / f"out-{number}", "--ledger", ledger).code == 0
+    ended = command("ledger", "total", ledger)
+    assert "2 counted of 2 entries" in ended.out
+    assert "budget:           epsilon = 7.66" in ended.out
+    assert "Does the total imply it? yes" in ended.out
+    assert "Left for releases of the limit's own flavor: epsilon = 0.34." in ended.out
+    fields = json.loads(command("ledger", "total", ledger, "--json").out)
+    assert fields["within_limit"] == "yes"
+    assert 0.34 < float(fields["left"]) < 0.35
+    assert Specification.from_json(json.dumps(fields["total"])).budget.number < 2 * EPSILON
+
+
+def test_list_as_json_has_everything_an_entry_keeps(plan, ledger, place, command):
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
+    (entry,) = json.loads(command("ledger", "list", ledger, "--json").out)
+    assert (entry["id"], entry["state"], entry["folder"]) == (1, "released", str(place / "out"))
+    assert entry["specification"] == json.loads((place / "out" / "specification.json").read_text(encoding="utf-8"))
+    assert len(entry["manifest_sha256"]) == 64
+    assert entry["when"].endswith("UTC")
+
+
+def test_verify_lists_spends_without_a_release_and_leftover_folders(plan, ledger, place, command):
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
+    clean = command("ledger", "verify", ledger)
+    assert clean.code == 0 and "FAILS" not in clean.out
+    (place / ".next.stirred-unfinished-abc").mkdir()
+    shutil.rmtree(place / "out")
+    Ledger.open(ledger).spend(Ledger.open(ledger).limit.flavor.at(1), "a run that was killed", place / "next")
+    ended = command("ledger", "verify", ledger)
+    assert ended.code == 1
+    assert f"nothing is at {place / 'out'} any more" in ended.out
+    assert "FAILS  entry 2 (a run that was killed) is spent and nothing is at" in ended.out
+    assert f"FAILS  {place / '.next.stirred-unfinished-abc'} was left by a run that was killed" in ended.out
+    kinds = [fields["kind"] for fields in json.loads(command("ledger", "verify", ledger, "--json").out)]
+    assert kinds == ["file", "total", "release-missing", "spent-without-release", "leftover"]
+
+
+@pytest.mark.parametrize("verb", ["add", "list", "total", "verify"])
+def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger, command):
+    whole = ledger.read_bytes()
+    ledger.write_bytes(whole[:5000])
+    more = ["--derived-from", "1", "--what", "maps"] if verb == "add" else []
+    ended = command("ledger", verb, ledger, *more)
+    assert ended.code == 2
+    assert "is damaged" in ended.err and "Bring back the last copy" in ended.err
+    assert ledger.read_bytes() == whole[:5000]

@@ -1,0 +1,214 @@
+"""``kill -9`` at any moment never loses a spend, and no release is ever visible without one.
+
+Run as a program, this file is the parent of many short-lived children: it has imported everything, forks, lets the
+child spend in a loop, kills it, and looks at what is on disk. A child tells each spend through a pipe once it returned.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from stirred.release.folder import leftovers
+from stirred.release.ledger import Ledger, manifest_of
+from stirred.spec import Domain, flavors
+
+ZCDP = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))
+KILLS_PER_LEDGER = 25
+LONGEST = 0.025
+"""Seconds from what a child told last to its end, a few spends."""
+
+
+# -- children that spend in a loop -------------------------------------------------------------------------------
+
+
+def child(ledger: Ledger, told: int) -> None:
+    for number in range(1_000_000):
+        entry = ledger.spend(ZCDP.at("0.001"), f"{os.getpid()}-{number}")
+        os.write(told, f"{entry.id} {entry.what}\n".encode())
+
+
+def killed_child(ledger: Ledger, wait_for: int, delay: float) -> list[str]:
+    """What a child told before it was killed, some time after it told so many spends."""
+    read, write = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            child(ledger, write)
+        finally:
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read) as told:
+        first = [told.readline() for _ in range(wait_for)]
+        time.sleep(delay)
+        os.kill(process, signal.SIGKILL)
+        _, status = os.waitpid(process, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the child ended by itself"
+        return ("".join(first) + told.read()).splitlines()
+
+
+def kill_many(folder: Path, kills: int, seed: int) -> dict[str, int]:
+    moments = random.Random(seed)
+    seen = {"kills": 0, "spends": 0, "untold": 0, "journals": 0}
+    while seen["kills"] < kills:
+        path = folder / f"{seen['kills']}.ledger"
+        ledger = Ledger.create(path, "health survey", ZCDP.at(1000))
+        known: list[str] = []
+        for _ in range(min(KILLS_PER_LEDGER, kills - seen["kills"])):
+            told = killed_child(ledger, moments.randrange(4), moments.uniform(0, LONGEST))
+            seen["journals"] += path.with_name(path.name + "-journal").exists()
+            entries = Ledger.open(path).entries()  # found whole: pages, seals and numbers
+            found = [f"{entry.id} {entry.what}" for entry in entries]
+            assert found[: len(known) + len(told)] == known + told, "a spend that was told is lost"
+            assert len(found) - len(known) - len(told) <= 1, "more than the one spend under way is untold"
+            seen["kills"] += 1
+            seen["spends"] += len(found) - len(known)
+            seen["untold"] += len(found) - len(known) - len(told)
+            known = found
+        assert Ledger.open(path).verify()[0].holds
+    return seen
+
+
+if __name__ == "__main__":
+    print(kill_many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit()
+
+
+def assert_kills_lose_nothing(folder: Path, kills: int, seed: int) -> None:
+    ended = subprocess.run(
+        [sys.executable, __file__, str(folder), str(kills), str(seed)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    seen = dict(pair.split(": ") for pair in ended.stdout.strip("{}\n").replace("'", "").split(", "))
+    assert int(seen["kills"]) == kills
+    # Else no kill fell into a spend, and nothing was tested.
+    assert int(seen["spends"]) > kills
+    assert int(seen["journals"]) >= max(1, kills // 50)
+
+
+def test_forty_kills_lose_no_spend(tmp_path):
+    assert_kills_lose_nothing(tmp_path, 40, seed=1)
+
+
+@pytest.mark.slow
+def test_a_thousand_kills_lose_no_spend(tmp_path):
+    assert_kills_lose_nothing(tmp_path, 1_000, seed=2)
+
+
+# -- a swap that is killed -----------------------------------------------------------------------------------------
+
+PLAN = """\
+stirred = 1
+mechanism = "swap"
+dataset = "households of Utopia"
+unit = "household"
+rate = 0.5
+chosen_from = "public"
+match = ["size"]
+swap = ["county"]
+hold = ["tenure"]
+[input]
+path = "households.csv"
+"""
+
+RELEASE = """
+import os, pkgutil, signal, sys
+from stirred.cli.app import main
+def die(*given, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+place = sys.argv.pop(1)
+if place != "nowhere":
+    owner, _, name = place.rpartition(".")
+    target = pkgutil.resolve_name(owner)
+    if sys.argv.pop(1) == "after":
+        real = getattr(target, name)
+        setattr(target, name, lambda *given, **named: (real(*given, **named), die()))
+    else:
+        setattr(target, name, die)
+main()
+"""
+
+
+@pytest.fixture
+def plan(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rows = [f"{1 + i % 2},{'abc'[i // 2 % 3]},{('own', 'rent')[i // 5 % 2]}" for i in range(20_000)]
+    (folder / "households.csv").write_text("size,county,tenure\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    return folder / "plan.toml"
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "utopia.ledger", "households of Utopia")
+
+
+def start(plan: Path, out: Path, ledger: Ledger, *place: str) -> subprocess.Popen[bytes]:
+    words = ["release", str(plan), "--out", str(out), "--ledger", str(ledger.path)]
+    return subprocess.Popen(
+        [sys.executable, "-c", RELEASE, *(place or ("nowhere",)), *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def failing(ledger: Ledger) -> list[str]:
+    return [verdict.kind for verdict in ledger.verify() if not verdict.holds]
+
+
+@pytest.mark.parametrize(
+    ("place", "moment", "spends", "visible", "found"),
+    [
+        ("stirred.swap.releasing.manifest_of", "before", 0, False, []),
+        ("stirred.release.ledger_file.Contents.append", "after", 0, False, []),
+        ("stirred.release.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.release.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.release.ledger.Ledger.finished", "before", 1, True, []),
+        ("stirred.release.ledger.Ledger.finished", "after", 1, True, []),
+    ],
+)
+def test_a_release_killed_at_this_step_leaves(place, moment, spends, visible, found, plan, tmp_path, ledger):
+    out = tmp_path / "place" / "out"
+    out.parent.mkdir()
+    with start(plan, out, ledger, place, moment) as run:
+        assert run.wait(timeout=120) == -signal.SIGKILL
+    assert len(ledger.entries()) == spends
+    assert out.exists() == visible
+    assert failing(ledger) == found
+    if spends and not visible:
+        assert leftovers(out.parent)
+
+
+def assert_no_release_without_its_spend(plan: Path, folder: Path, ledger: Ledger, delays: list[float]) -> None:
+    for number, delay in enumerate(delays):
+        out = folder / f"out-{number}"
+        with start(plan, out, ledger) as run:
+            time.sleep(delay)
+            run.kill()
+        entries = {entry.folder: entry for entry in ledger.entries()}
+        if out.exists():
+            assert entries[out].manifest == manifest_of(out)
+        assert len(entries) <= number + 1
+
+
+def test_a_release_killed_at_any_moment_is_not_visible_without_its_spend(plan, tmp_path, ledger):
+    assert_no_release_without_its_spend(plan, tmp_path, ledger, [1.0, 2.0])
+
+
+@pytest.mark.slow
+def test_releases_killed_at_many_moments_are_not_visible_without_their_spends(plan, tmp_path, ledger):
+    began = time.monotonic()
+    with start(plan, tmp_path / "first", ledger) as run:
+        assert run.wait(timeout=120) == 0
+    length = time.monotonic() - began
+    ledger = Ledger.create(tmp_path / "second.ledger", "households of Utopia")
+    moments = random.Random(3)
+    assert_no_release_without_its_spend(plan, tmp_path, ledger, [length * moments.uniform(0.6, 1.1) for _ in range(12)])
