@@ -3,18 +3,14 @@
 Every job runs in a process of its own, so that its peak memory is its own, after a small warm-up that leaves compiled
 kernels and imports out of the time. Peers and ours run in one script on the same files; ratios are what to read.
 
-    python benchmarks/swap.py                     all of it, about ten minutes; rewrites RESULTS.md
+    python benchmarks/swap.py                     all of it, about ten minutes; rewrites its section of RESULTS.md
     python benchmarks/swap.py --rows 1,10         millions of rows
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -25,7 +21,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "RESULTS.md"
+from results import machine, write_section
+
 COLUMNS = ["area", "size", "county", "tenure", "race", "age_group"]
 
 
@@ -208,17 +205,6 @@ def bench_linked(folder: Path) -> list[str]:
     return [line]
 
 
-def machine() -> str:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("stirred", "numpy", "numba", "polars", "pyarrow")
-    )
-    return (
-        f"{datetime.datetime.now(datetime.UTC).date()}, {os.cpu_count()} cores, {memory:.0f} GiB, "
-        f"Python {platform.python_version()}, {versions}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="1,10,100", help="millions of rows, separated by commas")
@@ -235,17 +221,15 @@ def main() -> None:
     finally:
         shutil.rmtree(folder)
     if not options.keep:
-        RESULTS.write_text(
-            "# Last results\n\nWritten by `make bench`. Ratios are within one run; seconds vary with "
-            "the machine's mood.\n\n"
-            f"## benchmarks/swap.py\n\n{machine()}\n\n"
+        write_section(
+            __file__,
+            f"{machine(['numpy', 'numba', 'polars', 'pyarrow'])}\n\n"
             "Six small integer columns and an int64 id, Parquet with zstd, swap rate 1/20. The "
             "kernel's time is for strata in "
             "memory; a release reads, checks, counts, swaps, recounts, orders and writes.\n\n"
             + "\n".join(lines)
             + "\n\n"
-            + "\n".join(linked)
-            + "\n"
+            + "\n".join(linked),
         )
 
 

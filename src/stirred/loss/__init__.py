@@ -34,12 +34,15 @@ from stirred.loss.divergences import (
     renyi,
     total_variation,
 )
+from stirred.loss.pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
 
 __all__ = [
     "Curve",
     "EpsilonProfile",
     "GaussianCurve",
     "PowerCurve",
+    "WorstPair",
+    "WorstPowers",
     "approximate",
     "approximate_power",
     "approximate_to_total_variation",
@@ -61,6 +64,8 @@ __all__ = [
     "renyi",
     "renyi_to_approximate",
     "total_variation",
+    "worst_pair",
+    "worst_power_curve",
     "zcdp_to_approximate",
     "zcdp_to_renyi",
     "zcdp_to_total_variation",

@@ -21,7 +21,7 @@ from stirred.loss.checks import Number, distributions, non_negative, probability
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12
-"""P(S) within so small a part of delta above delta counts as delta: it is a sum of rounded numbers."""
+"""Sums of rounded numbers: P(S) above delta by a smaller part counts as delta, and P(S) - delta above Q(S) as Q(S)."""
 
 # -- multiplicative ------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ def _approximate_one_way(p: Array, q: Array, delta: float) -> float:
     mass = alone + np.cumsum(p[order])
     excess = np.where(mass > delta * (1 + ROUNDING), mass - delta, 0.0)
     largest = float(np.max(excess / np.cumsum(q[order])))
-    return math.log(largest) if largest > 1 else 0.0
+    return math.log(largest) if largest > 1 + ROUNDING else 0.0
 
 
 def total_variation(p: ArrayLike, q: ArrayLike) -> float:
@@ -153,7 +153,7 @@ def power_curve(p: ArrayLike, q: ArrayLike) -> Array:
         ratios = log_ratios(second, first)
     order = np.argsort(-ratios, kind="stable")
     # Of a run of equal ratios only the last is a vertex.
-    last = np.append(np.diff(ratios[order]) != 0, True)
+    last = np.append(ratios[order][1:] != ratios[order][:-1], True)
     levels = np.minimum(1.0, np.cumsum(first[order]))[last]
     powers = np.minimum(1.0, alone + np.cumsum(second[order]))[last]
     levels[-1] = powers[-1] = 1.0

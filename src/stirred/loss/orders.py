@@ -30,7 +30,7 @@ MOST_TERMS = 10_000_000
 """How many terms of sums may be added up for one pair of distributions and one direction."""
 
 _ENTROPY = tuple((-1.0) ** k / (k * (k - 1)) for k in range(16, 1, -1))  # (1+t) ln(1+t) - t = t^2 (1/2 - t/6 + ...)
-_EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(12, 1, -1))  # e^u - 1 - u = u^2 (1/2 + u/6 + ...)
+_EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(10, 1, -1))  # e^u - 1 - u = u^2 (1/2 + u/6 + ...)
 _GRID = tuple(float(x) for x in np.geomspace(1e-2, 1e3, 11))  # where the search for the supremum begins
 _NONE = -1
 
@@ -85,13 +85,13 @@ def _at(x, weights, ratios, count, largest, divergence):  # type: ignore[no-unty
         return min(largest, largest + math.log(total) / x)
     for i in range(count):
         u = x * ratios[i]
-        if abs(u) < 0.1:
+        if abs(u) > 0.1:
+            total += weights[i] * (math.expm1(u) - u)
+        else:
             series = 0.0
             for coefficient in _EXPONENTIAL:
                 series = series * u + coefficient
             total += weights[i] * u * u * series
-        else:
-            total += weights[i] * (math.expm1(u) - u)
     return min(largest, math.log1p(x * divergence + total) / x)
 
 
@@ -214,7 +214,7 @@ def suprema_of_pairs(rows, first, second, distances, best, most, result):  # typ
 
 @kernel
 def bounds_of_pairs(x, values, errors, largest, lower, upper):  # type: ignore[no-untyped-def]
-    """Widen ``lower`` and ``upper`` to bounds of the supremum of F, from D at some orders x, from 0, each with an error.
+    """Widen ``lower`` and ``upper`` to bounds of the supremum of F, from D at orders x, x[0] = 0, each with an error.
 
     ``values[k]`` are those of the k-th pair, not finite where nothing is known; ``largest`` bounds D at every order.
     """

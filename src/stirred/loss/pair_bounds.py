@@ -1,8 +1,8 @@
 """Rényi divergences of all ordered pairs of rows at once, by matrix products, good enough to tell who cannot be worst.
 
-The sum of p^alpha q^(1-alpha) over outputs is, for all pairs, the product of the matrix of p^alpha with the transpose of
-that of q^(1-alpha). Both are divided by powers of the output's usual size first, which cancel, so that they rarely leave
-the range of floats; where they do, nothing is known and the bounds are those of order infinity.
+The sum of p^alpha q^(1-alpha) over outputs is, for all pairs, the product of the matrix of p^alpha with the transpose
+of that of q^(1-alpha). Both are divided by powers of the output's usual size first, which cancel, so that they rarely
+leave the range of floats; where they do, nothing is known and the bounds are those of order infinity.
 """
 
 from __future__ import annotations

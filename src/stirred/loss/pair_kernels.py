@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from stirred._compiled import kernel
+from stirred.loss.divergences import ROUNDING
 
 OVERFLOW = 690.0
 """Logarithms of ratios above this are left to the plain functions; e^709 is the largest float."""
@@ -108,18 +109,19 @@ def _smallest_factor(p, q, delta, enough, factor):  # type: ignore[no-untyped-de
 
 
 @kernel
-def approximate_of_pairs(rows, first, second, distances, delta, enough, best, result):  # type: ignore[no-untyped-def]
+def approximate_of_pairs(rows, first, second, distances, delta, best, result):  # type: ignore[no-untyped-def]
     """D_Mult^delta / distance where it exceeds ``best``, the largest met so far; else 0.
 
     A pair that is not the worst is passed over after one look at each direction. Not a number: left to the caller.
     """
+    enough = delta * (1 + ROUNDING)
     for k in range(len(first)):
         p = rows[first[k]]
         q = rows[second[k]]
         least = math.exp(min(best * distances[k], OVERFLOW))
         factor = _smallest_factor(q, p, delta, enough, _smallest_factor(p, q, delta, enough, least))
         result[k] = 0.0
-        if factor > least:
+        if factor > least and factor > 1 + ROUNDING:
             if np.isinf(factor) or math.log(factor) < OVERFLOW:
                 best = math.log(factor) / distances[k]
                 result[k] = best

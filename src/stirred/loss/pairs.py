@@ -1,4 +1,4 @@
-"""The worst pair of a mechanism: the largest D(P_x, P_x') / d(x, x') over the pairs of datasets that a distance constrains.
+"""The worst pair of a mechanism: the largest D(P_x, P_x') / d(x, x') over the pairs of datasets at a finite distance.
 
 A mechanism is a matrix with one distribution in each row; the distances say how far its datasets are from each other,
 infinity where a pair is not constrained. The largest ratio is the smallest budget for which the specification holds
@@ -92,9 +92,9 @@ class _Pairs:
 def worst_pair(rows: ArrayLike, distances: ArrayLike, measure: Measure, parameter: Number | None = None) -> WorstPair:
     """The largest D(row i, row j) / distances[i, j] over pairs i != j of finite distance.
 
-    ``measure`` says which D: "multiplicative", "total-variation", "normalised-renyi" (the root, in its Lipschitz units),
-    "approximate" (``parameter`` is delta) or "renyi" (``parameter`` is the order). Rényi divergences are those of the
-    ordered pair; the others are symmetric, so the smaller of the distances between i and j counts. Two different
+    ``measure`` says which D: "multiplicative", "total-variation", "normalised-renyi" (the root, in its Lipschitz
+    units), "approximate" (``parameter`` is delta) or "renyi" (``parameter`` is the order). Rényi divergences are those
+    of the ordered pair; the others are symmetric, so the smaller of the distances between i and j counts. Two different
     distributions at distance 0 make the ratio infinite, if their divergence is not 0.
 
     >>> response = [[0.75, 0.25], [0.25, 0.75]]
@@ -153,7 +153,8 @@ def _explained(rows: Array, distances: Array, at: tuple[int, int], measure: str,
         i, j = j, i
     divergence, distance = _plainly(measure, rows[i], rows[j], number), float(distances[i, j])
     if distance == 0:
-        ratio = math.inf if divergence > 0 and not _same(rows, _Pairs(*np.array([[i], [j]]), np.zeros(1)))[0] else 0.0
+        same = _same(rows, _Pairs(np.array([i]), np.array([j]), np.zeros(1)))[0]
+        ratio = math.inf if divergence > 0 and not same else 0.0
     else:
         ratio = divergence / distance
     return WorstPair(ratio, i, j, divergence, distance)
@@ -201,7 +202,7 @@ def _at(pairs: _Pairs, k: int) -> tuple[int, int]:
 
 
 def _same(rows: Array, pairs: _Pairs) -> NDArray[np.bool_]:
-    return _filled(pair_kernels.same_of_pairs, rows, pairs, SAME) == 1
+    return np.asarray(_filled(pair_kernels.same_of_pairs, rows, pairs, SAME) == 1)
 
 
 def _multiplicative(rows: Array, pairs: _Pairs) -> Array:
@@ -214,8 +215,7 @@ def _approximate(rows: Array, pairs: _Pairs, delta: float) -> Array:
         return _multiplicative(rows, pairs) / pairs.distances
 
     def values(some: _Pairs, best: float) -> Array:
-        enough = delta * (1 + divergences.ROUNDING)
-        found = _filled(pair_kernels.approximate_of_pairs, rows, some, some.distances, delta, enough, best)
+        found = _filled(pair_kernels.approximate_of_pairs, rows, some, some.distances, delta, best)
         for k in np.flatnonzero(np.isnan(found)):
             found[k] = divergences.approximate(rows[some.first[k]], rows[some.second[k]], delta) / some.distances[k]
         return found
@@ -333,8 +333,8 @@ def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments
 def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
     """At each of ``levels``, the largest power of a test of one dataset against a neighbour, one at distance 1 from it.
 
-    The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there are
-    no neighbours it is the identity.
+    The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
+    are no neighbours it is the identity.
 
     >>> worst_power_curve([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]], [0.05, 0.25]).powers.round(12).tolist()
     [0.15, 0.75]
