@@ -43,6 +43,22 @@ def test_the_tutorial_runs_as_it_stands_in_an_empty_folder(tmp_path, monkeypatch
     assert "CONFIDENTIAL" in printed and "county,tenure,count" in printed and "FAILS" not in printed
 
 
+def test_the_guide_to_specifications_runs_on_a_plan_that_fits_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{size},{county},{tenure}" for size in (1, 2) for county in "xyz" for tenure in "or"]
+    Path("households.csv").write_text("size,county,tenure\n" + "\n".join(rows * 5) + "\n")
+    Path("plan.toml").write_text(
+        'stirred = 1\nmechanism = "swap"\ndataset = "census 2030"\nunit = "household"\nrate = 0.05\n'
+        'match = ["size"]\nswap = ["county"]\nhold = ["tenure"]\nchosen_from = "public"\n'
+        '[input]\npath = "households.csv"\n'
+    )
+    run_blocks("docs/specifications.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "rho = 55.371" in printed and "221.484" in printed
+    assert "which the multiverse does not hold fixed" in printed
+    assert Path("release/specification.json").exists()
+
+
 def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [
@@ -63,7 +79,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
         for line in text.splitlines()
         if line.startswith("stirred ")
     }
-    assert commands == {"init", "check", "release", "verify", "tabulate"}
+    assert commands == {"init", "check", "release", "verify", "tabulate", "compare", "lint", "ledger"}
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)
 

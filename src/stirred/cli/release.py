@@ -47,13 +47,11 @@ def release(
         f"  epsilon {display(specification.budget.number)} per record ({read.unit}), given the invariants; "
         f"the nearest files that share them differ in {nearest} records"
     )
-    grave, others = [], []
     for finding in specification.findings:
-        (grave if finding.id.startswith(GRAVE) else others).append(finding)
-    for finding in grave:
-        print(f"  finding {finding.id}: {finding.words}")
-    if others:
-        print(f"  findings: {', '.join(finding.id for finding in others)}; stirred lint {out} explains them")
+        if finding.id.startswith(GRAVE):
+            print(f"  finding {finding.id}: {finding.words}")
+    if others := [finding.id for finding in specification.findings if not finding.id.startswith(GRAVE)]:
+        print(f"  findings: {', '.join(others)}; stirred lint {out} explains them")
     if confidential and not read.tables:
         print(f"The plan asks for no tables, so {confidential} compares none.")
     elif confidential:

@@ -79,6 +79,8 @@ RULES = (
     Rule("normalised-renyi", "renyi", lambda rho, _, order: conversions.zcdp_to_renyi(rho, order),
          "Bun and Steinke 2016, Definition 1.1", "alpha times rho", neighbours=True),
     Rule("normalised-renyi", "total-variation", lambda rho, _, __: conversions.zcdp_to_total_variation(rho),
+         "Pinsker's inequality", "the root of half of rho, and at most 1", neighbours=True),
+    Rule("normalised-renyi", "total-variation", lambda rho, _, __: math.sqrt(rho / 2),
          "Pinsker's inequality", "the root of half of rho"),
     Rule("renyi", "renyi", lambda e, order, wanted: e if wanted <= order else None,
          "Renyi divergences grow with their order", "a smaller order asks for less"),
@@ -124,6 +126,8 @@ def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[
     for rule in RULES:
         if (rule.start, rule.end) != (output.name, to.name) or (rule.neighbours and not _neighbours_only(a)):
             continue
+        if _lets_copies_differ(a, to) or (rule.start != rule.end and _one_way(a)):
+            continue
         found = rule.formula(a.budget.value, output.parameter, to.parameter)
         if found is None:
             continue
@@ -144,6 +148,29 @@ def _neighbours_only(a: Specification) -> bool:
     if premetric.kind == "table":
         return all(d in (0, 1) for _, _, d in premetric.distances) and premetric.scale == 1
     return premetric.scale == 1 and (premetric.kind == "relation" or not premetric.sharpened)
+
+
+def _one_way(a: Specification) -> bool:
+    """Whether a divergence of one direction is bounded in one direction only, between some listed datasets."""
+    if a.output_premetric.name not in ("renyi", "trade-off"):
+        return False
+    listed = {(first, second): distance for first, second, distance in a.input_premetric.distances}
+    return any(listed.get((second, first)) != distance for (first, second), distance in listed.items())
+
+
+def _lets_copies_differ(a: Specification, to: OutputPremetric) -> bool:
+    """Whether ``a`` allows a delta between datasets at distance 0, such as files in another order, and ``to`` does not.
+
+    At distance 0 the bound is 0, and D_Mult^delta is 0 between laws that differ by delta; no other kind is.
+    """
+    output, premetric = a.output_premetric, a.input_premetric
+    if output.name not in ("approximate", "approximate-profile") or to.name in ("approximate", "approximate-profile"):
+        return False
+    if output.parameter == 0:
+        return False
+    if premetric.kind == "table":
+        return any(distance == 0 for _, _, distance in premetric.distances)
+    return premetric.kind == "records" and not premetric.ordered
 
 
 def _said(a: Specification) -> str:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from stirred.loss import conversions
 from stirred.loss.curves import GaussianCurve
 from stirred.spec.blocks import InputPremetric
-from stirred.spec.invariant import Invariant, implied, plural
+from stirred.spec.invariant import Invariant, implied, missing, plural
 from stirred.spec.premetrics import Budget
 from stirred.spec.specification import Specification, Step
 
@@ -189,7 +189,10 @@ class _Walk:
 
     def _paths_leave(self) -> bool:
         """Whether a path of neighbours between two datasets of a universe may lead through others."""
-        return bool(self.reached.multiverse.invariants or self.reached.multiverse.universes)
+        multiverse = self.reached.multiverse
+        # Replacing records keeps their number.
+        kept = (Invariant(self.here.unit),) if self.here.bounded else ()
+        return bool(missing(kept, multiverse.invariants) or multiverse.universes)
 
     def _scale(self) -> Refusal | None:
         ratio = Fraction(self.here.scale) / Fraction(self.to.scale)

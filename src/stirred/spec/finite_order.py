@@ -1,9 +1,361 @@
-"""Placeholder."""
+"""Which of two specifications over the same listed datasets is stronger: decided pair by pair, with a witness.
+
+Each specification comes to a bound for every pair (:mod:`stirred.spec.finite_bounds`). If the output premetric is a
+metric, bounds add up along paths, and A implies B exactly if A's shortest paths are at most B's bounds: the law of the
+output can be made to move along f(x) = min(distance from x0, cap) at the full speed that A allows. For other output
+premetrics a direct comparison says yes, and a mechanism with two laws, one on each side of a cut, says no; between them
+the answer is unknown.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from stirred.loss.curves import Curve, EpsilonProfile, PowerCurve, at_most
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.conversions import convert
+from stirred.spec.exact import display, display_down
+from stirred.spec.finite import FiniteMechanism, bernoulli, divergence
+from stirred.spec.finite_bounds import Closure, Pair, closed, cut, is_symmetric, is_trivial, pair_bounds
+from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Answer, Specification, Step
+
+TIE = 1e-9
+"""Sums of roots that differ from a bound by a smaller part are not told from it."""
+
+TELLS = ("multiplicative", "normalised-renyi", "renyi")
+"""Infinite between laws of which one has an output that the other has not."""
+
+CERTAINTY = PowerCurve(((0, 1), (1, 1)))
+TABLE = "Propositions A.3.1 and A.3.2"
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """A mechanism that satisfies the first specification and not the second, in words and, where finite, to build."""
+
+    pair: Pair
+    words: str
+    source: str
+    build: Callable[[], FiniteMechanism] | None
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Two specifications as bounds. ``given`` are those of the first in its own output premetric, with paths if it is
+    a metric; ``reached`` those that follow in the output premetric of the second."""
+
+    a: Specification
+    b: Specification
+    names: tuple[str, ...]
+    direct: dict[Pair, Any]
+    given: Closure
+    reached: Closure
+    wanted: dict[Pair, Any]
+    conversion: Step | None
 
 
 def implies_by_table(a: Specification, b: Specification) -> Answer:
-    return Answer("unknown", (Step("table", "", "not yet"),))
+    """Whether every mechanism on the listed datasets that satisfies ``a`` satisfies ``b``."""
+    case = _prepare(a, b)
+    if isinstance(case, str):
+        return Answer("unknown", (Step("table", TABLE, case),))
+    open_pairs = [pair for pair, bound in case.wanted.items() if not _kept(case, pair, bound)]
+    if not open_pairs:
+        return Answer("yes", tuple(_steps(case)))
+    refutation = next(_refutations(case, open_pairs), None)
+    if refutation is not None:
+        return Answer("no", (Step("witness", refutation.source, refutation.words),))
+    first, second = open_pairs[0]
+    words = f"that the first allows '{first}' and '{second}' no more than the second is not known, nor the contrary"
+    return Answer("unknown", (Step("table", TABLE, words),))
+
+
+def witness(a: Specification, b: Specification) -> FiniteMechanism | None:
+    """A finite mechanism that satisfies ``a`` and not ``b``, both checked; None if there is none or none is known.
+
+    >>> from stirred.spec import flavors
+    >>> from stirred.spec.finite import explicit
+    >>> pair = explicit(flavors.pure("person"), {"x": "0", "y": "1"})
+    >>> witness(pair.at(2), pair.at(1)).law("x")["yes"]
+    0.5
+    """
+    case = _prepare(a, b)
+    if isinstance(case, str):
+        return None
+    open_pairs = [pair for pair, bound in case.wanted.items() if not _kept(case, pair, bound)]
+    for refutation in _refutations(case, open_pairs):
+        mechanism = refutation.build() if refutation.build else None
+        if mechanism and mechanism.satisfies(a) and mechanism.satisfies(b).verdict == "no":
+            return mechanism
+    return None
+
+
+def _prepare(a: Specification, b: Specification) -> _Case | str:
+    """The bounds of both, or why there are none."""
+    for one in (a, b):
+        if not one.domain.datasets or one.multiverse.invariants or one.input_premetric.kind != "table":
+            return "datasets, universes and distances are not all listed by name"
+        if one.budget.varies:
+            return "a budget varies between universes by a formula"
+    mine, theirs = (replace(one.domain, datasets=tuple(sorted(one.domain.datasets))) for one in (a, b))
+    if not mine.is_part_of(theirs):
+        return "the domains differ (Remark 2.4.7)"
+    a, b = _pure(a), _pure(b)
+    direct, wanted = pair_bounds(a), pair_bounds(b)
+    if direct is None or wanted is None:
+        return "a trade-off function says nothing beyond neighbours"
+    given = _along_paths(direct, a.output_premetric)
+    reached, conversion = _converted(a, b, given)
+    return _Case(a, b, a.domain.datasets, direct, given, reached, wanted, conversion)
+
+
+def _pure(one: Specification) -> Specification:
+    """The same with D_Mult in place of D_Mult^0: they are equal, and the first is known to be a metric."""
+    output = one.output_premetric
+    if output.name != "approximate" or output.at > 0:
+        return one
+    return replace(one, output_premetric=replace(output, name="multiplicative", parameter=None))
+
+
+def _along_paths(bounds: dict[Pair, Any], output: OutputPremetric) -> Closure:
+    return closed(bounds, output) if output.kind.metric else Closure(bounds, True)
+
+
+def _converted(a: Specification, b: Specification, given: Closure) -> tuple[Closure, Step | None]:
+    """The bounds in the output premetric of ``b``: each pair's on its own, at distance one."""
+    start, end = a.output_premetric, b.output_premetric
+    if start == end:
+        return given, None
+    found: dict[Pair, Any] = {}
+    step: Step | None = None
+    for (first, second), bound in given.bounds.items():
+        if not is_symmetric(start) and start.name != end.name:
+            # A conversion from a divergence of one direction needs it in both.
+            other = given.bounds.get((second, first))
+            if other is None:
+                continue
+            bound = bound if isinstance(bound, Curve) else max(bound, other)
+        domain, near = Domain("pair", datasets=("x", "y")), InputPremetric.table({("x", "y"): 1, ("y", "x"): 1})
+        one = Specification(domain, Multiverse(), near, start, Budget(bound))
+        if converted := convert(one, end):
+            value = converted[0].budget.value
+            if not is_trivial(end, value):
+                found[first, second] = value
+                step = converted[1][-1]
+    reached = _along_paths(found, end)
+    return replace(reached, exact=reached.exact and given.exact), step
+
+
+def _kept(case: _Case, pair: Pair, bound: Any) -> bool:
+    """Whether what the first allows a pair is known to be at most ``bound``."""
+    same = case.a.output_premetric == case.b.output_premetric
+    if same and pair in case.direct and _at_most(case.direct[pair], bound):
+        return True
+    reached = case.reached.bounds.get(pair)
+    if reached is None:
+        return False
+    if not case.reached.exact and not isinstance(reached, Curve):
+        return bool(reached <= bound * (1 - TIE))
+    return _at_most(reached, bound)
+
+
+def _at_most(first: Any, second: Any) -> bool:
+    if isinstance(first, Curve):
+        return isinstance(second, EpsilonProfile) == isinstance(first, EpsilonProfile) and at_most(first, second)
+    return bool(first <= second)
+
+
+def _steps(case: _Case) -> Iterator[Step]:
+    """The argument for a yes."""
+    a, b = case.a, case.b
+    if a.multiverse.universes or b.multiverse.universes:
+        words = "a pair is bound by the smallest budget times distance over the universes that hold both"
+        yield Step("universes", TABLE, words)
+        if a.multiverse != b.multiverse:
+            words = "whatever pair the second compares the first compares too, directly or along a path"
+            yield Step("refinement", "Proposition 2.4.13", words)
+    if case.conversion:
+        yield case.conversion
+    direct = {pair: case.direct.get(pair) for pair in case.wanted}
+    closed_up = any(case.given.bounds.get(pair) != bound for pair, bound in direct.items())
+    if a.output_premetric.kind.metric and closed_up:
+        words = f"{a.output_premetric.symbol} is a metric, so its bounds add up along paths"
+        yield Step("sharpening", "Appendix A.4", words)
+    if a.input_premetric != b.input_premetric:
+        yield Step("granularity", "Proposition 2.4.15", "distances differ, and are compared pair by pair")
+    words = f"none of the {len(case.wanted)} ordered pairs that the second constrains may be further apart by the first"
+    yield Step("budget", "Definition 2.4.5", words)
+
+
+# -- witnesses -----------------------------------------------------------------------------------------------
+
+
+def _refutations(case: _Case, open_pairs: list[Pair]) -> Iterator[Refutation]:
+    """Mechanisms that satisfy the first and break the second at one of the pairs."""
+    outputs = case.a.output_premetric, case.b.output_premetric
+    if any(output.events or output.partition for output in outputs):
+        return
+    for pair in open_pairs:
+        bound = case.wanted[pair]
+        if outputs[0] == outputs[1] and outputs[0].kind.metric:
+            yield from _by_distance(case, pair, bound)
+        yield from _by_certainty(case, pair)
+        if all(output.kind.divergence is None for output in outputs):
+            yield from _by_two_laws(case, pair, bound)
+        if outputs[0] != outputs[1]:
+            yield from _by_chance(case, pair, bound)
+            yield from _by_gaussians(case, pair)
+
+
+def _by_distance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
+    """Move the law along the distance from one dataset, as fast as the first allows."""
+    output = case.a.output_premetric
+    allowed = case.given.bounds.get(pair, math.inf)
+    if output.name == "total-variation":
+        allowed = min(allowed, Fraction(1))
+    known = ("multiplicative", "normalised-renyi", "total-variation")
+    sure = allowed > bound if case.given.exact else allowed >= bound * (1 + TIE)
+    if output.name not in known or not sure:
+        return
+    laws = "Gaussian laws of one variance" if output.kind.power == 2 else "a coin"
+    words = (
+        f"'{pair[0]}' and '{pair[1]}' may be {_said(allowed, output)} apart by the first and "
+        f"{_said(bound, output, display_down)} by the second: {laws} moved by the distance from '{pair[0]}' under the "
+        "first, up to a cap, satisfies the first"
+    )
+    build = None
+    if output.kind.power == 1:
+        cap = bound + 1 if allowed == math.inf else (bound + allowed) / 2
+        far = {name: min(case.given.bounds.get((pair[0], name), cap), cap) for name in case.names} | {pair[0]: 0}
+        build = _coin(far, output.name)
+    yield Refutation(pair, words, "Appendix A.4", build)
+
+
+def _coin(far: dict[str, Any], name: str) -> Callable[[], FiniteMechanism]:
+    # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
+    chance = {key: float(f) if name == "total-variation" else math.exp(-float(f)) / 2 for key, f in far.items()}
+    return lambda: bernoulli(chance)
+
+
+def _by_two_laws(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
+    """Randomised response about the side of a cut: one law on each, as far apart as the first allows."""
+    start, end = case.a.output_premetric, case.b.output_premetric
+    allowed, side = cut(case.direct, case.names, *pair)
+    if allowed is None:
+        return
+    if start == end and not isinstance(bound, Curve):
+        if allowed <= bound:
+            return
+        chance = _furthest(start, (allowed + bound) / 2)
+    else:
+        chance = _furthest(start, allowed)
+        if chance < 0.5 + TIE or _keeps(end, bound, chance, 1 + TIE):
+            return
+    words = (
+        f"randomised response about whether the dataset is on the side of '{pair[0]}' ({_side(side)}), right with "
+        f"probability {chance:.4g}, satisfies the first, and the second bounds '{pair[0]}' and '{pair[1]}' more closely"
+    )
+    build = bernoulli({name: chance if name in side else 1 - chance for name in case.names})
+    yield Refutation(pair, words, "Proposition 2.4.12", lambda: build)
+
+
+@cache
+def _furthest(output: OutputPremetric, bound: Any) -> float:
+    """The largest chance with which two mirrored laws keep to a bound, found by bisection."""
+    low, high = 0.5, 1.0
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if _keeps(output, bound, middle) else (low, middle)
+    return low
+
+
+@cache
+def _keeps(output: OutputPremetric, bound: Any, chance: float, slack: float = 1.0) -> bool:
+    """Whether the laws (p, 1 - p) and (1 - p, p) keep to a bound."""
+    p, q = [chance, 1 - chance], [1 - chance, chance]
+    if isinstance(bound, EpsilonProfile):
+        standards = [(OutputPremetric("approximate", delta), epsilon) for delta, epsilon in bound.points]
+        return all(_keeps(one, epsilon, chance, slack) for one, epsilon in standards)
+    if isinstance(bound, Curve):
+        return at_most(PowerCurve(((0, 0), (1 - chance, chance), (1, 1))) if chance < 1 else CERTAINTY, bound)
+    return divergence(output, p, q) ** output.kind.power <= float(bound) * slack
+
+
+def _by_certainty(case: _Case, pair: Pair) -> Iterator[Refutation]:
+    """Say outright on which side the dataset is, where no bound of the first crosses."""
+    allowed, side = cut(case.direct, case.names, *pair)
+    output = case.b.output_premetric
+    if allowed is not None or not (output.kind.separates or output.name in _SEPARATED):
+        return
+    words = (
+        f"the first never compares '{pair[0]}' or what is comparable with it ({_side(side)}) with the other datasets, "
+        f"so it allows to say which it is; the second bounds '{pair[0]}' and '{pair[1]}'"
+    )
+    build = FiniteMechanism.of({name: {"in" if name in side else "out": 1} for name in case.names})
+    yield Refutation(pair, words, "Proposition 2.4.11", lambda: build)
+
+
+_SEPARATED = ("approximate", "approximate-profile", "total-variation", "trade-off")
+"""Kinds that are not infinite between laws without a common output, but largest; trivial bounds are left out before."""
+
+
+def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
+    """Say which dataset it is with a small probability, and else nothing."""
+    start, end = case.a.output_premetric, case.b.output_premetric
+    far: dict[str, Any] = {}
+    if start.name == "approximate":
+        chance = start.at
+    elif start.name == "total-variation":
+        far = {name: min(case.given.bounds.get((pair[0], name), 1), 1) for name in case.names} | {pair[0]: 0}
+        chance = far[pair[1]]
+    else:
+        return
+    breaks = (
+        (end.name in TELLS and chance > 0)
+        or (end.name == "approximate" and chance > end.at)
+        or (end.name == "total-variation" and chance > bound)
+    )
+    if breaks:
+        words = (
+            f"telling '{pair[0]}' and '{pair[1]}' apart with probability {float(chance):g}, and else saying nothing, "
+            f"satisfies the first; the second bounds the two by {_said(bound, end)}"
+        )
+        yield Refutation(pair, words, "section 2.4.5", lambda: _told(case, float(chance), far))
+
+
+def _told(case: _Case, chance: float, far: dict[str, Any]) -> FiniteMechanism:
+    if far:
+        return bernoulli({name: float(f) for name, f in far.items()})
+    return FiniteMechanism.of({name: {name: chance, "nothing": 1 - chance} for name in case.names})
+
+
+def _by_gaussians(case: _Case, pair: Pair) -> Iterator[Refutation]:
+    """Gaussian noise has a finite Renyi divergence at every order and no finite D_Mult."""
+    start, end = case.a.output_premetric, case.b.output_premetric
+    if start.name == "normalised-renyi":
+        allowed = case.given.bounds.get(pair, math.inf)
+    elif start.name == "renyi":
+        across, _ = cut(case.direct, case.names, *pair)
+        allowed = math.inf if across is None else across
+    else:
+        return
+    if end.name == "multiplicative" and allowed > 0:
+        words = (
+            f"Gaussian noise may tell '{pair[0]}' from '{pair[1]}' by the first, and has an infinite {end.symbol}, "
+            "which the second bounds"
+        )
+        yield Refutation(pair, words, "section 3.5.2", None)
+
+
+def _said(bound: Any, output: OutputPremetric, shown: Callable[[Any], str] = display) -> str:
+    return "a curve" if isinstance(bound, Curve) else f"{output.kind.budget} = {shown(bound)}"
+
+
+def _side(side: frozenset[str]) -> str:
+    names = sorted(side)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

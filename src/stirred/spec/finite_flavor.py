@@ -1,0 +1,228 @@
+"""Flavors over finitely many named datasets, as numbers: distances, universes, and which datasets are comparable.
+
+On such a domain every question about a flavor is decided by enumeration. Two datasets are *explicitly comparable*
+(Definition A.1.1) if some universe holds both and one of their two distances is finite; the connected components of
+that graph, [x], are what a deterministic release may depend on (Proposition A.2.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from stirred import errors
+from stirred.spec.blocks import InputPremetric, Multiverse
+from stirred.spec.premetrics import OutputPremetric
+from stirred.spec.specification import Flavor, Specification
+
+Datasets = Mapping[str, Sequence[Any]]
+"""Small datasets by name, each a sequence of records (mappings where invariants look at columns)."""
+
+
+def explicit(flavor: Flavor, datasets: Datasets) -> Flavor:
+    """The same flavor with everything listed: its datasets, their distances, and the universes of its invariants.
+
+    >>> from stirred.spec import flavors
+    >>> listed = explicit(flavors.pure("person"), {"none": "00", "one": "01", "both": "11"})
+    >>> listed.input_premetric.distance("none", "both"), listed.multiverse.universes
+    (Fraction(2, 1), ())
+    """
+    names = tuple(datasets)
+    domain = replace(flavor.domain, datasets=names, free=False, words="")
+    premetric = _tabulated(flavor.input_premetric, datasets)
+    universes = () if not flavor.multiverse.invariants else _agreeing(flavor, datasets)
+    multiverse = Multiverse(universes=universes) if universes else replace(flavor.multiverse, words="")
+    listed = Flavor(domain, multiverse, premetric, flavor.output_premetric)
+    return replace(listed, nearest=nearest(listed))
+
+
+def _tabulated(premetric: InputPremetric, datasets: Datasets) -> InputPremetric:
+    if premetric.kind == "table":
+        return premetric
+    pairs = {(a, b): premetric.distance(x, y) for a, x in datasets.items() for b, y in datasets.items() if a != b}
+    return InputPremetric.table(pairs, premetric.unit)
+
+
+def _agreeing(flavor: Flavor, datasets: Datasets) -> tuple[tuple[str, ...], ...]:
+    """The universes of the invariants: classes of datasets that agree on all of them."""
+    unit = flavor.input_premetric.unit
+    classes: list[tuple[list[Any], list[str]]] = []
+    for name, records in datasets.items():
+        values = []
+        for invariant in flavor.multiverse.invariants:
+            value = invariant.value(records) if invariant.counts == unit else None
+            if value is None:
+                raise errors.cannot_evaluate(f"'{invariant}' on records of one {unit} each")
+            values.append(value)
+        for known, members in classes:
+            if known == values:
+                members.append(name)
+                break
+        else:
+            classes.append((values, [name]))
+    return tuple(tuple(members) for _, members in classes)
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteFlavor:
+    """A flavor on named datasets: distances (infinite where there is none) and universes as masks over the names."""
+
+    names: tuple[str, ...]
+    distances: NDArray[np.float64]
+    universes: tuple[NDArray[np.bool_], ...]
+    output: OutputPremetric
+
+    @classmethod
+    def of(cls, flavor: Flavor | Specification, datasets: Datasets | None = None) -> FiniteFlavor:
+        """From a flavor that lists its datasets, or from any other and ``datasets`` to evaluate it on."""
+        if isinstance(flavor, Specification):
+            flavor = flavor.flavor
+        if datasets is not None:
+            flavor = explicit(flavor, datasets)
+        names = require_listed(flavor)
+        place = {name: index for index, name in enumerate(names)}
+        distances = np.full((len(names), len(names)), math.inf)
+        np.fill_diagonal(distances, 0.0)
+        scale = flavor.input_premetric.scale
+        for first, second, distance in flavor.input_premetric.distances:
+            distances[place[first], place[second]] = float(distance * scale)
+        masks = tuple(np.isin(names, universe) for universe in universes_of(flavor))
+        return cls(names, distances, masks, flavor.output_premetric)
+
+    @property
+    def together(self) -> NDArray[np.bool_]:
+        """Which pairs of datasets share a universe."""
+        shared = np.zeros(self.distances.shape, dtype=np.bool_)
+        for mask in self.universes:
+            shared |= np.outer(mask, mask)
+        return shared
+
+    @property
+    def compared(self) -> NDArray[np.bool_]:
+        """Which ordered pairs of different datasets the flavor says something about."""
+        different = ~np.eye(len(self.names), dtype=np.bool_)
+        return self.together & different & (self.distances < math.inf)
+
+    def members(self, universe: int) -> tuple[str, ...]:
+        return tuple(name for name, inside in zip(self.names, self.universes[universe], strict=True) if inside)
+
+
+def require_listed(flavor: Flavor | Specification) -> tuple[str, ...]:
+    """The names of a flavor's datasets, if its distances and universes are given by name too."""
+    if not flavor.domain.datasets or flavor.multiverse.invariants or flavor.input_premetric.kind != "table":
+        raise errors.not_listed()
+    return flavor.domain.datasets
+
+
+def universes_of(flavor: Flavor | Specification) -> tuple[tuple[str, ...], ...]:
+    """The universes of a listed flavor; where none is listed, one of all datasets."""
+    return flavor.multiverse.universes or (tuple(sorted(require_listed(flavor))),)
+
+
+def budgets_of(specification: Specification) -> tuple[Fraction | float, ...]:
+    """The budget of each universe, in the order of :func:`universes_of`."""
+    budget = specification.budget
+    return budget.by_universe or (budget.number,) * len(universes_of(specification))
+
+
+def nearest(flavor: Flavor) -> Fraction | float:
+    """The smallest positive distance inside the universes; infinite if there is none."""
+    require_listed(flavor)
+    held = [set(universe) for universe in universes_of(flavor)]
+    scale = flavor.input_premetric.scale
+    inside = [
+        distance * scale
+        for first, second, distance in flavor.input_premetric.distances
+        if distance > 0 and any({first, second} <= universe for universe in held)
+    ]
+    return min(inside, default=math.inf)
+
+
+# -- comparability -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Comparability:
+    """The comparability graph (Definition A.1.1): an undirected edge for each explicitly comparable pair."""
+
+    names: tuple[str, ...]
+    edges: NDArray[np.bool_]
+    component: tuple[int, ...]
+    """For each dataset the number of its connected component."""
+
+    @property
+    def components(self) -> tuple[tuple[str, ...], ...]:
+        """The classes [x] of datasets that are comparable through others."""
+        found: dict[int, list[str]] = {}
+        for name, number in zip(self.names, self.component, strict=True):
+            found.setdefault(number, []).append(name)
+        return tuple(tuple(members) for members in found.values())
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """[x], the component of one dataset."""
+        return next(members for members in self.components if name in members)
+
+
+def comparability(flavor: Flavor | Specification | FiniteFlavor, datasets: Datasets | None = None) -> Comparability:
+    """Which datasets are comparable, directly or through others.
+
+    >>> from stirred.spec import flavors
+    >>> comparability(flavors.pure("person"), {"a": "0", "b": "1", "c": "00"}).components
+    (('a', 'b'), ('c',))
+    """
+    finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
+    edges = finite.compared | finite.compared.T
+    _, labels = connected_components(edges, directed=False)
+    return Comparability(finite.names, edges, tuple(int(label) for label in labels))
+
+
+def is_vacuous(flavor: Flavor | FiniteFlavor, datasets: Datasets | None = None) -> bool:
+    """Whether the multiverse restricts nothing: every two datasets at a finite distance share a universe."""
+    finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
+    near = (finite.distances < math.inf) & ~np.eye(len(finite.names), dtype=np.bool_)
+    return bool(np.all(finite.together[near]))
+
+
+def is_totally_vacuous(flavor: Flavor | FiniteFlavor, datasets: Datasets | None = None) -> bool:
+    """Whether every two different datasets share a universe, whatever their distance."""
+    finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
+    return bool(np.all(finite.together | np.eye(len(finite.names), dtype=np.bool_)))
+
+
+@dataclass(frozen=True)
+class RealisedBudgets:
+    """The budgets that a dataset has (Corollary A.2.2).
+
+    ``of_universes`` is b'(x), the budgets of the universes that hold x; ``of_components`` is b(x), those of the
+    universes that hold some dataset of [x]. b is free to publish; b' only where the two are equal.
+    """
+
+    of_universes: Mapping[str, frozenset[Fraction | float]]
+    of_components: Mapping[str, frozenset[Fraction | float]]
+
+    @property
+    def differ_at(self) -> tuple[str, ...]:
+        """The datasets whose own budgets are fewer than those of their component."""
+        return tuple(name for name, own in self.of_universes.items() if own != self.of_components[name])
+
+
+def realised_budgets(specification: Specification) -> RealisedBudgets:
+    """b and b' of Corollary A.2.2, by enumeration of a listed domain."""
+    universes = list(zip(universes_of(specification), budgets_of(specification), strict=True))
+    own = {
+        name: frozenset(budget for universe, budget in universes if name in universe)
+        for name in require_listed(specification)
+    }
+    shared = {
+        name: frozenset().union(*(own[other] for other in component))
+        for component in comparability(specification).components
+        for name in component
+    }
+    return RealisedBudgets(own, {name: shared[name] for name in own})
