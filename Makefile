@@ -34,6 +34,7 @@ test-slow: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py
+	$(BIN)/python benchmarks/specifications.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
