@@ -58,6 +58,7 @@ ELSEWHERE = {
     "strange-datasets": "tests/spec/test_blocks.py",
     "unknown-output-premetric": "tests/spec/test_blocks.py",
     "curves-not-comparable": "tests/loss/test_curves.py",
+    "grid-too-fine": "tests/loss/test_composition.py",
     "distances-do-not-fit": "tests/loss/test_pairs.py",
     "not-a-curve": "tests/loss/test_curves.py",
     "not-a-distribution": "tests/loss/test_divergences.py",
@@ -65,6 +66,11 @@ ELSEWHERE = {
     "parameter-not-used": "tests/loss/test_pairs.py",
     "parameter-out-of-range": "tests/loss/test_conversions.py",
     "unknown-choice": "tests/loss/test_pairs.py",
+    "nothing-to-compose": "tests/loss/test_filters.py",
+    "curves-do-not-compose": "tests/loss/test_tradeoffs.py",
+    "too-many-outputs": "tests/loss/test_tradeoff_rules.py",
+    "filter-exceeded": "tests/loss/test_filters.py",
+    "shares-do-not-add-up": "tests/spec/test_allocations.py",
     "bad-shorthand": "tests/spec/test_loading.py",
     "not-a-registry-record": "tests/spec/test_registry.py",
     "not-for-registry": "tests/spec/test_registry.py",
@@ -91,6 +97,12 @@ ELSEWHERE = {
     "ledger-unusable": "tests/release/test_ledger_file.py",
     "ledger-version": "tests/release/test_ledger_file.py",
     "not-a-ledger": "tests/release/test_ledger_file.py",
+    "noise-not-a-number": "tests/noise/test_noise_refusals.py",
+    "noise-out-of-range": "tests/noise/test_noise_refusals.py",
+    "noise-rows": "tests/noise/test_noise_refusals.py",
+    "noise-size": "tests/noise/test_noise_refusals.py",
+    "noise-too-wide": "tests/noise/test_noise_refusals.py",
+    "response-values": "tests/noise/test_noise_refusals.py",
 }
 """Kinds of error that no plan with hand-written files can cause."""
 

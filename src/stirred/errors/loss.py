@@ -59,3 +59,51 @@ def distances_do_not_fit(problem: str) -> LossError:
         f"The distances do not fit the distributions: {problem}.",
         "Give a square matrix with one row for each distribution, infinity where a pair is not constrained.",
     )
+
+
+def nothing_to_compose(what: str) -> LossError:
+    return LossError(
+        "nothing-to-compose",
+        f"There is no {what} to compose.",
+        "Give at least one: that nothing was released is not a guarantee of something that was.",
+    )
+
+
+def curves_do_not_compose(problem: str) -> LossError:
+    return LossError(
+        "curves-do-not-compose",
+        f"There is no rule for composing these trade-off curves: {problem}.",
+        "Compose curves of one kind, or compose the privacy-loss distributions of the mechanisms.",
+    )
+
+
+def too_many_outputs(found: int, most: int) -> LossError:
+    return LossError(
+        "too-many-outputs",
+        f"The composed pair of distributions would have {found} outputs; {most} are the most.",
+        "Compose fewer curves or coarser ones, or compose the privacy-loss distributions of the mechanisms.",
+    )
+
+
+def filter_exceeded(what: str, limit: object, spent: object, cost: object, left: object) -> LossError:
+    return LossError(
+        "filter-exceeded",
+        f"The filter allows a total {what} of {limit}; {spent} is spent and {cost} was asked for.",
+        f"Ask for at most {left}, or stop here: what was released so far stays within the limit.",
+    )
+
+
+def shares_do_not_add_up(name: str, where: str, total: object) -> LossError:
+    return LossError(
+        "shares-do-not-add-up",
+        f"The shares of {where} in allocation '{name}' add up to {total}.",
+        "They must be exact fractions that add up to exactly 1.",
+    )
+
+
+def grid_too_fine(points: float, most: int) -> LossError:
+    return LossError(
+        "grid-too-fine",
+        f"A grid of losses this fine has about {points:.2g} points; {most} is the most.",
+        "Give a larger step, or leave it out to have one chosen.",
+    )

@@ -1,15 +1,36 @@
-"""Randomness, and the exact laws drawn from it. See :mod:`stirred.noise.source` for where the bits come from."""
+"""Randomness, and the exact laws drawn from it. See :mod:`stirred.noise.source` for where the bits come from.
+
+Given uniform random bits, every law here is the mathematical one: integers and fractions decide, floating-point numbers
+never do, and no statistical distance is left to account for. What is *not* claimed is constant time: how long a draw
+takes, and which memory it touches, depends on what is drawn, so whoever can time single draws or watch the machine's
+caches may learn about the noise. Draw in batches, away from such observers.
+
+Coins with a rational probability are in :mod:`stirred.noise.coins`, one draw at a time as published by Canonne, Kamath
+and Steinke in :mod:`stirred.noise.reference`.
+"""
 
 from stirred.noise.bernoulli import reselect, select
+from stirred.noise.coins import bernoulli_exp
+from stirred.noise.gaussian import discrete_gaussian, discrete_gaussian_each
+from stirred.noise.integers import uniform_integers
+from stirred.noise.laplace import discrete_laplace, discrete_laplace_each
 from stirred.noise.permutations import derange_groups, shuffle_groups
+from stirred.noise.response import randomised_response
 from stirred.noise.source import RandomSource, SeededSource, SystemSource
 
 __all__ = [
     "RandomSource",
     "SeededSource",
     "SystemSource",
+    "bernoulli_exp",
     "derange_groups",
+    "discrete_gaussian",
+    "discrete_gaussian_each",
+    "discrete_laplace",
+    "discrete_laplace_each",
+    "randomised_response",
     "reselect",
     "select",
     "shuffle_groups",
+    "uniform_integers",
 ]
