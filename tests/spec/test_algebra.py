@@ -1,11 +1,12 @@
 """Composition, post-processing, units: the right rule for each standard, and a refusal where none is known."""
 
+import math
 from fractions import Fraction
 
 import pytest
 
 from stirred.errors import StirredError
-from stirred.loss.curves import GaussianCurve, PowerCurve
+from stirred.loss.curves import GaussianCurve, PowerCurve, pure_power
 from stirred.spec import (
     Budget,
     Domain,
@@ -63,6 +64,14 @@ def test_each_standard_composes_by_its_own_rule():
     assert curves.budget.value == GaussianCurve(5.0)
 
 
+def test_trade_off_functions_compose_to_that_of_the_pairs_that_attain_them():
+    """Two randomised responses with odds of 3: the test that asks for two yeses has level 1/16 and power 9/16."""
+    once = flavors.trade_off().at(pure_power(math.log(3)))
+    points = dict(total(once, once).budget.value.points)
+    assert points[min(points, key=lambda level: abs(level - 1 / 16))] == pytest.approx(9 / 16, abs=1e-12)
+    assert total(once, once).budget.value.power(7 / 16) == pytest.approx(15 / 16, abs=1e-12)
+
+
 def test_an_infinite_budget_stays_infinite():
     assert total(pure(1), pure("infinity")).budget.value == float("inf")
 
@@ -110,7 +119,8 @@ def test_what_has_no_rule_is_refused_with_the_reason():
     varied = flavors.flavor(OutputPremetric("total-variation")).at("0.1")
     assert "D_alpha" in refusal("no-rule", compose, flavors.renyi(2).at(1), varied)
     curve = flavors.trade_off().at(PowerCurve(((0.0, 0.1), (1.0, 1.0))))
-    assert "no rule for its budgets" in refusal("no-rule", compose, curve, curve)
+    gauss = flavors.trade_off().at(GaussianCurve(1.0))
+    assert "no rule for its budgets" in refusal("no-rule", compose, curve, gauss)
     assert "share randomness" in refusal("no-rule", compose, pure(1), pure(1), fresh=False)
     refusal("no-rule", compose)
     users, orders = pure(1, "user"), pure(1, "order")

@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves import GaussianCurve, PowerCurve
+from stirred.loss.tradeoff_rules import composed_power_curve
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, scaled
@@ -168,6 +169,10 @@ def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Ste
         mu = sum(one.budget.value.mu**2 for one in given) ** 0.5
         words = f"mu is the root of the sum of squares, {mu:g}"
         return output, Budget(GaussianCurve(mu)), Step("composition", "Dong, Roth and Su 2022, Corollary 3.3", words)
+    if all(isinstance(one.budget.value, PowerCurve) for one in given):
+        together = composed_power_curve(one.budget.value for one in given)
+        words = "the curve of the pairs of laws that attain each, taken together"
+        return output, Budget(together), Step("composition", "Dong, Roth and Su 2022, Definition 3.1", words)
     if kind.composition is None:
         reason = f"{kind.symbol} has no rule for its budgets"
         raise errors.no_rule("this composition", reason, "Convert to a standard that composes, such as rho.")

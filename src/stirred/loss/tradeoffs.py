@@ -1,0 +1,294 @@
+"""Trade-off functions: what a test of each level may gain under each definition, and what follows for them.
+
+A trade-off function is told in one of two conventions, and every name here says which: the *power* of the best test at
+a level, as everywhere in this package, or its *type II error*, one minus the power, the f of f-DP (Dong, Roth and Su
+2022). :class:`PowerCurve` holds those with vertices (pure, approximate at one point or at several, finite mechanisms),
+:class:`GaussianCurve` those of Gaussian DP; here are those of Rényi differential privacy and zCDP.
+
+The invariant a reader must know: each curve is the smallest that its definition implies. It is attained: some mechanism
+that satisfies the definition has a test of that level and power. What is computed by search is rounded the safe way,
+powers up and type II errors down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtr, ndtri
+
+from stirred.errors import not_a_curve, parameter_out_of_range
+from stirred.loss import binary_kernels as kernels
+from stirred.loss.checks import non_negative, renyi_order
+from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
+
+Array = NDArray[np.float64]
+
+
+class _BothWays:
+    """Curves of definitions that bind both directions alike: the type II error is its own inverse.
+
+    With *balance* the level at which level and power sum to one, a level below it rises to a power; a level above it
+    falls, from what it leaves, to a type II error. Both are told to full relative precision, however small.
+    """
+
+    def power(self, level: ArrayLike) -> Array:
+        """The largest power of a test at ``level``, rounded up; of the shape of ``level``."""
+        levels = in_unit("level", level)
+        result, low = np.empty(levels.shape), self._low(levels)
+        result[low] = self._rise(levels[low])
+        result[~low] = one_minus(self._fall(1 - levels[~low], levels[~low]), up=True)
+        return result
+
+    def type_two_error(self, level: ArrayLike) -> Array:
+        """The smallest type II error of a test at ``level``, the trade-off function of f-DP, rounded down."""
+        levels = in_unit("level", level)
+        result, low = np.empty(levels.shape), self._low(levels)
+        result[low] = one_minus(self._rise(levels[low]), up=False)
+        result[~low] = self._fall(1 - levels[~low], levels[~low])
+        return result
+
+    def level_at_power(self, power: ArrayLike) -> Array:
+        """The smallest level at which a test can have ``power``, rounded down; of the shape of ``power``."""
+        powers = in_unit("power", power)
+        result, high = np.empty(powers.shape), self._low(1 - powers)
+        result[~high] = self._fall(powers[~high], 1 - powers[~high])
+        result[high] = one_minus(self._rise(1 - powers[high]), up=False)
+        return result
+
+    def _low(self, levels: Array) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    def _rise(self, levels: Array) -> Array:
+        raise NotImplementedError
+
+    def _fall(self, powers: Array, rests: Array) -> Array:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ZcdpCurve(_BothWays):
+    """The curve of rho-zCDP: both inequalities of Theorem 6.3 of Kifer et al. (2022) at all orders alpha > 1,
+
+        power^alpha level^(1-alpha) + (1-power)^alpha (1-level)^(1-alpha) <= e^(rho alpha (alpha-1))
+
+    and the same with level and power exchanged. The limit at alpha = 1, a Kullback-Leibler divergence of at most rho,
+    belongs to them; near the middle of the curve it is what binds. How it is found: :mod:`stirred.loss.binary_kernels`.
+
+    >>> curve = ZcdpCurve(2.63)  # the 2020 redistricting data
+    >>> curve.power([0.01, 0.1]).round(4).tolist(), float(curve.type_two_error(0.999))
+    ([0.6982, 0.9623], 1.43...e-08)
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", non_negative("rho", self.rho))
+
+    def order(self, level: ArrayLike) -> Array:
+        """The order alpha that binds at ``level``: the one inequality that gives the power; 1 is the limit."""
+        levels = in_unit("level", level)
+        if self.rho == 0 or math.isinf(self.rho):
+            raise parameter_out_of_range("rho", self.rho, "positive and finite for an order to bind")
+        low = self._low(levels)
+        ends = (levels == 0) | (levels == 1)  # there the bound is that of order infinity
+        orders = np.full(levels.shape, math.inf)
+        for side, falling in ((low & ~ends, False), (~low & ~ends, True)):
+            given = np.maximum(1 - levels[side] if falling else levels[side], kernels.TINY)
+            found = np.empty(len(given))
+            kernels.zcdp(given, levels[side], falling, self.rho, np.empty(len(given)), found)
+            orders[side] = 1 + found
+        return orders
+
+    def _low(self, levels: Array) -> NDArray[np.bool_]:
+        # At the balance the limit at order 1 binds: the divergences of randomised response grow more slowly.
+        if self.rho == 0 or math.isinf(self.rho):
+            return np.full(levels.shape, self.rho == 0)
+        return np.asarray(levels < kernels.balanced(0.0, self.rho))
+
+    def _rise(self, levels: Array) -> Array:
+        return self._other(levels, levels, False)
+
+    def _fall(self, powers: Array, rests: Array) -> Array:
+        return self._other(powers, rests, True)
+
+    def _other(self, given: Array, rest: Array, falling: bool) -> Array:
+        if self.rho == 0:
+            return given
+        if math.isinf(self.rho):
+            return np.full(len(given), 0.0 if falling else 1.0)
+
+        def fill(given: Array, rest: Array, results: Array) -> None:
+            kernels.zcdp(given, rest, falling, self.rho, results, np.empty(len(given)))
+
+        return _searched(given, rest, falling, fill)
+
+
+@dataclass(frozen=True)
+class RenyiCurve(_BothWays):
+    """The curve of Rényi divergences of at most epsilon at each of some orders, in both directions (Theorem 6.3).
+
+    Points are pairs (order, epsilon); orders are at least 1, and infinity is pure DP.
+
+    >>> one, several = RenyiCurve(((2, 1.0),)), RenyiCurve(((2, 1.0), (8, 1.6)))
+    >>> one.power([0.01, 0.1]).round(4).tolist(), several.power([0.01, 0.1]).round(4).tolist()
+    ([0.1404, 0.4932], [0.0721, 0.4932])
+    """
+
+    points: tuple[tuple[float, float], ...]
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.points, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+            raise not_a_curve("Rényi curve", "give pairs of an order and an epsilon")
+        points = tuple((renyi_order(order), non_negative("epsilon", epsilon)) for order, epsilon in array.tolist())
+        object.__setattr__(self, "points", points)
+
+    def power(self, level: ArrayLike) -> Array:
+        """The largest power of a test at ``level``, rounded up; of the shape of ``level``."""
+        return np.asarray(np.min([np.asarray(one.power(level)) for one in self._each()], axis=0))
+
+    def type_two_error(self, level: ArrayLike) -> Array:
+        """The smallest type II error of a test at ``level``, the trade-off function of f-DP, rounded down."""
+        return np.asarray(np.max([np.asarray(one.type_two_error(level)) for one in self._each()], axis=0))
+
+    def level_at_power(self, power: ArrayLike) -> Array:
+        """The smallest level at which a test can have ``power``, rounded down; of the shape of ``power``."""
+        return np.asarray(np.max([np.asarray(one.level_at_power(power)) for one in self._each()], axis=0))
+
+    def _each(self) -> list[_OneOrder]:
+        return [_OneOrder(order, epsilon) for order, epsilon in self.points]
+
+
+@dataclass(frozen=True)
+class _OneOrder(_BothWays):
+    """The curve of one Rényi divergence."""
+
+    alpha: float
+    epsilon: float
+
+    def _low(self, levels: Array) -> NDArray[np.bool_]:
+        if self.epsilon == 0 or math.isinf(self.epsilon):
+            return np.full(levels.shape, self.epsilon == 0)
+        pure = math.isinf(self.alpha)
+        return np.asarray(levels < (expit(-self.epsilon) if pure else kernels.balanced(self.alpha - 1, self.epsilon)))
+
+    def _rise(self, levels: Array) -> Array:
+        return self._other(levels, levels, False)
+
+    def _fall(self, powers: Array, rests: Array) -> Array:
+        return self._other(powers, rests, True)
+
+    def _other(self, given: Array, rest: Array, falling: bool) -> Array:
+        if self.epsilon == 0:
+            return given
+        if math.isinf(self.epsilon):
+            return np.full(len(given), 0.0 if falling else 1.0)
+        if math.isinf(self.alpha):
+            return np.minimum(1.0, given * math.exp(-self.epsilon if falling else self.epsilon))
+
+        def fill(given: Array, rest: Array, results: Array) -> None:
+            kernels.renyi(given, rest, falling, self.alpha - 1, self.epsilon, results)
+
+        return _searched(given, rest, falling, fill)
+
+
+TradeOff = PowerCurve | GaussianCurve | RenyiCurve | ZcdpCurve
+
+
+def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
+    """The smallest level at which a test can have ``power``, f^-1(1 - power) in the type II convention.
+
+    >>> float(level_at_power(PowerCurve(((0, 0.1), (0.9, 1), (1, 1))), 0.05))
+    0.0
+    """
+    if isinstance(curve, RenyiCurve | ZcdpCurve):
+        return curve.level_at_power(power)
+    powers = in_unit("power", power)
+    if isinstance(curve, GaussianCurve):
+        return np.asarray(ndtr(ndtri(powers) - curve.mu))
+    at, to = np.array(curve.points).T
+    first = np.append(True, np.diff(to) > 0)  # of levels with the same power the smallest
+    return np.asarray(np.interp(powers, to[first], at[first]))
+
+
+def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
+    """The curve of (epsilon, delta)-DP at every point of a profile: the lowest of the curves of its points.
+
+    In power min(1, e^epsilon level + delta, 1 - e^-epsilon (1 - level - delta)) over the points (Theorem 6.2 and
+    section 6.2 of Kifer et al. 2022). Points with delta = 1 or an infinite epsilon say nothing.
+
+    >>> curve = profile_power_curve(EpsilonProfile(((0, math.log(3)), (0.25, 0))))
+    >>> [(round(level, 6), round(power, 6)) for level, power in curve.points]
+    [(0.0, 0.0), (0.125, 0.375), (0.375, 0.625), (0.625, 0.875), (1.0, 1.0)]
+    """
+    points = [(delta, epsilon) for delta, epsilon in profile.points if delta < 1 and epsilon < _STEEPEST]
+    # Lines (slope, power at level 0) through the left half, where level and power sum to less than one.
+    lines = [(math.exp(epsilon), delta) for delta, epsilon in points]
+    if not lines:
+        return PowerCurve(((0, 1), (1, 1)))
+    return _below_lines(lines)
+
+
+def in_unit(name: str, values: ArrayLike) -> Array:
+    """``values`` as an array of numbers between 0 and 1."""
+    array = np.asarray(values, dtype=np.float64)
+    if not bool(np.all((array >= 0) & (array <= 1))):
+        raise parameter_out_of_range(name, "below 0, above 1 or not a number", "between 0 and 1")
+    return array
+
+
+def one_minus(values: Array, up: bool) -> Array:
+    """1 - values for values between 0 and 1, rounded up or down."""
+    result = 1 - values
+    back = 1 - result  # exact where the result is at least a half; elsewhere the result is
+    wrong = (result >= 0.5) & ((back > values) if up else (back < values))
+    return np.where(wrong, np.nextafter(result, 2.0 if up else -1.0), result)
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+_STEEPEST = 690.0
+"""Of larger epsilons e^epsilon is too large for a float."""
+
+
+def _searched(given: Array, rest: Array, falling: bool, fill: Callable[[Array, Array, Array], None]) -> Array:
+    """The other coins, where a search can find them; nothing has power at level 0, and power 0 needs no level."""
+    result = np.zeros(len(given))
+    inside = given >= kernels.TINY if falling else given > 0
+    found = np.empty(int(inside.sum()))
+    fill(np.maximum(given[inside], kernels.TINY), rest[inside], found)
+    result[inside] = found
+    return result
+
+
+def _below_lines(lines: list[tuple[float, float]]) -> PowerCurve:
+    """The curve below lines (slope, power at level 0), of which the flatter start higher, and below their mirror images
+    in the diagonal level + power = 1."""
+    hull: list[tuple[float, float]] = []
+    for slope, start in sorted(lines, key=lambda line: (-line[0], line[1])):  # steepest first, lowest of the equal
+        if hull and hull[-1][0] == slope:
+            continue
+        while len(hull) > 1 and _meet(hull[-1], (slope, start)) <= _meet(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append((slope, start))
+    corners = [(0.0, hull[0][1])]
+    for line, following in zip(hull, [*hull[1:], None], strict=True):
+        meet = (1 - line[1]) / (1 + line[0])  # where it reaches the diagonal
+        if following is None or meet <= _meet(line, following):
+            corners.append((meet, 1 - meet))
+            break
+        level = _meet(line, following)
+        corners.append((level, line[0] * level + line[1]))
+    mirrored = [(1 - power, 1 - level) for level, power in reversed(corners[:-1])]
+    points: dict[float, float] = {}
+    for level, power in [*corners, *mirrored, (1.0, 1.0)]:
+        points[level] = max(power, points.get(level, 0.0))
+    return PowerCurve(tuple(points.items()))
+
+
+def _meet(steep: tuple[float, float], flat: tuple[float, float]) -> float:
+    return (flat[1] - steep[1]) / (steep[0] - flat[0])

@@ -1,0 +1,157 @@
+"""The allocation of the 2020 redistricting data: exact shares, the recomputed table, the certificate's epsilons."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import tomllib
+from fractions import Fraction
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stirred.errors import LossError
+from stirred.loss import composed_zcdp, zcdp_to_approximate
+from stirred.spec.allocations import allocation, allocation_names, from_allocation_fields
+from stirred.spec.deployments import deployment
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "allocations.json").read_text(encoding="utf-8"))
+PL94 = allocation("pl94-2020")
+FIELDS = tomllib.loads((files("stirred") / "deployments" / "allocations-2020.toml").read_text(encoding="utf-8"))
+
+
+def near(value: Fraction | float, printed: str) -> bool:
+    """Within half a unit of the last digit printed."""
+    unit = Fraction(1, 10 ** len(printed.partition(".")[2]))
+    return abs(Fraction(value) - Fraction(printed)) <= unit / 2
+
+
+def test_shares_add_up_to_exactly_one():
+    for part in PL94.parts:
+        assert sum(part.level_shares) == 1
+        for at in range(len(PL94.levels)):
+            assert sum(query.shares[at] for query in part.queries) == 1
+
+
+def test_every_rho_of_the_table_is_reproduced():
+    assert list(PL94.levels) == GOLDEN["levels"]
+    assert set(PL94.queries) == set(GOLDEN["rho"])
+    for query, row in GOLDEN["rho"].items():
+        for level, printed in zip(GOLDEN["levels"], row, strict=True):
+            assert abs(PL94.rho(level, query, rounded=True) - Fraction(printed)) <= Fraction(1, 10**8), (query, level)
+
+
+def test_every_variance_of_the_table_is_reproduced():
+    for query, row in GOLDEN["variance"].items():
+        for level, printed in zip(GOLDEN["levels"], row, strict=True):
+            found = PL94.variance(level, query, rounded=True)
+            assert found == math.inf if printed == "inf" else near(found, printed), (query, level)
+
+
+def test_totals_by_level_and_by_query():
+    persons = [query.name for query in PL94.part("persons").queries]
+    for level, some, everything in zip(
+        GOLDEN["levels"], GOLDEN["level_totals"]["persons"], GOLDEN["level_totals"]["all"], strict=True
+    ):
+        assert near(PL94.total(rounded=True, levels=[level], queries=persons), some)
+        assert near(PL94.total(rounded=True, levels=[level]), everything)
+    for query, printed in GOLDEN["query_totals"].items():
+        assert near(PL94.total(rounded=True, queries=[query]), printed)
+
+
+def test_the_whole_is_the_budget_of_the_deployment():
+    found = deployment(PL94.deployment)
+    assert PL94.total(rounded=True) == found.specification.budget.number == Fraction(263, 100)
+    assert {part.budget for part in found.parts} == {part.rounded for part in PL94.parts}
+    assert composed_zcdp(PL94.rho(*cell, rounded=True) for cell in PL94.cells()) == Fraction(263, 100)
+
+
+def test_the_unrounded_budget_comes_from_the_scales():
+    assert PL94.part("persons").unrounded == Fraction(542, 339) ** 2 == Fraction(293764, 114921)
+    assert PL94.part("housing").unrounded == Fraction(3379, 12343) ** 2
+    for name in ("persons", "housing"):
+        assert near(PL94.part(name).unrounded, GOLDEN["unrounded"][name])
+    assert near(PL94.total(rounded=False), GOLDEN["unrounded"]["all"])
+    # Rounded to two decimals one is the larger and the other the smaller, and 0.0749 is not 0.07 rounded to nearest.
+    assert PL94.part("persons").rounded > PL94.part("persons").unrounded
+    assert PL94.part("housing").rounded < PL94.part("housing").unrounded
+
+
+@pytest.mark.parametrize("published", PL94.published, ids=lambda published: published.what)
+def test_the_epsilons_of_the_certificate_are_reproduced_from_the_unrounded_budget(published):
+    queries = [query.name for query in PL94.part(published.part).queries]
+    if published.attribute:
+        queries = [query for query in queries if query in PL94.about(published.attribute)]
+    rho = PL94.total(rounded=False, levels=published.levels, queries=queries)
+    assert published.conversion == "tight"
+    assert near(zcdp_to_approximate(rho, published.delta, "tight"), published.epsilon)
+    assert not near(zcdp_to_approximate(rho, published.delta, "classical"), published.epsilon)
+
+
+def test_all_ten_epsilons_of_the_certificate_are_there_and_some_miss_with_the_rounded_budget():
+    assert len(PL94.published) == 10
+    persons = [query.name for query in PL94.part("persons").queries]
+    rounded = zcdp_to_approximate(PL94.total(rounded=True, queries=persons), 1e-10, "tight")
+    assert round(rounded, 2) == 17.16
+
+
+def test_worked_numbers_of_the_paper():
+    assert PL94.rho("county", "occupancy", rounded=True) == Fraction("0.07") * Fraction(7, 82)
+    assert near(PL94.rho("state", "votingage*cenrace", rounded=True), "0.0026")
+    fairfax = next(e for e in PL94.errata if e.id == "fairfax-county")
+    assert near(PL94.rho("county", "votingage*cenrace", rounded=True), fairfax.correct)
+    assert not near(PL94.rho("county", "votingage*cenrace", rounded=True), fairfax.printed)
+
+
+def test_there_are_71_measurements_of_a_block():
+    assert len(list(PL94.cells())) == 71
+    assert sum(level == "block" for level, _ in PL94.cells()) == 12
+    assert ("us", "total") not in set(PL94.cells())
+    assert PL94.rho("us", "total", rounded=True) == 0
+    assert {query.name: query.cells for query in PL94.part("persons").queries}[
+        "hhgq*votingage*hispanic*cenrace"
+    ] == 2016
+
+
+def test_queries_by_attribute():
+    assert PL94.about("hhgq") == ("hhinstlevels", "hhgq", "hhgq*votingage*hispanic*cenrace")
+    assert PL94.about("occupancy") == ("occupancy",)
+    assert "total" not in {query for name in ("hhgq", "cenrace", "hispanic", "votingage") for query in PL94.about(name)}
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def test_names_that_do_not_exist_are_refused_with_those_that_do():
+    assert allocation_names() == ["pl94-2020"]
+    for job, words in (
+        (lambda: allocation("pl94"), "There is no allocation 'pl94'. Choose one of 'pl94-2020'."),
+        (lambda: PL94.rho("nation", "total", rounded=True), "There is no level 'nation'. Choose one of 'us'"),
+        (lambda: PL94.rho("us", "age", rounded=True), "There is no query 'age'. Choose one of 'total'"),
+        (lambda: PL94.about("age"), "There is no attribute 'age'."),
+        (lambda: PL94.part("people"), "There is no part 'people'."),
+    ):
+        with pytest.raises(LossError) as refusal:
+            job()
+        assert refusal.value.kind == "unknown-choice"
+        assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda part: part["level_shares"].__setitem__(0, "105/4099"), "the levels of 'persons'"),
+        (lambda part: part["level_shares"].pop(), "the levels of 'persons'"),
+        (lambda part: part["query"][0]["shares"].__setitem__(1, "3772/4097"), "'persons' at level 'state'"),
+        (lambda part: part["level_shares"].__setitem__(slice(0, 2), ["-1/4099", "1545/4099"]), "the levels"),
+    ],
+)
+def test_shares_that_do_not_add_up_are_refused(change, words):
+    fields = copy.deepcopy(FIELDS["allocation"][0])
+    change(fields["part"][0])
+    with pytest.raises(LossError) as refusal:
+        from_allocation_fields(fields)
+    assert refusal.value.kind == "shares-do-not-add-up"
+    assert words in str(refusal.value)
