@@ -35,6 +35,9 @@ test-slow: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py
 	$(BIN)/python benchmarks/specifications.py
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/accounting.py
+	$(BIN)/python benchmarks/tradeoffs.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -59,6 +59,11 @@ def test_the_guide_to_specifications_runs_on_a_plan_that_fits_it(tmp_path, monke
     assert Path("release/specification.json").exists()
 
 
+def test_the_guide_to_noise_and_accounting_runs(monkeypatch, capsys):
+    run_blocks("docs/accounting.md", {}, monkeypatch)
+    assert "Bounds(lower=0.7417" in capsys.readouterr().out
+
+
 def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [

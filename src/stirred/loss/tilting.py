@@ -1,0 +1,242 @@
+"""Sums of independent losses on a lattice by Fourier transforms, with a bound on every error.
+
+The law of a loss is tilted: its masses are multiplied by e^(theta L) and divided by their sum. The law of a sum of
+tilted losses is the tilted law of the sum, and theta is chosen so that the tilted sum lives where delta is asked for.
+A transform's error is relative to the whole; tilted back it is relative to delta, however small delta is.
+
+Errors, and what bounds them:
+
+* *Transforms.* The Euclidean norm of the error is at most :func:`transform_error` times that of the result (Higham
+  2002, Theorem 24.2, with room for other radices than 2). Spectra of laws are at most 1 in absolute value, so those of
+  a product of n factors add up, and powers add n roundings. By Cauchy and Schwarz a weighted sum of the result is
+  wrong by at most the norm of the weights times that of the error.
+* *Wrapping.* The transform is periodic. What the tilted sum has outside the window is bounded by Chernoff's bound.
+* *Rounding.* All other sums have terms of one sign and are good to a relative number of roundings, which is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from stirred.loss.lattices import Masses
+from stirred.loss.laws import UNIT, Array
+
+Complex = NDArray[np.complex128]
+
+OUTSIDE = 1e-14
+"""How much of the tilted law the window may leave out, where it can grow."""
+
+MOST_POINTS = 1 << 22
+COARSE = 1024
+STEEPEST = 60.0
+"""The longest transform; into how many bins a law is gathered for bounds on its tails; and theta times the step at
+most, beyond which only the largest loss is left."""
+
+_REACHES = (7.5, 8, 8.5, 9, 10, 11, 12, 14, 17, 21, 27, 35, 50, 70, 100, 150, 200, 300, 500, 1000)
+_RATES = np.concatenate([np.geomspace(0.002, 0.2, 7), np.geomspace(0.25, 32, 15)])
+
+
+def transform_error(points: int) -> float:
+    """A bound on the relative error of a transform, in the Euclidean norm."""
+    return (10 * math.log2(points) + 20) * UNIT
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of independent losses, each with a law on the lattice of multiples of ``step``."""
+
+    parts: tuple[Masses, ...]
+    step: float
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The first and last lattice points that the sum can reach."""
+        low = sum(part.count * part.first for part in self.parts)
+        return low, low + sum(part.count * (len(part.masses) - 1) for part in self.parts)
+
+    @cached_property
+    def mass(self) -> float:
+        """All of the mass."""
+        return math.prod(float(np.sum(part.masses)) ** part.count for part in self.parts)
+
+    @cached_property
+    def _bins(self) -> list[tuple[Array, Array, Array, int]]:
+        """Each part in bins: the lowest and highest loss of a bin, and its mass."""
+        found = []
+        for part in self.parts:
+            width = -(-len(part.masses) // COARSE)
+            masses = np.add.reduceat(part.masses, np.arange(0, len(part.masses), width))
+            low = (part.first + width * np.arange(len(masses), dtype=np.float64)) * self.step
+            found.append((low, low + (width - 1) * self.step, masses, part.count))
+        return found
+
+    def moments(self, theta: float) -> tuple[float, float]:
+        """Mean and standard deviation of the tilted sum, as well as the bins tell."""
+        mean = variance = 0.0
+        for low, high, masses, count in self._bins:
+            middle = (low + high) / 2
+            weights = masses * np.exp(theta * (middle - middle[-1 if theta > 0 else 0]))
+            weights /= weights.sum()
+            average = float(np.sum(weights * middle))
+            mean += count * average
+            variance += count * float(np.sum(weights * (middle - average) ** 2))
+        return mean, math.sqrt(variance)
+
+    def log_generating(self, thetas: Array, upwards: bool) -> Array:
+        """A bound from above on ln E e^(theta L), for positive thetas (upwards) or negative ones."""
+        total = np.zeros(len(thetas))
+        for low, high, masses, count in self._bins:
+            exponents = np.multiply.outer(thetas, high if upwards else low)
+            largest = exponents.max(axis=1)
+            total += count * (largest + np.log(np.sum(np.exp(exponents - largest[:, None]) * masses, axis=1)))
+        return total
+
+    def tilt_for(self, mean: float, start: float) -> float:
+        """A theta >= start whose tilted sum has about this mean, if there is one, by Newton's rule between bounds."""
+        low, high = start, math.inf
+        theta = start
+        for _ in range(60):
+            found, deviation = self.moments(theta)
+            if abs(found - mean) <= 0.01 * max(deviation, self.step):
+                break
+            low, high = (theta, high) if found < mean else (low, theta)
+            newton = theta + (mean - found) / max(deviation, 1e-9 * self.step) ** 2
+            if math.isinf(high):
+                theta = min(newton, 2 * theta + 4 / max(deviation, self.step))
+            else:
+                theta = newton if low < newton < high else (low + high) / 2
+        return min(theta, STEEPEST / self.step)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Bounds on the sum of p (1 - e^(epsilon - l))_+ over the atoms l of a sum, at epsilons from ``first`` on."""
+
+    first: int
+    lower: Array
+    upper: Array
+
+
+def window(total: Sum, theta: float, low: float, high: float) -> Window:
+    """Bounds at the lattice points between losses ``low`` and ``high``, from one tilt, whose mean should be there."""
+    from scipy.signal import lfilter  # takes a second to import, and few need it
+
+    step = total.step
+    tilted, log_sums, rounding = _tilted(total, theta)
+    log_scale = float(sum(part.count * log_sum for part, log_sum in zip(total.parts, log_sums, strict=True)))
+    begin, points, outside = _extent(total, theta, log_scale, low, high)
+    law, error = _transformed(total, tilted, begin, points)
+    # d_j, the sum over i > j of law_i r^(i-j) (1 - s^(i-j)) with r = e^(-theta step), s = e^-step, from the end, by
+    # d_j = r d_(j+1) + r (1 - s) (law_(j+1) + b_(j+1)), where b_j is the sum of law_i (r s)^(i-j): no differences.
+    r, s = math.exp(-theta * step), math.exp(-step)
+    backwards = law[::-1]
+    b = lfilter([0, r * s], [1, -r * s], backwards)
+    d = lfilter([0, -r * math.expm1(-step)], [1, -r], backwards + b)[::-1]
+    away = step * np.arange(1, points + 1)
+    weights = _norm(np.exp(-theta * away) * np.expm1(-away))
+    at = np.arange(max(begin, math.floor(low / step)), math.ceil(high / step) + 2)
+    inside = at[at < min(begin + points, total.ends[1])]  # from the last point on there is nothing above
+    d = d[inside - begin]
+    relative = rounding + (8 * points + 64 + 4 * abs(log_scale)) * UNIT + 8 * UNIT * theta * np.abs(inside * step)
+    # Where this is cut off the bounds are 0 and 1 all the same.
+    spread = np.exp(np.minimum(700, log_scale - theta * step * inside))
+    absolute = error * weights + outside
+    lower, upper = np.zeros(len(at)), np.zeros(len(at))
+    lower[: len(inside)] = spread * np.maximum(0, d * (1 - relative) - absolute)
+    upper[: len(inside)] = spread * (d * (1 + relative) + absolute) * (1 + 8 * UNIT)
+    return Window(int(at[0]), lower, upper)
+
+
+def _tilted(total: Sum, theta: float) -> tuple[list[Array], list[float], float]:
+    """The tilted masses of each part, the logarithms of the sums divided by, and the relative error of it all."""
+    masses, log_sums, rounding = [], [], 0.0
+    for part in total.parts:
+        exponents = theta * total.step * (part.first + np.arange(len(part.masses)))
+        with np.errstate(divide="ignore"):
+            largest = float(np.max(exponents + np.log(part.masses)))
+        tilted = part.masses * np.exp(exponents - largest)
+        one = float(tilted.sum())
+        masses.append(tilted / one)
+        log_sums.append(largest + math.log(one))
+        rounding += part.count * (8 + 4 * max(abs(exponents[0]), abs(exponents[-1])) + 2 * abs(largest)) * UNIT
+    return masses, log_sums, rounding
+
+
+def _extent(total: Sum, theta: float, log_scale: float, low: float, high: float) -> tuple[int, int, float]:
+    """Where the window begins, how many points it has, and what of the tilted law is outside at most."""
+    step, (bottom, top) = total.step, total.ends
+    mean, deviation = total.moments(theta)
+    deviation = max(deviation, step)
+    rates = _RATES / deviation
+    up = total.log_generating(theta + rates, True) - log_scale
+    below = theta - rates
+    down = np.where(
+        below < 0,
+        total.log_generating(np.minimum(below, 0), False),
+        total.log_generating(np.maximum(below, 0), True),
+    )
+    down -= log_scale
+    chosen: tuple[int, int, float] | None = None
+    for reach in _REACHES:
+        begin = max(bottom, min(math.floor((mean - reach * deviation) / step), math.floor(low / step) - 1))
+        end = min(top, max(math.ceil((mean + reach * deviation) / step), math.ceil(high / step) + 2))
+        if end - begin >= MOST_POINTS:
+            if chosen is not None:
+                break
+            begin = max(bottom, min(math.floor(mean / step) - MOST_POINTS // 2, top - MOST_POINTS + 1))
+            end = begin + MOST_POINTS - 1
+        above = math.exp(min(0.0, float(np.min(up - rates * (end + 1) * step)))) if end < top else 0.0
+        under = math.exp(min(0.0, float(np.min(down + rates * (begin - 1) * step)))) if begin > bottom else 0.0
+        chosen = begin, next_fast_len(max(2, end - begin + 1), real=True), above + under
+        if above + under <= OUTSIDE:
+            break
+    assert chosen is not None
+    return chosen
+
+
+def _transformed(total: Sum, tilted: list[Array], begin: int, points: int) -> tuple[Array, float]:
+    """The tilted law of the sum at ``points`` lattice points, and a bound on the Euclidean norm of its error."""
+    spectrum: Complex | None = None
+    one = transform_error(points)
+    error, factors = 0.0, 0
+    for part, masses in zip(total.parts, tilted, strict=True):
+        folded = masses
+        if len(masses) > points:
+            folded = np.bincount(np.arange(len(masses)) % points, weights=masses, minlength=points).astype(np.float64)
+        power = _power(rfft(folded, points), part.count)
+        spectrum = power if spectrum is None else spectrum * power
+        error += part.count * one * _norm(folded)
+        factors += part.count
+    assert spectrum is not None
+    law = irfft(spectrum, points)
+    norm = _norm(law) + error
+    # The largest error of a spectrum is at most its norm, which is that of the law times the root of their number.
+    growth = math.exp(min(700.0, error * math.sqrt(points)))
+    error = (error + (one + 4 * factors * UNIT) * norm) * growth + 1e-290
+    # Parts stood at the beginning of the transform, so the law of the sum stands from where all begin.
+    low = total.ends[0]
+    law = np.roll(law, low - begin)
+    return np.maximum(law, 0), error
+
+
+def _power(spectrum: Complex, count: int) -> Complex:
+    """The spectrum to the power ``count``, by squaring."""
+    result: Complex | None = None
+    while True:
+        if count & 1:
+            result = spectrum if result is None else result * spectrum
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        spectrum = spectrum * spectrum
+
+
+def _norm(values: Array) -> float:
+    return math.sqrt(float(np.sum(values * values)))
