@@ -19,13 +19,15 @@ import math
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-ALLOCATION = Path(__file__).parents[1] / "tests" / "golden" / "accounting.json"
+ALLOCATION = Path(__file__).parents[1] / "src" / "stirred" / "deployments" / "allocations-2020.toml"
+"""Read as a file, since peers run where stirred is not installed."""
 DELTA = 1e-10
 LEVELS = [0.01, 0.05, 0.1]
 COUNT = 1000
@@ -51,16 +53,13 @@ CURVES: list[str] = []
 
 def variances() -> list[tuple[Fraction, int]]:
     """The coordinates of the 2020 redistricting data: equal variances once, with how many there are."""
-    told = json.loads(ALLOCATION.read_text(encoding="utf-8"))
+    told = tomllib.loads(ALLOCATION.read_text(encoding="utf-8"))["allocation"][0]
     found: dict[Fraction, int] = {}
-    person, housing = told["person"], told["housing"]
-    for k in range(len(told["levels"])):
-        level = Fraction(person["rho"]) * Fraction(person["levels"][k])
-        rhos = [level * Fraction(shares[k]) for shares in person["queries"].values()]
-        rhos.append(Fraction(housing["rho"]) * Fraction(housing["levels"][k]))
-        for rho in rhos:
-            if rho:
-                found[1 / rho] = found.get(1 / rho, 0) + 2
+    for part in told["part"]:
+        for query in part["query"]:
+            for level_share, share in zip(part["level_shares"], query["shares"], strict=True):
+                if rho := Fraction(part["rounded"]) * Fraction(level_share) * Fraction(share):
+                    found[1 / rho] = found.get(1 / rho, 0) + 2
     return list(found.items())
 
 

@@ -20,6 +20,7 @@ from stirred.loss import (
     laplace,
     randomised_response,
 )
+from stirred.spec.allocations import allocation
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CENSUS = json.loads((GOLDEN / "accounting.json").read_text(encoding="utf-8"))
@@ -29,15 +30,11 @@ CENSUS = json.loads((GOLDEN / "accounting.json").read_text(encoding="utf-8"))
 
 
 def redistricting(levels=None):
-    """The coordinates of the 2020 redistricting data, as variances and counts."""
-    person, housing = CENSUS["person"], CENSUS["housing"]
-    for k, level in enumerate(CENSUS["levels"]):
-        if levels is not None and level not in levels:
-            continue
-        for shares in person["queries"].values():
-            if rho := Fraction(person["rho"]) * Fraction(person["levels"][k]) * Fraction(shares[k]):
-                yield 1 / rho, 2
-        yield 1 / (Fraction(housing["rho"]) * Fraction(housing["levels"][k])), 2
+    """The coordinates of the 2020 redistricting data, as variances and counts: a person moves two cells of a query."""
+    told = allocation("pl94-2020")
+    for level, query in told.cells():
+        if levels is None or level in levels:
+            yield told.variance(level, query, rounded=True), 2
 
 
 def test_142_coordinates_of_the_2020_redistricting_data_to_five_digits():
@@ -55,7 +52,7 @@ def test_142_coordinates_of_the_2020_redistricting_data_to_five_digits():
 
 
 def test_moves_within_a_block_group():
-    composed = compose([(discrete_gaussian(variance), count) for variance, count in redistricting(["Block"])])
+    composed = compose([(discrete_gaussian(variance), count) for variance, count in redistricting(["block"])])
     for level, power in zip(CENSUS["power"]["levels"], CENSUS["power"]["block within block group"], strict=True):
         assert composed.power(level) == pytest.approx((power, power), abs=2e-5)
 
