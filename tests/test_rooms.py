@@ -28,7 +28,7 @@ ORDER = [
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"errors", "_compiled"}
+SHARED = {"errors", "_compiled", "_fractions"}
 DATA = {"deployments"}
 """Data files, without code of their own."""
 

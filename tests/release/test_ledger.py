@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from dataclasses import replace
@@ -10,16 +9,15 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from ledger_tools import DOMAIN, ZCDP, refused
 
 from stirred.errors import StirredError
 from stirred.release import ledger_file
 from stirred.release.folder import appearing
 from stirred.release.ledger import Ledger, manifest_of
 from stirred.release.manifest import write_manifest
-from stirred.spec import Domain, Invariant, Specification, flavors
+from stirred.spec import Invariant, Specification, flavors
 
-DOMAIN = Domain("health survey", record="person", free=True)
-ZCDP = flavors.zcdp("person", domain=DOMAIN)
 PURE = flavors.pure("person", domain=DOMAIN)
 
 
@@ -31,16 +29,6 @@ def path(tmp_path) -> Path:
 @pytest.fixture
 def ledger(path) -> Ledger:
     return Ledger.create(path, "health survey", ZCDP.at(1))
-
-
-@contextlib.contextmanager
-def refused(kind: str, words: str = ""):
-    """The block must end in a refusal of this kind that says these words and carries no other exception."""
-    with pytest.raises(StirredError) as refusal:
-        yield
-    assert refusal.value.kind == kind
-    assert words in str(refusal.value)
-    assert refusal.value.__cause__ is None
 
 
 def make_release(folder: Path, text: str = "rows") -> Path:
@@ -215,7 +203,7 @@ def test_a_product_of_an_unknown_entry_is_refused(number, ledger):
 
 
 def test_a_release_without_a_specification_is_refused(ledger):
-    with refused("not-a-specification"):
+    with refused("not-a-specification", error=StirredError):
         ledger.record(None, "something")
 
 
@@ -310,7 +298,7 @@ def test_an_entry_is_finished_by_its_own_release_only(ledger, tmp_path):
         ledger.finished(entry.id, other)
     with refused("ledger-unknown-entry"):
         ledger.finished(7, out)
-    with refused("not-a-release"):
+    with refused("not-a-release", error=StirredError):
         ledger.finished(entry.id, tmp_path)
     ledger.finished(entry.id, out)
     assert ledger.entries()[0].state == "released"

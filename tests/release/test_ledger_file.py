@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import sqlite3
 import stat
@@ -12,14 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from ledger_tools import ZCDP, refused
 
 from stirred.errors import LedgerError
 from stirred.release import ledger_file
 from stirred.release.ledger import Ledger
-from stirred.spec import Domain, flavors
-
-DOMAIN = Domain("health survey", record="person", free=True)
-ZCDP = flavors.zcdp("person", domain=DOMAIN)
 
 
 @pytest.fixture
@@ -30,16 +26,6 @@ def path(tmp_path) -> Path:
 @pytest.fixture
 def ledger(path) -> Ledger:
     return Ledger.create(path, "health survey", ZCDP.at(1))
-
-
-@contextlib.contextmanager
-def refused(kind: str, words: str = ""):
-    """The block must end in a refusal of this kind that says these words and carries no other exception."""
-    with pytest.raises(LedgerError) as refusal:
-        yield
-    assert refusal.value.kind == kind
-    assert words in str(refusal.value)
-    assert refusal.value.__cause__ is None
 
 
 # -- damage --------------------------------------------------------------------------------------------------

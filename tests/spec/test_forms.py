@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from test_blocks import NAMED
 
@@ -48,7 +49,6 @@ def test_a_specification_comes_back_from_its_json_in_every_field(made):
 
 @pytest.mark.parametrize("made", EXAMPLES, ids=lambda made: made.name or "unnamed")
 def test_every_example_is_valid_under_the_published_schema(made):
-    jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator(schema()).validate(json.loads(made.to_json()))
 
 

@@ -41,6 +41,7 @@ def compare(
             print(f"Does {verdict.second} imply {verdict.first}? {verdict.back}")
     first, *others = read
     for other in others:
+        alone = lint(other)
         for finding in lint(other, before=first):
-            if finding not in lint(other):
+            if finding not in alone:
                 print(f"finding {finding.id}: {finding.words}")

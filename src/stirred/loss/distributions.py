@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stirred._fractions import as_fraction
 from stirred.errors import parameter_out_of_range
 from stirred.loss.checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.divergences import log_ratios
@@ -216,8 +217,8 @@ def _two_sided(epsilon: Fraction, masses: Array) -> Atoms:
 
 def _exact(name: str, value: Number) -> Fraction:
     """The number meant: of a float the shortest decimal that it prints as."""
-    number = finite(name, value)
-    return Fraction(repr(number)) if isinstance(value, float) else Fraction(value)
+    finite(name, value)
+    return as_fraction(value)
 
 
 def _shift(shift: int) -> int:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from stirred._fractions import as_fraction
 from stirred.errors import filter_exceeded, nothing_to_compose, parameter_out_of_range
 from stirred.loss.checks import Number, probability, renyi_order
 
@@ -34,7 +35,7 @@ def exact_loss(name: str, value: Number) -> Exact:
         raise parameter_out_of_range(name, value, "a number that is at least 0")
     if value == math.inf:
         return math.inf
-    return Fraction(value) if isinstance(value, int | Fraction) else Fraction(repr(float(value)))
+    return as_fraction(value)
 
 
 # -- composition ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.noise.fixed_point import mantissa_of, quotient_of
 
 Number = Fraction | int | float | Decimal | str
@@ -27,7 +28,6 @@ Number = Fraction | int | float | Decimal | str
 Numbers = Sequence[Number] | NDArray[Any] | tuple[NDArray[np.integer], NDArray[np.integer]]
 """One exact number for each row."""
 
-_MOST_DIGITS = 400
 _SLOTS = 512
 FEW = 64
 """Different numbers that :meth:`PairRows.grouped` looks for."""
@@ -40,27 +40,9 @@ def exact_number(value: Any, what: str) -> Fraction:
     (Fraction(1, 20), Fraction(1, 3))
     """
     try:
-        return _fraction(value)
-    except (ValueError, TypeError, InvalidOperation, ZeroDivisionError, OverflowError):
+        return as_fraction(value)
+    except NOT_A_NUMBER:
         raise errors.noise_not_a_number(what, value) from None
-
-
-def _fraction(value: Any) -> Fraction:
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, bool | np.bool_):
-        raise TypeError
-    if isinstance(value, int | np.integer):
-        return Fraction(int(value))
-    if isinstance(value, float | np.floating):
-        return Fraction(repr(float(value)))
-    if isinstance(value, Decimal):
-        value = str(value)
-    if not isinstance(value, str):
-        raise TypeError
-    if "e" in value.lower() and abs(Decimal(value.strip()).adjusted()) > _MOST_DIGITS:
-        raise ValueError  # written out it would fill the memory
-    return Fraction(value.strip())
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,16 @@ A Python float means its shortest decimal (0.05 is 1/20, not the binary number b
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 
 INFINITE = "infinity"
-_LONGEST = 400
-"""Digits before or after the point beyond which a number typed with an exponent is refused."""
 
 
 def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
@@ -27,7 +26,7 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
     """
     try:
         number = _number(value)
-    except (ValueError, TypeError, InvalidOperation, ZeroDivisionError, OverflowError):
+    except NOT_A_NUMBER:
         raise errors.bad_number(what, value) from None
     if number < 0:
         raise errors.bad_number(what, value)
@@ -35,20 +34,8 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
 
 
 def _number(value: Any) -> Fraction | float:
-    if isinstance(value, bool):
-        raise TypeError
-    if isinstance(value, str):
-        text = value.strip()
-        if text in (INFINITE, "inf"):
-            return math.inf
-        if "e" in text.lower() and abs(Decimal(text).adjusted()) > _LONGEST:
-            raise ValueError  # written out it would fill the memory
-        return Fraction(text)
-    if isinstance(value, Decimal):
-        return math.inf if value.is_infinite() and value > 0 else _number(str(value))
-    if isinstance(value, float) or hasattr(value, "dtype"):
-        return math.inf if float(value) == math.inf else Fraction(repr(float(value)))
-    return Fraction(value)
+    endless = value.strip() in (INFINITE, "inf") if isinstance(value, str) else value == math.inf
+    return math.inf if endless else as_fraction(value)
 
 
 def written(value: Fraction | float) -> str:

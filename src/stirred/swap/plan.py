@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from math import log10
 from pathlib import Path
@@ -29,6 +29,7 @@ from pydantic import (
 )
 
 from stirred import errors
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.tables import InputOptions
 from stirred.tables.inputs import TYPES
 
@@ -48,16 +49,9 @@ def exact_rate(written: object) -> Fraction:
     >>> exact_rate(0.05), exact_rate("1/20"), exact_rate(Decimal("0.050"))
     (Fraction(1, 20), Fraction(1, 20), Fraction(1, 20))
     """
-    if isinstance(written, bool) or written is None:
-        raise errors.rate_not_a_number(written)
     try:
-        if isinstance(written, float):
-            rate = Fraction(Decimal(repr(float(written))))
-        elif isinstance(written, int | str | Decimal | Fraction):
-            rate = Fraction(written)
-        else:
-            rate = Fraction(Decimal(str(written)))
-    except (ValueError, TypeError, ZeroDivisionError, InvalidOperation, OverflowError):
+        rate = as_fraction(written)
+    except NOT_A_NUMBER:
         raise errors.rate_not_a_number(written) from None
     if not 0 <= rate <= 1:
         raise errors.rate_out_of_range(written)

@@ -1,0 +1,38 @@
+"""The one way from what people write to an exact number: a float means its shortest decimal, 0.05 is 1/20."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+NOT_A_NUMBER = (ValueError, TypeError, InvalidOperation, ZeroDivisionError, OverflowError)
+"""What :func:`as_fraction` raises; callers turn it into a refusal in their own words."""
+
+_MOST_DIGITS = 10_000
+"""Digits before or after the point beyond which a number typed with an exponent is refused."""
+
+
+def as_fraction(value: Any) -> Fraction:
+    """A finite number as a fraction, from a number or its text; anything else raises one of NOT_A_NUMBER.
+
+    >>> as_fraction(0.05), as_fraction("1/3"), as_fraction(np.float32(0.5)), as_fraction("1e-3")
+    (Fraction(1, 20), Fraction(1, 3), Fraction(1, 2), Fraction(1, 1000))
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool | np.bool_):
+        raise TypeError
+    if isinstance(value, int | np.integer):
+        return Fraction(int(value))
+    if isinstance(value, float | np.floating):
+        return Fraction(repr(float(value)))
+    if isinstance(value, Decimal):
+        value = str(value)
+    if not isinstance(value, str):
+        raise TypeError
+    if "e" in value.lower() and abs(Decimal(value.strip()).adjusted()) > _MOST_DIGITS:
+        raise ValueError  # written out it would fill the memory
+    return Fraction(value.strip())
