@@ -7,34 +7,29 @@ numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fr
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from math import log10
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.tables import InputOptions
-from stirred.tables.inputs import TYPES
+from stirred.release.plans import (
+    ChosenFrom,
+    InputSection,
+    Names,
+    PlanSection,
+    Section,
+    beside,
+    dicts,
+    hash_of,
+    read_plan,
+)
 
-ChosenFrom = Literal["public", "earlier data", "this data"]
-FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
 
@@ -61,33 +56,13 @@ def exact_rate(written: object) -> Fraction:
 
 
 Rate = Annotated[Fraction, BeforeValidator(exact_rate), PlainSerializer(str, return_type=str)]
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)]
 Held = Annotated[
     Literal["rest"] | tuple[str, ...],
     BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "rest" else given),
 ]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-
-class InputSection(_Section):
-    """Where a table is and how to read it."""
-
-    path: str | None = None
-    format: FileFormat | None = None
-    types: Mapping[str, Literal[tuple(TYPES)]] = Field(default_factory=dict)  # type: ignore[valid-type]
-    null_values: Names = ()
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    quotes: bool = True
-
-    def options(self) -> InputOptions:
-        return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding, self.quotes)
-
-
-class LinkedTable(_Section):
+class LinkedTable(Section):
     """A table whose rows belong to records of the main one, as persons belong to households.
 
     Its rows stay with their record. Columns that carry a swap variable's name, and those in ``copies``, are copies:
@@ -115,7 +90,7 @@ class LinkedTable(_Section):
         return self
 
 
-class SwapPlan(_Section):
+class SwapPlan(PlanSection):
     """What the Permutation Swapping Algorithm is to do. Frozen; see ``docs/plans.md`` for every field.
 
     >>> plan = SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
@@ -140,17 +115,6 @@ class SwapPlan(_Section):
     allow: Names = ()
     format: Literal["csv", "parquet", "arrow"] | None = None
     input: InputSection = Field(default_factory=InputSection)
-
-    def __init__(self, **fields: Any) -> None:
-        try:
-            super().__init__(**fields)
-        except ValidationError as problem:
-            raise errors.plan_field(
-                [
-                    f"{'.'.join(str(part) for part in entry['loc']) or 'plan'}: {entry['msg']}"
-                    for entry in problem.errors()
-                ]
-            ) from None
 
     @model_validator(mode="after")
     def _roles(self) -> Self:
@@ -197,22 +161,8 @@ class SwapPlan(_Section):
     @classmethod
     def from_toml(cls, path: str | Path, allow: Sequence[str] = ()) -> SwapPlan:
         """Read a plan file; relative paths in it are taken from the plan's own folder. ``allow`` adds to its own."""
-        path = Path(path)
-        try:
-            fields = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-        except (OSError, UnicodeError):
-            raise errors.plan_unreadable(path) from None
-        except tomllib.TOMLDecodeError as problem:
-            raise errors.plan_not_toml(path, str(problem)) from None
-        if fields.pop("stirred", None) != 1:
-            raise errors.plan_version(tomllib.loads(path.read_text(encoding="utf-8")).get("stirred"))
-        if (mechanism := fields.pop("mechanism", None)) != "swap":
-            raise errors.plan_mechanism(mechanism)
-        linked = fields.get("linked")
-        tables = [table for table in linked if isinstance(table, dict)] if isinstance(linked, list) else []
-        for section in [fields.get("input"), *(table.get("input") for table in tables)]:
-            if isinstance(section, dict) and isinstance(section.get("path"), str):
-                section["path"] = str(path.parent / section["path"])
+        fields = read_plan(path, "swap")
+        beside(path, [fields.get("input"), *(table.get("input") for table in dicts(fields.get("linked")))])
         if allow:
             own = fields.get("allow", [])
             fields["allow"] = [*([own] if isinstance(own, str) else own), *allow]
@@ -228,7 +178,7 @@ class SwapPlan(_Section):
 
     def hash(self) -> str:
         """SHA-256 of the published form, keys sorted."""
-        return hashlib.sha256(json.dumps(self.published(), sort_keys=True).encode()).hexdigest()
+        return hash_of(self.published())
 
 
 def _one_role_each(table: str, roles: Mapping[str, list[str]]) -> None:
