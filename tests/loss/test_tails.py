@@ -411,3 +411,8 @@ def test_a_conversion_says_in_words_whether_it_is_exact(conversion):
     elif function.__module__.endswith("conversions") and conversion.exactness != "exact":
         assert "exact;" not in words.lower()
         assert not words.lower().rstrip().endswith("exact.") or "neither is exact" in words.lower()
+
+
+def test_a_renyi_divergence_of_zero_leaves_no_loss():
+    assert [renyi_to_pbdp_delta(3, 0, epsilon) for epsilon in (0, 0.1, 5)] == [1.0, 0.0, 0.0]
+    assert renyi_to_pbdp_epsilon(3, 0, 0.01) == 0

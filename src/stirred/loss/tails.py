@@ -90,7 +90,7 @@ def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> f
     alpha, g, e = _above_one(order), non_negative("divergence", divergence), non_negative("epsilon", epsilon)
     if e == 0 or e < g or math.isinf(g) or (e == g and not math.isinf(alpha)):
         return 1.0
-    return 0.0 if math.isinf(alpha) or math.isinf(e) else math.exp((alpha - 1) * (g - e))
+    return 0.0 if g == 0 or math.isinf(alpha) or math.isinf(e) else math.exp((alpha - 1) * (g - e))
 
 
 def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> float:
