@@ -12,7 +12,7 @@ def output_exists(path: Path) -> OutputError:
     return OutputError(
         "output-exists",
         f"{path} exists already.",
-        "A release is written once: name a folder that does not exist.",
+        "Nothing is written over: name one that does not exist.",
     )
 
 

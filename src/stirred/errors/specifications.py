@@ -56,6 +56,30 @@ def not_a_specification(reason: str) -> SpecificationError:
     )
 
 
+def not_an_allocation(reason: str) -> SpecificationError:
+    return SpecificationError(
+        "not-an-allocation",
+        f"This file does not divide a budget among levels and queries: {reason}.",
+        "docs/semantics.md shows the form.",
+    )
+
+
+def allocation_does_not_fit(total: float, budget: str, symbol: str) -> SpecificationError:
+    return SpecificationError(
+        "allocation-does-not-fit",
+        f"The allocation divides a rho of {total:g}; the specification has a budget of {budget} in {symbol}.",
+        "Give the specification of which this is the allocation: zCDP with that rho.",
+    )
+
+
+def nothing_to_look_up(name: str) -> SpecificationError:
+    return SpecificationError(
+        "nothing-to-look-up",
+        f"How the budget of '{name}' is divided among levels and queries is not known, so no concern can be looked up.",
+        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the form.",
+    )
+
+
 def specification_version(found: Any, known: int) -> SpecificationError:
     return SpecificationError(
         "specification-version",

@@ -18,10 +18,12 @@ from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from stirred import errors
 from stirred.spec.deployments import Erratum
+from stirred.spec.invariant import plural
 
 VERSION = 1
 """Of the form of the data files."""
@@ -33,7 +35,7 @@ class Query:
 
     name: str
     attributes: tuple[str, ...]
-    cells: int
+    cells: int | None
     shares: tuple[Fraction, ...]
 
 
@@ -41,19 +43,19 @@ class Query:
 class AllocationPart:
     """A budget of its own: for whom, how large, and its division.
 
-    ``scale`` is the global scale of the noise in production; ``unrounded`` is 1 over its square.
+    ``scale`` is the global scale of the noise in production, where it is known; ``unrounded`` is 1 over its square.
     """
 
     name: str
     unit: str
-    scale: Fraction
+    scale: Fraction | None
     rounded: Fraction
     level_shares: tuple[Fraction, ...]
     queries: tuple[Query, ...]
 
     @property
     def unrounded(self) -> Fraction:
-        return 1 / self.scale**2
+        return self.rounded if self.scale is None else 1 / self.scale**2
 
     def budget(self, *, rounded: bool) -> Fraction:
         """The whole rho of the part."""
@@ -75,6 +77,19 @@ class PublishedEpsilon:
 
 
 @dataclass(frozen=True)
+class PublishedConcern:
+    """A concern of one person as printed (the scenarios of Kifer et al. 2022, section 8.2): which attributes, and
+    location within a unit of which level; its rho and the powers at levels 0.01, 0.05 and 0.10."""
+
+    id: str
+    what: str
+    rho: str
+    powers: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    within: str | None = None
+
+
+@dataclass(frozen=True)
 class Allocation:
     """A budget and its division among levels and queries.
 
@@ -87,19 +102,26 @@ class Allocation:
 
     name: str
     title: str
-    deployment: str
-    """The deployment whose budget this is, by name."""
     levels: tuple[str, ...]
+    """From the root of the spine to its leaves."""
     parts: tuple[AllocationPart, ...]
-    sources: tuple[str, ...]
+    deployment: str = ""
+    """The deployment whose budget this is, by name."""
+    sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     published: tuple[PublishedEpsilon, ...] = ()
+    concerns: tuple[PublishedConcern, ...] = ()
     errata: tuple[Erratum, ...] = ()
 
     @property
     def queries(self) -> tuple[str, ...]:
         """The names of all queries."""
         return tuple(query.name for part in self.parts for query in part.queries)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All attributes that some query tells about."""
+        return tuple(dict.fromkeys(name for part in self.parts for query in part.queries for name in query.attributes))
 
     def rho(self, level: str, query: str, *, rounded: bool) -> Fraction:
         """rho of one query at one level; 0 where it was not asked."""
@@ -139,9 +161,8 @@ class Allocation:
         >>> allocation("pl94-2020").about("hhgq")
         ('hhinstlevels', 'hhgq', 'hhgq*votingage*hispanic*cenrace')
         """
-        known = dict.fromkeys(name for part in self.parts for query in part.queries for name in query.attributes)
-        if attribute not in known:
-            raise errors.unknown_choice("attribute", attribute, list(known))
+        if attribute not in self.attributes:
+            raise errors.unknown_choice("attribute", attribute, self.attributes)
         return tuple(query.name for part in self.parts for query in part.queries if attribute in query.attributes)
 
     def part(self, name: str) -> AllocationPart:
@@ -189,6 +210,29 @@ def allocation_names() -> list[str]:
     return list(_all())
 
 
+def allocation_of(deployment: str) -> Allocation | None:
+    """The allocation of a deployment's budget, if it is known."""
+    return next((one for one in _all().values() if deployment and one.deployment == deployment), None)
+
+
+def read_allocation(path: str | Path) -> Allocation:
+    """An allocation of one's own from a TOML file: ``levels``, and for each ``[[part]]`` its ``unit``, ``rho``,
+    ``level_shares`` and ``[[part.query]]`` tables with ``name``, ``attributes`` and ``shares``. Numbers are text."""
+    try:
+        fields = tomllib.loads(Path(path).read_text(encoding="utf-8"), parse_float=str)
+    except (OSError, UnicodeDecodeError):
+        raise errors.not_an_allocation("it cannot be read") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise errors.not_an_allocation(f"it is not TOML ({problem})") from None
+    named = {"name": Path(path).stem, "title": Path(path).name}
+    try:
+        return from_allocation_fields(named | fields)
+    except KeyError as missing:
+        raise errors.not_an_allocation(f"{missing} is missing") from None
+    except (TypeError, ValueError, ZeroDivisionError, AttributeError):
+        raise errors.not_an_allocation("a field is not of its kind") from None
+
+
 # -- reading -------------------------------------------------------------------------------------------------
 
 
@@ -210,18 +254,24 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
     result = Allocation(
         name=fields["name"],
         title=fields["title"],
-        deployment=fields["deployment"],
+        deployment=fields.get("deployment", ""),
         levels=tuple(fields["levels"]),
         parts=tuple(_part(part) for part in fields["part"]),
-        sources=tuple(fields["sources"]),
+        sources=tuple(fields.get("sources", ())),
         notes=tuple(fields.get("notes", ())),
         published=tuple(
             PublishedEpsilon(**{**one, "delta": Fraction(one["delta"]), "levels": tuple(one["levels"])})
             for one in fields.get("published", ())
         ),
+        concerns=tuple(_concern(one) for one in fields.get("concern", ())),
         errata=tuple(Erratum(**one) for one in fields.get("errata", ())),
     )
+    names = result.queries
+    if len(set(names)) < len(names):
+        raise errors.not_an_allocation("it names a query twice")
     for part in result.parts:
+        if any(len(query.shares) != len(result.levels) for query in part.queries):
+            raise errors.not_an_allocation("a query does not have one share for each level")
         _require_one(result.name, f"the levels of '{part.name}'", part.level_shares, len(result.levels))
         for at, level in enumerate(result.levels):
             shares = tuple(query.shares[at] for query in part.queries)
@@ -231,23 +281,29 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
 
 def _part(fields: Mapping[str, Any]) -> AllocationPart:
     queries = tuple(
-        Query(one["name"], tuple(one["attributes"]), one["cells"], _fractions(one["shares"])) for one in fields["query"]
+        Query(one["name"], tuple(one["attributes"]), one.get("cells"), _fractions(one["shares"]))
+        for one in fields["query"]
     )
     return AllocationPart(
-        fields["name"],
+        fields.get("name", plural(fields["unit"])),
         fields["unit"],
-        Fraction(fields["scale"]),
-        Fraction(fields["rounded"]),
+        Fraction(fields["scale"]) if "scale" in fields else None,
+        Fraction(fields["rho"]),
         _fractions(fields["level_shares"]),
         queries,
     )
 
 
-def _fractions(texts: Collection[str]) -> tuple[Fraction, ...]:
+def _concern(fields: Mapping[str, Any]) -> PublishedConcern:
+    lists = {name: tuple(fields.get(name, ())) for name in ("powers", "attributes")}
+    return PublishedConcern(**{**fields, **lists})
+
+
+def _fractions(texts: Collection[str | int]) -> tuple[Fraction, ...]:
     return tuple(Fraction(text) for text in texts)
 
 
 def _require_one(name: str, where: str, shares: tuple[Fraction, ...], number: int) -> None:
     total = sum(shares, Fraction(0))
-    if total != 1 or len(shares) != number or min(shares) < 0:
+    if total != 1 or len(shares) != number or min(shares, default=0) < 0:
         raise errors.shares_do_not_add_up(name, where, total)

@@ -42,7 +42,7 @@ def _gaussian(curve: Any, formula: Callable[[float], Any]) -> Any:
     return formula(curve.mu) if isinstance(curve, GaussianCurve) else None
 
 
-def _curve_epsilon(curve: Any, delta: Any) -> Any:
+def curve_epsilon(curve: Any, delta: Any) -> Any:
     """The smallest epsilon that a trade-off function gives at delta."""
     if isinstance(curve, GaussianCurve):
         return conversions.gaussian_epsilon(curve.mu, float(delta))
@@ -97,7 +97,7 @@ RULES = (
          "Wasserman and Zhou 2010", "the lines of the level-power region", neighbours=True),
     Rule("total-variation", "approximate", lambda t, _, delta: Fraction(0) if t <= delta else None,
          "Definition of total variation", "no event differs by more than delta", neighbours=True),
-    Rule("trade-off", "approximate", lambda f, _, delta: _curve_epsilon(f, delta),
+    Rule("trade-off", "approximate", lambda f, _, delta: curve_epsilon(f, delta),
          "Dong, Roth and Su 2022, Proposition 2.13", "the steepest line above the curve", neighbours=True),
     Rule("trade-off", "normalised-renyi", lambda f, _, __: _gaussian(f, conversions.gaussian_to_zcdp),
          "Bun and Steinke 2016, Proposition 1.6 and Blackwell's theorem (A.6.2)", "half of mu squared",
@@ -126,7 +126,7 @@ def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[
     for rule in RULES:
         if (rule.start, rule.end) != (output.name, to.name) or (rule.neighbours and not _neighbours_only(a)):
             continue
-        if _lets_copies_differ(a, to) or (rule.start != rule.end and _one_way(a)):
+        if _lets_copies_differ(a, to) or (rule.start != rule.end and one_way(a)):
             continue
         found = rule.formula(a.budget.value, output.parameter, to.parameter)
         if found is None:
@@ -150,7 +150,7 @@ def _neighbours_only(a: Specification) -> bool:
     return premetric.scale == 1 and (premetric.kind == "relation" or not premetric.sharpened)
 
 
-def _one_way(a: Specification) -> bool:
+def one_way(a: Specification) -> bool:
     """Whether a divergence of one direction is bounded in one direction only, between some listed datasets."""
     if a.output_premetric.name not in ("renyi", "trade-off"):
         return False
