@@ -1,0 +1,157 @@
+"""Which two datasets a statement compares: a counterfactual that lies inside one universe, or the word that there is
+none.
+
+A guarantee bounds how differently two datasets of one universe make the output behave, per unit of their distance. A
+sentence about a person therefore needs two datasets first: what is, and what might have been. Where invariants hold,
+changing one record usually breaks them, and the nearest dataset of the same universe is further away: two records for
+swapping, where values change places.
+
+The invariant a reader must know: a :class:`Change` never leaves its universe. Its distance is what every bound of this
+room is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from stirred import errors
+from stirred.spec.facts import PERMUTATION_SWAPPING, SWAP
+from stirred.spec.invariant import plural
+from stirred.spec.specification import Specification
+
+Status = Literal["inside", "assumed", "none"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """From one dataset to another of the same universe.
+
+    ``status`` is *inside* where such datasets are known to exist, *assumed* where the specification does not know how
+    far apart datasets of a universe are (then statements hold for those that are this far apart, if there are any), and
+    *none* where no universe holds two datasets.
+    """
+
+    words: str
+    distance: Fraction | float
+    status: Status
+
+    @property
+    def exists(self) -> bool:
+        return self.status != "none"
+
+
+def smallest_change(specification: Specification) -> Change:
+    """The nearest two datasets of a universe: what the strongest statement is about.
+
+    >>> from stirred.spec import flavors
+    >>> smallest_change(flavors.zcdp("person").at("2.63")).words
+    'the record of one person is replaced by any other record'
+    """
+    premetric = specification.input_premetric
+    nearest = _nearest_listed(specification) if premetric.kind == "table" else specification.nearest
+    if nearest == math.inf:
+        return Change("no other dataset agrees with the invariants", math.inf, "none")
+    status: Status = "inside"
+    if nearest is None:
+        nearest, status = premetric.scale, "assumed"
+    return Change(_words(specification, nearest), nearest, status)
+
+
+def changed_group(specification: Specification, units: int) -> Change:
+    """The records of ``units`` units change together: those of a household, of a family."""
+    if not isinstance(units, int) or units < 1:
+        raise errors.parameter_out_of_range("units", units, "a whole number that is at least 1")
+    smallest = smallest_change(specification)
+    distance = units * specification.input_premetric.scale
+    if not smallest.exists or smallest.distance >= distance:
+        return smallest
+    words = f"the records of {units} {plural(specification.input_premetric.unit)} change together"
+    return Change(words, distance, smallest.status)
+
+
+def replaced_record(specification: Specification) -> Change | None:
+    """The world in which one unit's record is drawn anew from what the others' records tell (psample of Kifer et al.
+    2022, section 7.2); None where that world leaves the universe or the distance does not count records.
+
+    Where records are added and removed a replacement is both, at twice the distance. Where the nearest datasets are
+    more than one record apart, as in swapping, nobody's record can change alone: the rest and the invariants determine
+    it, and theorems about this world say nothing.
+    """
+    premetric, smallest = specification.input_premetric, smallest_change(specification)
+    if premetric.kind != "records" or smallest.distance > premetric.scale:
+        return None
+    words = _replaced(specification)
+    if premetric.bounded:
+        return Change(words, premetric.scale, smallest.status)
+    status: Status = "assumed" if specification.multiverse.invariants else smallest.status
+    return Change(f"{words} (removed, and another added)", 2 * premetric.scale, status)
+
+
+def change_of_record(
+    specification: Specification, dataset: Sequence[Any], index: int, candidates: Iterable[Sequence[Any]]
+) -> Change:
+    """The nearest of some datasets of the same universe that lack the record at ``index`` (or have fewer copies of it).
+
+    For small datasets given as records, against all those that could have been. A record that every dataset of the
+    universe holds is fixed by the invariants: nothing about it is protected.
+
+    >>> from stirred.spec import Invariant, flavors
+    >>> given = flavors.given_invariants(flavors.pure("person"), [Invariant("person", by=("block",))], nearest=1).at(1)
+    >>> here = [{"block": 1, "age": 7}, {"block": 2, "age": 8}]
+    >>> moved = [{"block": 2, "age": 7}, {"block": 2, "age": 8}]
+    >>> change_of_record(given, here, 0, [moved]).status
+    'none'
+    """
+    unit, record = specification.input_premetric.unit, dataset[index]
+    copies = sum(one == record for one in dataset)
+    nearest: Fraction | float = math.inf
+    for other in candidates:
+        if sum(one == record for one in other) < copies:
+            found = specification.counterfactual(dataset, other)
+            if found.inside and found.distance > 0:
+                nearest = min(nearest, found.distance)
+    if nearest == math.inf:
+        return Change(f"no dataset of the universe has another record of this {unit}", nearest, "none")
+    return Change(f"the record of this {unit} is another, and what is held fixed is kept", nearest, "inside")
+
+
+def _nearest_listed(specification: Specification) -> Fraction | float:
+    """The smallest positive distance in a table, between datasets that share a universe."""
+    holds = specification.multiverse.holds
+    found = (d for a, b, d in specification.input_premetric.distances if d > 0 and holds(a, b))
+    return min(found, default=math.inf) * specification.input_premetric.scale
+
+
+def _words(specification: Specification, distance: Fraction | float) -> str:
+    """What differs between two datasets at the distance of the nearest ones."""
+    premetric = specification.input_premetric
+    unit = premetric.unit
+    if premetric.kind == "table":
+        return f"one listed dataset stands in place of another, {float(distance):g} apart"
+    if premetric.kind == "metric":
+        return (
+            f"one dataset stands in place of another that is {float(distance):g} away in the metric '{premetric.name}'"
+        )
+    if premetric.kind == "relation":
+        return f"one dataset stands in place of a neighbour in '{premetric.name}'"
+    count = distance / premetric.scale
+    if count == 1:
+        if premetric.bounded:
+            return _replaced(specification)
+        return f"the record of one {unit} is removed, or one is added"
+    if specification.fact.get("mechanism") == PERMUTATION_SWAPPING and count == 2:
+        moved = specification.fact.get(SWAP)
+        what = f"their values of {moved}" if moved else "their swapped values"
+        return f"two {plural(unit)} of one stratum have {what} exchanged, all else as it is"
+    how = "differ" if premetric.bounded else "are added or removed"
+    return f"{float(count):g} records of {plural(unit)} {how}"
+
+
+def _replaced(specification: Specification) -> str:
+    fixed = specification.multiverse.invariants or specification.multiverse.universes
+    other = "another that keeps what is held fixed" if fixed else "any other record"
+    return f"the record of one {specification.input_premetric.unit} is replaced by {other}"

@@ -1,0 +1,399 @@
+"""Definitions of privacy at fixed parameters, as questions about two finite laws, and what an audit of one says.
+
+A definition is whatever somebody proposes to ask of the laws P and Q that a mechanism's output has on two neighbouring
+datasets: a predicate, or a number with a budget. Those of Kifer et al. (2022) are here as constructors. The searches
+for mechanisms that break a proposal are in :mod:`stirred.semantics.definition_searches`.
+
+The invariant a reader must know: rounding is never taken for a violation. Laws *break* a definition only if they fail
+it and still fail it after being brought nearer to each other by a part of ``tolerance``; in a definition that may be
+mixed and processed freely that step can only help them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stirred import errors
+from stirred.loss import divergences
+from stirred.loss.checks import Number, distributions, finite, non_negative, probability, renyi_order
+from stirred.loss.curves import EpsilonProfile
+from stirred.loss.tradeoffs import TradeOff, in_unit
+from stirred.spec.finite import divergence
+from stirred.spec.premetrics import Budget, OutputPremetric
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-12
+"""A cost above the budget by a smaller part counts as within it, as everywhere in this package."""
+
+ASKED = ("transparency", "composition", "interpretation", "bayesian")
+"""What no search can find out, and only the proposer can answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A definition of privacy at fixed parameters.
+
+    Either ``holds(p, q)`` says whether two laws satisfy it, or ``cost(p, q)`` is a number and ``budget`` the most that
+    is allowed; a cost without a budget is audited for all budgets at once. Laws are arrays of probabilities of the same
+    outputs, without those that neither can give. Neighbours have no order, so both orders are asked, unless
+    ``symmetric`` is false. ``hints`` are numbers worth trying as probabilities or likelihood ratios, such as delta and
+    e^epsilon; ``declared`` are the proposer's answers to :data:`ASKED`. ``tolerance``, how much nearer laws must still
+    fail, is more than the error with which the definition is computed, and far less than e^-epsilon.
+
+    >>> bounded = Definition("no output twice as likely", lambda p, q: bool(np.all(p <= 2 * q)))
+    >>> bounded.satisfied([0.6, 0.4], [0.4, 0.6]), bounded.satisfied([0.8, 0.2], [0.2, 0.8])
+    (True, False)
+    """
+
+    name: str
+    holds: Callable[[Array, Array], bool] | None = None
+    cost: Callable[[Array, Array], float] | None = None
+    budget: float | None = None
+    symmetric: bool = True
+    hints: tuple[float, ...] = ()
+    declared: Mapping[str, str] = field(default_factory=dict)
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        if (self.holds is None) == (self.cost is None) or not callable(self.holds or self.cost):
+            raise self._must("be either a predicate of two laws or a cost of them")
+        if self.budget is not None:
+            if self.cost is None:
+                raise self._must("have a cost that its budget bounds")
+            object.__setattr__(self, "budget", non_negative("budget", self.budget))
+        if not 0 < self.tolerance <= 0.01:
+            raise errors.parameter_out_of_range("tolerance", self.tolerance, "above 0 and at most 0.01")
+        object.__setattr__(self, "hints", tuple(non_negative("A hint", hint) for hint in self.hints))
+        for question in self.declared:
+            if question not in ASKED:
+                raise errors.unknown_choice("question to a proposer", question, ASKED)
+
+    def _must(self, words: str) -> errors.StirredError:
+        return errors.bad_block(f"The definition '{self.name}'", f"must {words}")
+
+    # -- what it says of laws --------------------------------------------------------------------------------
+
+    @property
+    def bounded(self) -> bool:
+        """Whether mechanisms either hold or do not, without anybody naming a budget."""
+        return self.holds is not None or self.budget is not None
+
+    def satisfied(self, p: ArrayLike, q: ArrayLike) -> bool:
+        """Whether two laws satisfy the definition, in both orders if it is symmetric."""
+        return self.passes(np.stack(distributions(p, q)))
+
+    def passes(self, laws: Array) -> bool:
+        """The same for a mechanism, the two laws as rows; they are believed to be laws."""
+        if self.budget is not None:
+            return self.price(laws) <= self.budget * (1 + ROUNDING)
+        return all(self._holds(*order) for order in self._orders(laws))
+
+    def breaks(self, laws: Array) -> bool:
+        """Whether two laws fail the definition, and not by rounding alone."""
+        apart, last = laws[::-1] - laws, 1e-15 * laws.max(axis=0)  # the last digit of a probability is rounding too
+        nearer = laws + self.tolerance * apart + np.clip(apart / 4, -last, last)
+        return not self.passes(laws) and not self.passes(nearer)
+
+    def price(self, laws: Array) -> float:
+        """The cost of a mechanism: the larger one of both orders, if the definition is symmetric."""
+        return max(self._cost(*order) for order in self._orders(laws))
+
+    def judged(self, laws: Array) -> str:
+        """The laws, and whether they hold, for people."""
+        said = f"laws {told(laws)} {'hold' if self.passes(laws) else 'do not hold'}"
+        return said if self.budget is None else f"{said}: {self.price(laws):.7g}, allowed {self.budget:.7g}"
+
+    def at(self, *mechanisms: Array) -> Definition | None:
+        """The definition if all mechanisms hold, else None. Without a budget: with the smallest that lets them hold."""
+        if self.bounded:
+            return self if all(self.passes(laws) for laws in mechanisms) else None
+        most = max(self.price(laws) for laws in mechanisms)
+        return replace(self, budget=most) if 1e-9 < most < math.inf else None  # beside 0 all is rounding
+
+    def _orders(self, laws: Array) -> list[Array]:
+        possible = laws[:, laws.any(axis=0)]  # a copy, since a definition may well change what it is given
+        return [possible, possible[::-1].copy()] if self.symmetric else [possible]
+
+    def _holds(self, p: Array, q: Array) -> bool:
+        if self.holds is None:
+            raise self._must("have a budget to hold its cost against")
+        answer = self._asked(self.holds, p, q)
+        if not isinstance(answer, bool | np.bool_):
+            raise self._must(f"answer True or False, and answered {answer!r} on {p.tolist()} and {q.tolist()}")
+        return bool(answer)
+
+    def _cost(self, p: Array, q: Array) -> float:
+        if self.cost is None:
+            raise self._must("have a cost to be asked for it")
+        answer = self._asked(self.cost, p, q)
+        if not isinstance(answer, int | float | np.integer | np.floating) or math.isnan(answer):
+            raise self._must(f"cost a number, and cost {answer!r} on {p.tolist()} and {q.tolist()}")
+        return float(answer)
+
+    def _asked(self, question: Callable[[Array, Array], Any], p: Array, q: Array) -> Any:
+        try:
+            with np.errstate(all="ignore"):
+                return question(p, q)
+        except errors.StirredError:
+            raise
+        except Exception as error:
+            laws = f"{p.tolist()} and {q.tolist()}"
+            raise self._must(f"answer for any two laws, and raised {error!r} on {laws}") from error
+
+    # -- those of the paper ----------------------------------------------------------------------------------
+
+    @classmethod
+    def pure(cls, epsilon: Number) -> Definition:
+        """No event is likelier by a factor above e^epsilon (Definition 4.8)."""
+        e = finite("epsilon", epsilon)
+        known = _known("epsilons add up, fully adaptively", "odds change by a factor of at most e^epsilon", "7.1")
+        return cls(f"pure ({e:g})", None, divergences.multiplicative, e, hints=_ratio(e), declared=known)
+
+    @classmethod
+    def approximate(cls, epsilon: Number, delta: Number) -> Definition:
+        """P(S) <= e^epsilon Q(S) + delta for every event S, at one point (epsilon, delta) (Definition 5.1)."""
+        e, d = finite("epsilon", epsilon), probability("delta", delta)
+        known = _known("epsilons and deltas add up, adaptively", "delta bounds the chance of an infinite loss")
+        cost = partial(divergences.hockey_stick, epsilon=e)
+        return cls(f"approximate ({e:g}, {d:g})", None, cost, d, hints=(*_ratio(e), d), declared=known)
+
+    @classmethod
+    def probabilistic(cls, epsilon: Number, delta: Number) -> Definition:
+        """The loss ln p/q of an output drawn from P exceeds epsilon with probability at most delta (section 5.2).
+
+        What one would like to promise; but processing the output can raise that probability (Example 4.9).
+        """
+        e, d = finite("epsilon", epsilon), probability("delta", delta)
+
+        def cost(p: Array, q: Array) -> float:
+            return math.fsum(p[(p > 0) & (np.log(p) - np.log(q) > e * (1 + ROUNDING))])
+
+        known = _known("", "the loss exceeds epsilon with probability at most delta")
+        return cls(f"probabilistic ({e:g}, {d:g})", None, cost, d, hints=(*_ratio(e), d), declared=known)
+
+    @classmethod
+    def pbdp(cls, epsilon: Number, delta: Number) -> Definition:
+        """No test at level e^-epsilon delta has a power above delta: one point of pbdp (Definition 5.5)."""
+        e, d = finite("epsilon", epsilon), probability("delta", delta)
+        if d == 0:
+            raise errors.parameter_out_of_range("delta", delta, "above 0 (Remark 5.6)")
+        level = math.exp(-e) * d
+
+        def cost(p: Array, q: Array) -> float:
+            return float(np.interp(level, *divergences.power_curve(p, q).T))
+
+        known = _known("", "no analysis changes odds by more than e^epsilon, but with probability at most delta", "7.4")
+        return cls(f"pbdp ({e:g}, {d:g})", None, cost, d, hints=(*_ratio(e), d, level), declared=known)
+
+    @classmethod
+    def renyi(cls, order: Number, epsilon: Number) -> Definition:
+        """The Renyi divergence of one order is at most epsilon (Definition 5.14)."""
+        alpha, e = renyi_order(order), finite("epsilon", epsilon)
+        known = _known("epsilons of one order add up, fully adaptively", "", "7.3 and 7.5")
+        cost = partial(divergences.renyi, order=alpha)
+        return cls(f"Renyi ({alpha:g}, {e:g})", None, cost, e, hints=_ratio(e), declared=known)
+
+    @classmethod
+    def zcdp(cls, rho: Number) -> Definition:
+        """The Renyi divergence of every order alpha > 1 is at most alpha rho (Definition 5.15)."""
+        r = finite("rho", rho)
+        known = _known("rhos add up, fully adaptively", "", "7.3 and 7.5")
+
+        def cost(p: Array, q: Array) -> float:
+            return divergences.normalised_renyi(p, q) ** 2
+
+        return cls(f"zCDP ({r:g})", None, cost, r, hints=_ratio(math.sqrt(r)), declared=known)
+
+    @classmethod
+    def tradeoff(cls, curve: TradeOff) -> Definition:
+        """No test has more power than the curve at its level (f-DP, Definition 5.9).
+
+        The cost is the largest power as a part of what is allowed: at a vertex, since both are concave.
+        """
+
+        def cost(p: Array, q: Array) -> float:
+            levels, powers = divergences.power_curve(p, q).T
+            return float(np.max(np.where(powers > 0, powers / np.asarray(curve.power(levels)), 0.0)))
+
+        known = _known("by products of trade-off functions, adaptively", "the largest power at each level", "7.4")
+        return cls("trade-off function", None, cost, 1.0, hints=(float(curve.power(0.0)),), declared=known)
+
+    @classmethod
+    def total_variation(cls, t: Number) -> Definition:
+        """No event is likelier by more than t."""
+        most = probability("t", t)
+        known = _known("t's add up", "the most by which the power of a test exceeds its level")
+        return cls(f"TV ({most:g})", None, divergences.total_variation, most, hints=(most,), declared=known)
+
+    @classmethod
+    def by_premetric(cls, output: OutputPremetric, budget: Any = None) -> Definition:
+        """The definition that an output premetric, also a registered one, makes for neighbours at distance 1.
+
+        ``budget`` is as in a specification (rho for zCDP, a curve where the output premetric is one); without it the
+        premetric is audited for all budgets.
+
+        >>> Definition.by_premetric(OutputPremetric("total-variation"), 0.5).satisfied([0.75, 0.25], [0.25, 0.75])
+        True
+        """
+        if output.events or output.partition:
+            raise errors.cannot_evaluate("events of outputs that an audit makes up as it goes")
+        if budget is None and output.kind.curve:
+            raise errors.cannot_evaluate(f"the output premetric '{output.name}' without a budget, which is a curve")
+        given = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
+        if given is not None and given.is_curve != output.kind.curve:
+            raise errors.bad_block(f"The budget of {output.symbol}", "is a curve where the output premetric is")
+        if given is not None and isinstance(given.value, EpsilonProfile):
+            points = given.value.points
+
+            def holds(p: Array, q: Array) -> bool:
+                return all(divergences.approximate(p, q, d) <= e * (1 + ROUNDING) for d, e in points)
+
+            return cls(output.symbol, holds, hints=tuple(d for d, _ in points))
+        if given is not None and given.is_curve:
+            return replace(cls.tradeoff(given.value), name=output.symbol)
+
+        def cost(p: Array, q: Array) -> float:
+            return divergence(output, p, q) ** output.kind.power
+
+        most = None if given is None else float(given.number)
+        hints = () if most is None else (*_ratio(most), most)
+        hints = hints if output.parameter is None else (*hints, float(output.at))
+        rules = {None: "", "sum": "budgets add up", "sum-with-parameter": "budgets and parameters add up"}
+        known = _known(rules[output.kind.composition])
+        return cls(output.symbol, None, cost, most, hints=hints, declared=known)
+
+
+def _known(composition: str, interpretation: str = "", theorem: str = "") -> dict[str, str]:
+    """What the literature answers to :data:`ASKED`; theorems are those of Kifer et al. (2022)."""
+    bayesian = f"Theorem {theorem}" if theorem else ""
+    known = {"composition": composition, "interpretation": interpretation, "bayesian": bayesian}
+    return {"transparency": "the mechanism may be public"} | {name: words for name, words in known.items() if words}
+
+
+def _ratio(epsilon: float) -> tuple[float, ...]:
+    return (math.exp(epsilon),) if epsilon < 100 else ()
+
+
+def told(laws: Array) -> str:
+    return " and ".join(f"({', '.join(map(short, law))})" for law in laws)
+
+
+def short(number: float | Array) -> str:
+    """A simple fraction where the number is one, else seven digits."""
+    value = float(number)
+    simple = Fraction(value if math.isfinite(value) else 0).limit_denominator(1000)
+    return str(simple) if abs(simple - value) <= 1e-12 * min(abs(value), 1) else f"{value:.7g}"
+
+
+# -- levels and powers ---------------------------------------------------------------------------------------
+
+
+def coin(level: float, power: float) -> Array:
+    """The mechanism that says yes with probability ``level`` on one dataset and ``power`` on the other, else no."""
+    return np.array([[level, 1 - level], [power, 1 - power]], dtype=np.float64)
+
+
+def level_power(definition: Definition, levels: ArrayLike) -> Array:
+    """g(level), the greatest power at each level over the coins that hold; not a number where none does.
+
+    A test of a mechanism's output is a coin. So, if processing does no harm, no test of any mechanism that holds has
+    more power at this level; if mixing does none either, g is concave (Theorem 6.4 of Kifer et al. 2022), and bounds
+    also the tests of those who are unsure about everybody else's records (Theorem 6.5). Searched from above on a grid,
+    then by halving: missed is only what holds between two powers of the grid that do not.
+
+    >>> level_power(Definition.pure(1), [0.01, 0.05]).round(6).tolist()
+    [0.027183, 0.135914]
+    """
+    asked = in_unit("level", levels)
+    return np.reshape([_greatest(definition, float(level)) for level in asked.ravel()], asked.shape)
+
+
+def _greatest(definition: Definition, level: float) -> float:
+    rising = np.geomspace(max(level, 1e-9), 1, 9)
+    near = [hint for hint in definition.hints if level < hint < 1]
+    grid = np.unique(np.concatenate([np.linspace(level, 1, 17), np.clip(rising, level, 1), near]))[::-1]
+    first = next((place for place, power in enumerate(grid) if definition.passes(coin(level, float(power)))), None)
+    if first is None:
+        return math.nan
+    low, high = float(grid[first]), float(grid[max(0, first - 1)])
+    while high > low * (1 + 1e-13) + 1e-18:
+        middle = (low + high) / 2
+        low, high = (middle, high) if definition.passes(coin(level, middle)) else (low, middle)
+    return low
+
+
+def edge(definition: Definition, laws: Array) -> Array | None:
+    """The last laws that hold on the way from their mean, where they are equal, through ``laws`` and beyond."""
+    away = laws - (mean := laws.mean(axis=0))
+    # How far one can go; laws that differ by rounding alone have no direction.
+    ratios = np.divide(mean, np.abs(away[0]), out=np.full(len(mean), math.inf), where=away[0] != 0)
+    far = float(np.min(ratios))
+    if not definition.bounded or far > 1e5 or not definition.passes(np.stack([mean, mean])):
+        return None
+    low, middle, high = 0.0, far, far
+    while high - low > 1e-6 * high + 1e-12:
+        low, high = (middle, high) if definition.passes(np.maximum(mean + middle * away, 0)) else (low, middle)
+        middle = (low + high) / 2
+    return np.asarray(np.maximum(mean + low * away, 0))
+
+
+# -- what an audit says --------------------------------------------------------------------------------------
+
+
+class Counterexample(Protocol):
+    """Laws, and what was done with them, that break a property; as text it can be checked by hand."""
+
+    @property
+    def parts(self) -> tuple[Array, ...]: ...
+
+    def check(self) -> bool:
+        """Whether it stands, computed again."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about one property: *violated*, *not refuted* in so many cases (never proved), or as declared."""
+
+    property: str
+    status: str
+    cases: int = 0
+    counterexample: Counterexample | None = field(default=None, compare=False)
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.property:<15}{self.status:<13}{self.words}".rstrip()
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One verdict for each question of a checklist for new definitions (Kifer et al. 2022, section 4.2)."""
+
+    name: str
+    verdicts: tuple[Verdict, ...]
+
+    def __getitem__(self, property: str) -> Verdict:
+        known = {verdict.property: verdict for verdict in self.verdicts}
+        if property not in known:
+            raise errors.unknown_choice("verdict on", property, list(known))
+        return known[property]
+
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """The properties that a counterexample was found to."""
+        return tuple(verdict.property for verdict in self.verdicts if verdict.counterexample is not None)
+
+    def __str__(self) -> str:
+        lines = [f"Audit of {self.name}", *(f"  {verdict}" for verdict in self.verdicts)]
+        for property in self.violated:
+            lines += ["", f"Against {property}:"]
+            lines += [f"  {line}" for line in str(self[property].counterexample).splitlines()]
+        return "\n".join(lines)

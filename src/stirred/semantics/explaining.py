@@ -1,0 +1,302 @@
+"""Explain a guarantee: sentences, tables and pictures from one specification.
+
+>>> from stirred.spec import flavors
+>>> explained = explain(flavors.zcdp("person").at("2.63"))
+>>> print(explained.statement("tests.bound").words)
+At false-alarm probabilities of 0.01, 0.05 and 0.1, no test on the release that tells the two datasets apart detects \
+the change with probabilities above 0.699, 0.947 and 0.963. A blind guess detects it with 0.01, 0.05 and 0.1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from stirred import errors
+from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
+from stirred.semantics import pictures
+from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
+from stirred.semantics.concerns import Concern, published_exposures
+from stirred.semantics.sections import IN_ORDER
+from stirred.semantics.setting import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
+from stirred.semantics.templates import SECTIONS, Statement
+from stirred.spec.allocations import Allocation
+from stirred.spec.exact import display, display_down, written
+from stirred.spec.pages import specification_html, table
+from stirred.spec.specification import Specification
+
+FORM = 1
+"""Of the JSON of an explanation."""
+
+WIDTH = 110
+
+BRIEFLY = ("compares", "protects", "exposed")
+"""Sections that a brief explanation keeps whole; of the others it keeps the sentences with numbers."""
+
+DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
+"""For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a guarantee means, in sentences that name their formulas, and the numbers behind them."""
+
+    setting: Setting
+    statements: tuple[Statement, ...]
+
+    @property
+    def specification(self) -> Specification:
+        return self.setting.specification
+
+    def statement(self, id: str) -> Statement:
+        """The first sentence of this id."""
+        for one in self.statements:
+            if one.id == id:
+                return one
+        raise errors.unknown_choice("sentence in this explanation", id, [one.id for one in self.statements])
+
+    def section(self, name: str) -> tuple[Statement, ...]:
+        """The sentences of a section, by its name in :data:`SECTIONS`."""
+        if name not in SECTIONS:
+            raise errors.unknown_choice("section", name, list(SECTIONS))
+        return tuple(one for one in self.statements if one.section == name)
+
+    # -- tables ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def powers(self) -> list[dict[str, Any]]:
+        """Lower and upper bounds on the power of tests, one row for each level and each thing that is known."""
+        return [
+            {"noise": what, "level": level, "lower": float(low), "upper": float(high)}
+            for what, lower, upper in self.setting.powers()
+            for level, low, high in zip(self.setting.levels, lower, upper, strict=True)
+        ]
+
+    @cached_property
+    def losses(self) -> list[dict[str, Any]]:
+        """Epsilon at each delta: the one that bounds the odds but for that probability (pbdp), and that of (epsilon,
+        delta)-DP. Infinite ones are None."""
+        return [
+            {"noise": what, "delta": delta, "bounded": _finite(bounded), "approximate": _finite(approximate)}
+            for what, delta, bounded, approximate in self.setting.losses()
+        ]
+
+    @cached_property
+    def exposures(self) -> list[dict[str, Any]]:
+        """One row for each concern."""
+        return [
+            {
+                "concern": str(one.exposure.concern),
+                "change": one.change.words,
+                "distance": float(one.change.distance),
+                "rho": float(one.exposure.rho),
+                "rho_exact": written(one.exposure.rho),
+                "rho_between": float(one.rho),
+                "levels": list(self.setting.levels),
+                "gaussian": [float(power) for power in one.gaussian.power(self.setting.levels)],
+                "bound": [float(power) for power in one.bound.power(self.setting.levels)],
+                "queries": [list(cell) for cell in one.exposure.cells],
+            }
+            for one in self.setting.concerned
+        ]
+
+    @cached_property
+    def published(self) -> list[dict[str, Any]]:
+        """Concerns that the source of the allocation prints, beside what follows from its own tables."""
+        allocation = self.setting.allocation
+        return [
+            {
+                "id": one.published.id,
+                "concern": one.published.what,
+                "rho_printed": one.published.rho,
+                "powers_printed": list(one.published.powers),
+                "rho": float(one.exposure.rho),
+                "rho_exact": written(one.exposure.rho),
+                "powers": [float(power) for power in one.exposure.gaussian.power(self.setting.levels)],
+                "agrees": one.agrees,
+            }
+            for one in (published_exposures(allocation) if allocation is not None else ())
+        ]
+
+    # -- pictures --------------------------------------------------------------------------------------------
+
+    def pictures(self) -> tuple[pictures.Picture | pictures.Bars, ...]:
+        """What can be drawn: powers, epsilon and delta, beliefs, concerns; :mod:`stirred.report.figures` draws them."""
+        return tuple(_pictures(self.setting))
+
+    # -- forms -----------------------------------------------------------------------------------------------
+
+    def to_fields(self) -> dict[str, Any]:
+        change = self.setting.change
+        return {
+            "stirred_explanation": FORM,
+            "specification": json.loads(self.specification.to_json()),
+            "counterfactual": {
+                "change": change.words,
+                "distance": written(change.distance),
+                "status": change.status,
+            },
+            "statements": [one.to_fields() for one in self.statements],
+            "powers": self.powers,
+            "losses": self.losses,
+            "concerns": self.exposures,
+            "published": self.published,
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False) + "\n"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, brief: bool = False) -> str:
+        """For the terminal; ``brief`` leaves out what is said of every guarantee of the kind."""
+        lines = [f"What {self.specification.name or 'this guarantee'} means", ""]
+        lines += [f"{name + ':':18}{words}" for name, words in self.specification.blocks()]
+        blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
+        parts = [blocks]
+        for name, heading in SECTIONS.items():
+            said = [one for one in self.section(name) if not brief or one.formula or one.section in BRIEFLY]
+            if said:
+                parts.append("\n".join([heading.upper(), *(_bullet(one.words) for one in said)]))
+            parts += [_columns(rows) for rows in self._tables(name)]
+        return "\n\n".join(parts) + "\n"
+
+    def _repr_html_(self) -> str:
+        parts = [specification_html(self.specification)]
+        for name, heading in SECTIONS.items():
+            if said := self.section(name):
+                items = "".join(f'<li title="{escape(one.source)}">{escape(one.words)}</li>' for one in said)
+                parts.append(f"<h3>{heading}</h3><ul>{items}</ul>")
+            parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self._tables(name)]
+        return "".join(parts)
+
+    def _tables(self, section: str) -> Iterator[list[list[str]]]:
+        """The tables of a section as rows of texts, the first one the heading."""
+        levels = [f"level {level:g}" for level in self.setting.levels]
+        if section == "tests" and self.powers:
+            rows: dict[str, list[str]] = {}
+            for row in self.powers:
+                said = f"{display(row['upper'], 3)} ({display_down(row['lower'], 3)})"
+                rows.setdefault(row["noise"], [row["noise"]]).append(said)
+            yield [["power of a test: at most (at least)", *levels], *rows.values()]
+        if section == "delta" and self.losses:
+            yield [
+                ["epsilon at a delta", "delta", "bounds the odds", "(epsilon, delta)-DP"],
+                *([r["noise"], f"{r['delta']:g}", _shown(r["bounded"]), _shown(r["approximate"])] for r in self.losses),
+            ]
+        if section == "concerns" and self.exposures:
+            head = ["power with Gaussian noise (any noise)", "rho", "distance", *levels]
+            yield [
+                head,
+                *(
+                    [row["concern"], display(row["rho"], 4), f"{row['distance']:g}", *_both(row)]
+                    for row in self.exposures
+                ),
+            ]
+        if section == "concerns" and self.published:
+            head = ["as published", "concern", "rho printed", "rho from the source's tables", *levels]
+            yield [
+                head,
+                *(
+                    [row["id"], row["concern"], row["rho_printed"], display(row["rho"], 4)]
+                    + [display(power, 3) for power in row["powers"]]
+                    for row in self.published
+                ),
+            ]
+
+
+def explain(
+    specification: Specification,
+    *,
+    allocation: Allocation | None = None,
+    concerns: Iterable[Concern | str] = (),
+    levels: Iterable[float] = LEVELS,
+    deltas: Iterable[float] = DELTAS,
+    groups: Iterable[int] = GROUPS,
+) -> Explanation:
+    """What a specification means.
+
+    ``allocation`` says how a budget of zCDP is divided among levels and queries; that of a known deployment is found by
+    its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within tract"``.
+    ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups`` numbers of
+    units that change together.
+    """
+    given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups))
+    return Explanation(given, tuple(statement for section in IN_ORDER for statement in section(given)))
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
+    curve = given.readable
+    if curve is None:
+        return
+    worlds = f"the data as they are, and data in which {given.change.words}"
+    powers: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {ANY: curve}
+    if given.gaussian is not None:
+        powers[GAUSSIAN] = given.gaussian
+    if given.exact is not None:
+        powers[EXACT] = given.exact.power_curve()
+    yield pictures.level_power_picture(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
+    if given.specification.output_premetric.name != "multiplicative" and curve.power(0.5) > 0.5:
+        said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
+        yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
+    yield from _beliefs(given)
+    if given.concerned:
+        near = [one.exposure for one in given.concerned if one.change.distance == given.change.distance]
+        further = [str(one.exposure.concern) for one in given.concerned if one.exposure not in near]
+        left_out = f"Not shown, since one record alone cannot change so: {'; '.join(further)}." if further else ""
+        yield pictures.concern_bars(near, level=given.level, caption=left_out)
+
+
+def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:
+    """Delta as a function of epsilon, as far as it is known from a curve."""
+    if isinstance(curve, ZcdpCurve):
+        return pictures.gaussian_deltas(rho=curve.rho)
+    if isinstance(curve, GaussianCurve):
+        return pictures.gaussian_deltas(mu=curve.mu)
+    return {"pbdp": lambda epsilon: tradeoff_to_pbdp_delta(curve, epsilon)}
+
+
+def _beliefs(given: Setting) -> Iterator[pictures.Picture]:
+    """How far a belief about the redrawn record can move, by the first theorem that applies."""
+    for bound in given.beliefs[:1]:
+        if isinstance(bound, PureBelief):
+            yield pictures.belief_picture([bound.limit])
+        elif isinstance(bound, TrueRecordBelief):
+            deltas = [delta for delta in DRAWN_DELTAS if bound.epsilon(delta) < math.inf]
+            if deltas:
+                said = "For Gaussian noise with this budget." if given.gaussian is not None else ""
+                yield pictures.likely_belief_picture(bound.curve, deltas, caption=said)
+
+
+def _both(row: dict[str, Any]) -> list[str]:
+    pairs = zip(row["gaussian"], row["bound"], strict=True)
+    return [f"{display(gaussian, 3)} ({display(bound, 3)})" for gaussian, bound in pairs]
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else value
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else display(value)
+
+
+def _bullet(words: str) -> str:
+    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ")
+
+
+def _columns(rows: list[list[str]]) -> str:
+    """Rows of texts under one another, the first one a heading."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)

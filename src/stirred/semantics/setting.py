@@ -1,0 +1,290 @@
+"""Everything an explanation computes before it speaks: the two datasets, the curves between them, the concerns.
+
+The invariant a reader must know: numbers are made here and nowhere else. Sentences, tables and pictures read them from
+one :class:`Setting`, so that what is said, shown and drawn agree.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.loss import (
+    Bounds,
+    ComposedLoss,
+    EpsilonProfile,
+    GaussianCurve,
+    RenyiCurve,
+    TradeOff,
+    ZcdpCurve,
+    gaussian_epsilon,
+    renyi_to_approximate,
+    tradeoff_to_pbdp_epsilon,
+    zcdp_to_approximate,
+)
+from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
+from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview
+from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
+from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
+from stirred.spec.allocations import Allocation, allocation_of
+from stirred.spec.conversions import curve_epsilon
+from stirred.spec.specification import Specification
+
+Array = NDArray[np.float64]
+
+LEVELS = (0.01, 0.05, 0.10)
+DELTAS = (0.05, 1e-3, 1e-6, 1e-10)
+GROUPS = (2, 5)
+
+MIDDLE = 0.05
+GRID = 1e-3
+"""Losses of discrete Gaussian noise are rounded to this grid, outward: powers are then known to about 1e-5."""
+
+ANY = "any mechanism with this guarantee"
+GAUSSIAN = "Gaussian noise with this budget"
+EXACT = "the noise of this mechanism"
+"""What a row of powers, or a line, is about."""
+
+BUILT_IN = (
+    "multiplicative", "approximate", "approximate-profile", "renyi", "normalised-renyi", "total-variation", "trade-off",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """One concern: how much of the budget tells about it, between which datasets, and what that allows."""
+
+    exposure: Exposure
+    change: Change
+    asked: bool
+    """Whether somebody asked about it; the others are those of the overview."""
+
+    @property
+    def rho(self) -> Fraction:
+        """Between the two datasets: the sum of the shares times the squared distance."""
+        apart = Fraction(self.change.distance) if self.change.exists else Fraction(0)
+        return self.exposure.rho * apart * apart
+
+    @property
+    def gaussian(self) -> GaussianCurve:
+        return gaussian_curve(self.rho)
+
+    @property
+    def bound(self) -> ZcdpCurve:
+        return ZcdpCurve(float(self.rho))
+
+    @cached_property
+    def exact(self) -> ComposedLoss | None:
+        """The loss of the noise itself, where it is known: for datasets at distance one."""
+        return self.exposure.loss(GRID) if self.change.distance == 1 and self.exposure.cells else None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A specification, and what is asked about it."""
+
+    specification: Specification
+    allocation: Allocation | None
+    rounded: bool
+    concerns: tuple[Concern, ...]
+    levels: tuple[float, ...]
+    deltas: tuple[float, ...]
+    groups: tuple[int, ...]
+
+    @property
+    def level(self) -> float:
+        """The level that single sentences are told at: 0.05 if it is asked about, else the first."""
+        return MIDDLE if MIDDLE in self.levels else self.levels[0]
+
+    @cached_property
+    def change(self) -> Change:
+        return smallest_change(self.specification)
+
+    @cached_property
+    def replaced(self) -> Change | None:
+        return replaced_record(self.specification)
+
+    @property
+    def protects(self) -> bool:
+        """Whether anything is promised: there is a counterfactual, and the budget is finite."""
+        budget = self.specification.budget
+        return self.change.exists and (budget.is_curve or budget.number < math.inf)
+
+    @property
+    def known(self) -> bool:
+        """Whether the definition is one whose meaning is known here."""
+        return self.specification.output_premetric.name in BUILT_IN
+
+    # -- between the nearest datasets ------------------------------------------------------------------------
+
+    @cached_property
+    def curve(self) -> Curve | None:
+        """The greatest power between the two datasets; None where the definition has none."""
+        return self.curve_at(self.change.distance) if self.known and self.protects else None
+
+    def curve_at(self, distance: Fraction | float) -> Curve | None:
+        """The same at a distance; None where there is no rule for it."""
+        try:
+            return allowed_power(self.specification, distance)
+        except errors.SpecificationError:
+            return None
+
+    def bound_at(self, distance: Fraction | float) -> Fraction | float | None:
+        """The budget between datasets at a distance; None for curves."""
+        return None if self.specification.budget.is_curve else self.specification.budget_at(distance)
+
+    @cached_property
+    def gaussian(self) -> GaussianCurve | None:
+        """The curve if a budget of zCDP was spent on Gaussian noise."""
+        if self.specification.output_premetric.name != "normalised-renyi" or not self.protects:
+            return None
+        return gaussian_curve(self.specification.budget_at(self.change.distance))
+
+    @cached_property
+    def exact(self) -> ComposedLoss | None:
+        """The loss of the noise itself, where the allocation of the budget is known."""
+        if self.allocation is None or self.change.distance != 1:
+            return None
+        return exposure(self.allocation, Concern(), rounded=self.rounded).loss(GRID)
+
+    def powers(self) -> list[tuple[str, Array, Array]]:
+        """Lower and upper powers at the levels: under the definition, with Gaussian noise, with the noise in use."""
+        found = []
+        if self.curve is not None:
+            found.append((ANY, *power_bounds(self.curve, self.levels)))
+        if self.gaussian is not None:
+            found.append((GAUSSIAN, *power_bounds(self.gaussian, self.levels)))
+        if self.exact is not None:
+            found.append((EXACT, *power_bounds(self.exact, self.levels)))
+        return found
+
+    def exact_powers(self, loss: ComposedLoss) -> list[Bounds]:
+        """The power of the best test on a mechanism at each level, between two numbers."""
+        return [loss.power(level) for level in self.levels]
+
+    # -- beliefs ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def beliefs(self) -> tuple[PureBelief | PredictiveBelief | AnyPriorBelief | TrueRecordBelief, ...]:
+        """The theorems about a redrawn record that apply, at the distance of a replacement."""
+        if self.replaced is None or not self.protects or not self.known:
+            return ()
+        distance, output = self.replaced.distance, self.specification.output_premetric
+        curve = self.curve_at(distance)
+        if output.name == "multiplicative":
+            return (PureBelief(float(self.specification.budget_at(distance))),)
+        if curve is None or isinstance(curve, GroupCurve):
+            return ()
+        if isinstance(curve, ZcdpCurve):
+            rho = curve.rho
+            true = TrueRecordBelief(gaussian_curve(rho)), TrueRecordBelief(curve)
+            return (*true, AnyPriorBelief(rho), PredictiveBelief(rho))
+        if isinstance(curve, RenyiCurve):
+            return (TrueRecordBelief(curve), AnyPriorBelief(points=curve.points), PredictiveBelief(points=curve.points))
+        return (TrueRecordBelief(curve),)
+
+    # -- epsilon and delta -----------------------------------------------------------------------------------
+
+    def approximate(self, curve: Curve | None, delta: float) -> float | None:
+        """Epsilon of (epsilon, delta)-DP at ``delta`` between the two datasets, by the sharpest conversion here."""
+        if isinstance(curve, GaussianCurve):
+            return gaussian_epsilon(curve.mu, delta)
+        if isinstance(curve, ZcdpCurve):
+            return zcdp_to_approximate(curve.rho, delta, "tight")
+        if isinstance(curve, RenyiCurve):
+            return min(renyi_to_approximate(order, epsilon, delta) for order, epsilon in curve.points)
+        if curve is None or isinstance(curve, GroupCurve):
+            return None
+        return float(curve_epsilon(curve, delta))
+
+    @property
+    def read_deltas(self) -> tuple[float, ...]:
+        """The deltas asked for, the largest first, with twice the one that the guarantee names: below it a bound on
+        the probability of large losses does not exist."""
+        own = {min(2 * self.stated_delta, 0.5)} if self.stated_delta else set()
+        return tuple(sorted({*self.deltas, *own}, reverse=True))
+
+    def losses(self) -> list[tuple[str, float, float, float | None]]:
+        """For each curve that is known and each delta: epsilon of pbdp, and of (epsilon, delta)-DP."""
+        if self.specification.output_premetric.name == "multiplicative":
+            return []  # the same epsilon at every delta
+        curves = [(ANY, self.readable), (GAUSSIAN, self.gaussian)]
+        return [
+            (what, delta, tradeoff_to_pbdp_epsilon(curve, delta), self.approximate(curve, delta))
+            for what, curve in curves
+            if curve is not None
+            for delta in self.read_deltas
+        ]
+
+    @property
+    def readable(self) -> TradeOff | None:
+        """The curve as one that conversions take: not the one of a group."""
+        return None if isinstance(self.curve, GroupCurve) else self.curve
+
+    @property
+    def stated_delta(self) -> float | None:
+        """The delta that the guarantee itself names."""
+        output, budget = self.specification.output_premetric, self.specification.budget.value
+        if output.name == "approximate":
+            return float(output.at)
+        if isinstance(budget, EpsilonProfile):
+            return budget.points[0][0]
+        return None
+
+    # -- concerns --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def concerned(self) -> tuple[Concerned, ...]:
+        """The concerns asked about, then those of the overview."""
+        if self.allocation is None or not self.protects:
+            return ()
+        asked = [exposure(self.allocation, concern, rounded=self.rounded) for concern in self.concerns]
+        rest = overview(self.allocation, self.specification.input_premetric.unit, rounded=self.rounded)
+        known = {one.cells for one in asked}
+        return tuple(
+            Concerned(one, concerned_change(self.specification, one), number < len(asked))
+            for number, one in enumerate((*asked, *(one for one in rest if one.cells not in known)))
+        )
+
+
+def setting(
+    specification: Specification,
+    allocation: Allocation | None = None,
+    concerns: tuple[Concern | str, ...] = (),
+    levels: tuple[float, ...] = LEVELS,
+    deltas: tuple[float, ...] = DELTAS,
+    groups: tuple[int, ...] = GROUPS,
+) -> Setting:
+    """What is asked, checked: the allocation adds up to the budget, and concerns have one to be looked up in."""
+    for name, values in (("level", levels), ("delta", deltas)):
+        if not values or not all(0 < value < 1 for value in values):
+            raise errors.parameter_out_of_range(name, "0, 1 or beyond", "above 0 and below 1")
+    for units in groups:
+        if not isinstance(units, int) or units < 1:
+            raise errors.parameter_out_of_range("group", units, "a whole number that is at least 1")
+    divided = allocation or allocation_of(specification.name)
+    way = _division(specification, divided) if divided is not None else None
+    if divided is not None and way is None:
+        if allocation is not None:
+            total, budget = float(divided.total(rounded=True)), specification.budget.shown()
+            raise errors.allocation_does_not_fit(total, budget, specification.output_premetric.symbol)
+        divided = None  # a changed budget under a known name
+    if concerns and divided is None:
+        raise errors.nothing_to_look_up(specification.name)
+    read = tuple(Concern.read(one, divided) if isinstance(one, str) and divided else one for one in concerns)
+    chosen = tuple(one for one in read if isinstance(one, Concern))
+    return Setting(specification, divided, way is not False, chosen, tuple(levels), tuple(deltas), tuple(groups))
+
+
+def _division(specification: Specification, allocation: Allocation) -> bool | None:
+    """Whether the budget is the rounded total of an allocation (True) or the unrounded one (False); None if neither."""
+    budget = specification.budget
+    if specification.output_premetric.name != "normalised-renyi" or budget.is_curve:
+        return None
+    return next((way for way in (True, False) if allocation.total(rounded=way) == budget.number), None)

@@ -1,0 +1,125 @@
+"""The sentences of explanations: each with its id, its formula and its source, and with places for facts.
+
+The sentences themselves are in ``sentences.toml``. A fact that is a number comes with the text that shows it, rounded
+the safe way, so that each number of a sentence can be traced: the formula says how it was computed. ``guidance`` lists
+the items of the reading guide (G1 to G26 of docs/semantics.md) that a sentence carries.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+VERSION = 1
+"""Of the form of the data file."""
+
+SECTIONS = {
+    "compares": "What is compared",
+    "protects": "Who is protected",
+    "exposed": "What is not protected",
+    "tests": "What a test can find out",
+    "beliefs": "What can be believed",
+    "delta": "How to read epsilon and delta",
+    "groups": "Households and other groups",
+    "concerns": "One attribute, one place",
+    "careful": "How to read all this",
+}
+"""The sections in their order, with their headings."""
+
+
+class Number(NamedTuple):
+    """A number of a sentence, and how it is shown there."""
+
+    value: Fraction | float
+    shown: str
+
+
+class Numbers(NamedTuple):
+    """Several numbers of a sentence, and how they are shown there."""
+
+    values: tuple[float, ...]
+    shown: str
+
+
+Fact = Number | Numbers | str
+
+
+@dataclass(frozen=True)
+class Template:
+    """A sentence with places for facts."""
+
+    id: str
+    words: str
+    source: str
+    formula: str = ""
+    """How the numbers come about; empty for sentences without numbers."""
+    guidance: tuple[int, ...] = ()
+
+    @property
+    def section(self) -> str:
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence with its facts, and where it comes from."""
+
+    id: str
+    words: str
+    source: str
+    formula: str
+    guidance: tuple[int, ...]
+    facts: Mapping[str, Fact]
+
+    @property
+    def section(self) -> str:
+        return self.id.partition(".")[0]
+
+    def to_fields(self) -> dict[str, Any]:
+        """All of it, ready for JSON; numbers as floats, infinite ones as text."""
+        facts = {name: _field(fact) for name, fact in self.facts.items()}
+        return {
+            "id": self.id,
+            "section": self.section,
+            "words": self.words,
+            "formula": self.formula,
+            "source": self.source,
+            "guidance": [f"G{number}" for number in self.guidance],
+            "facts": facts,
+        }
+
+
+def say(name: str, /, **facts: Fact) -> Statement:
+    """The sentence of this id with its facts.
+
+    >>> say("tests.ideal").words
+    'Power equal to the level is the ideal: the test does no better than a coin thrown without looking.'
+    """
+    template = templates()[name]
+    shown = {name: fact if isinstance(fact, str) else fact.shown for name, fact in facts.items()}
+    words = template.words.format(**shown)
+    return Statement(name, words, template.source, template.formula, template.guidance, facts)
+
+
+def _field(fact: Fact) -> Any:
+    if isinstance(fact, str):
+        return fact
+    if isinstance(fact, Numbers):
+        return {"values": list(fact.values), "shown": fact.shown}
+    value = float(fact.value)
+    return {"value": value if math.isfinite(value) else str(value), "shown": fact.shown}
+
+
+@cache
+def templates() -> Mapping[str, Template]:
+    """Every sentence by its id, from the data file beside this module."""
+    fields = tomllib.loads((files("stirred.semantics") / "sentences.toml").read_text(encoding="utf-8"))
+    assert fields["stirred_sentences"] == VERSION
+    read = [Template(**{**one, "guidance": tuple(one.get("guidance", ()))}) for one in fields["sentence"]]
+    return {one.id: one for one in read}
