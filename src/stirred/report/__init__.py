@@ -1,0 +1,1 @@
+"""Every figure, drawn from data that the other rooms make."""
