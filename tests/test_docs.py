@@ -64,6 +64,22 @@ def test_the_guide_to_noise_and_accounting_runs(monkeypatch, capsys):
     assert "Bounds(lower=0.7417" in capsys.readouterr().out
 
 
+def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/semantics.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "3565936167303232/3529616082688675" in printed and "two households of one stratum" in printed
+    ((_, text),) = [block for block in blocks("docs/semantics.md") if block[0] == "toml"]
+    Path("mine.toml").write_text(text)
+    run_command("stirred explain rho=1/2 --allocation mine.toml --concern age", monkeypatch)
+    assert "one person has another age" in capsys.readouterr().out
+
+
+def test_the_reading_guide_lists_what_sentences_carry():
+    text = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
+    assert [int(number) for number in re.findall(r"^\| G(\d+) \|", text, flags=re.M)] == list(range(1, 27))
+
+
 def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [
@@ -84,7 +100,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
         for line in text.splitlines()
         if line.startswith("stirred ")
     }
-    assert commands == {"init", "check", "release", "verify", "tabulate", "compare", "lint", "ledger"}
+    assert commands == {"init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"}
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)
 

@@ -17,6 +17,7 @@ from stirred.cli import (
     compare,
     demo,
     deployments,
+    explain,
     init,
     ledger,
     lint,
@@ -45,6 +46,7 @@ app.command("release")(release.release)
 app.command("verify")(verify.verify)
 app.command("tabulate")(tabulate.tabulate)
 app.command("compare")(compare.compare)
+app.command("explain")(explain.explain)
 app.command("lint")(lint.lint)
 app.command("deployments")(deployments.deployments)
 app.add_typer(ledger.app, name="ledger")

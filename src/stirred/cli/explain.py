@@ -1,0 +1,63 @@
+"""``stirred explain``: what a guarantee means."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stirred.cli.compare import WHAT
+
+
+def explain(
+    specification: Annotated[str, typer.Argument(help=WHAT)],
+    concern: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What somebody minds, in place of the whole record: 'cenrace', 'block within tract', "
+            "'cenrace + within tract'. Can be given several times."
+        ),
+    ] = None,
+    allocation: Annotated[
+        Path | None, typer.Option(help="A TOML file that divides the budget among levels and queries.")
+    ] = None,
+    level: Annotated[
+        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
+    ] = None,
+    delta: Annotated[
+        list[float] | None, typer.Option(help="Probability of exceptions (default 0.05 to 1e-10).")
+    ] = None,
+    group: Annotated[list[int] | None, typer.Option(help="Units that change together (default 2 and 5).")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also draw figures into this new folder.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write the explanation as an HTML page.")] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is said of every guarantee.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
+    from stirred.cli.common import write_new
+    from stirred.semantics import explain as run
+    from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
+    from stirred.spec.allocations import read_allocation
+    from stirred.spec.loading import load
+    from stirred.spec.pages import page
+
+    explained = run(
+        load(specification),
+        allocation=read_allocation(allocation) if allocation is not None else None,
+        concerns=concern or (),
+        levels=level or LEVELS,
+        deltas=delta or DELTAS,
+        groups=group or GROUPS,
+    )
+    name = explained.specification.name or specification
+    if html is not None:
+        write_new(html, page(f"What {name} means", explained._repr_html_()))
+    if figures is not None:
+        from stirred.report.figures import save
+
+        for picture in explained.pictures():
+            for path in save(picture, figures):
+                print(f"wrote {path}", file=sys.stderr)
+    sys.stdout.write(explained.to_json() if as_json else explained.text(brief))
