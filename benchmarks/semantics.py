@@ -102,8 +102,8 @@ def main() -> None:
 |---|---|---|---|
 | explanation of the 2020 redistricting data, with a concern, as JSON | {whole:.2f} | | |
 | its four figures as PNG and SVG | {drawn:.2f} | | |
-| power of 142 cells of discrete Gaussian noise, between bounds | {bounds:.2f} | {draws:.2f} (a million draws) | {draws / bounds:.1f} |
-| beliefs, {PEOPLE} people, {2**PEOPLE:,} datasets and outputs | {engine:.3f} | {plain:.2f} (loops) | {plain / engine:.0f} |
+| power of 142 cells of discrete Gaussian noise | {bounds:.2f} | {draws:.2f} (draws) | {draws / bounds:.1f} |
+| beliefs, {PEOPLE} people, {2**PEOPLE:,} datasets | {engine:.3f} | {plain:.2f} (loops) | {plain / engine:.0f} |
 
 Power at level {LEVEL}: at most {by_bounds():.6f}; from draws {by_draws():.4f}, with a standard error of about 0.0006.
 """
