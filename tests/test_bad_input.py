@@ -56,6 +56,8 @@ ELSEWHERE = {
     "not-an-allocation": "tests/semantics/test_concerns.py",
     "allocation-does-not-fit": "tests/semantics/test_explaining.py",
     "nothing-to-look-up": "tests/semantics/test_explaining.py",
+    "allocation-unit": "tests/semantics/test_explaining.py",
+    "bad-concern": "tests/semantics/test_concerns.py",
     "not-post-processing": "tests/spec/test_algebra.py",
     "specification-version": "tests/spec/test_forms.py",
     "strange-datasets": "tests/spec/test_blocks.py",

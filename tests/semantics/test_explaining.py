@@ -15,6 +15,7 @@ from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.semantics import SECTIONS, Concern, explain
 from stirred.semantics.templates import Number, Numbers, say, templates
 from stirred.spec import (
+    Budget,
     Domain,
     Finding,
     InputPremetric,
@@ -58,6 +59,14 @@ EXAMPLES = {
     "infinite": flavors.pure().at("infinity"),
     "imputed": flavors.zcdp().at(1, facts=(("records_per_respondent", 3), ("records", 1000))),
     "approximate and counted": flavors.approximate("0.001").at(1, facts=(("records", 1000),)),
+    "imputed, Renyi": flavors.renyi(4).at("0.5", facts=(("records_per_respondent", 3),)),
+    "fixed and near": flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1),
+    "fixed and neighbours": flavors.given_invariants(flavors.approximate("1e-6"), FIXED, nearest=2).at(1),
+    "varies": flavors.pure().at(Budget(1, varies="a function of the invariants")),
+    "by universe": Flavor(
+        Domain("three", datasets=("a", "b", "c")), Multiverse(universes=(("a", "b"), ("b", "c"))),
+        InputPremetric.table({("a", "b"): 1, ("b", "a"): 1, ("b", "c"): 1, ("c", "b"): 1}), OutputPremetric(),
+    ).at(Budget(3, by_universe=(1, 3))),
     "listed": Flavor(
         Domain("two", datasets=("a", "b")), Multiverse(universes=(("a", "b"),)),
         InputPremetric.table({("a", "b"): 2, ("b", "a"): 2}), OutputPremetric(),
@@ -107,21 +116,16 @@ def test_what_is_exposed_begins_with_the_invariants(explanations):
         assert explanations[name].section("exposed")[0].id == "exposed.invariants"
 
 
-NUMERAL = re.compile(r"(?<![\w.^])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
+NUMERAL = re.compile(r"(?<![\w.^])\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?%?(?![\w])")
 
 
 def test_every_number_in_a_sentence_is_one_of_its_facts(explanations):
     # Words that come from the specification (names of blocks, invariants) are facts too, and may hold numerals.
     for name, explained in explanations.items():
         for one in explained.statements:
-            bare = one.words
-            for fact in sorted(
-                (f if isinstance(f, str) else f.shown for f in one.facts.values()), key=len, reverse=True
-            ):
-                bare = bare.replace(fact, "")
-            template = templates()[one.id].words
-            extra = [number for number in NUMERAL.findall(bare) if number not in NUMERAL.findall(template)]
-            assert extra == [], (name, one.id)
+            shown = [fact if isinstance(fact, str) else fact.shown for fact in one.facts.values()]
+            told = {number for text in (templates()[one.id].words, *shown) for number in NUMERAL.findall(text)}
+            assert set(NUMERAL.findall(one.words)) <= told, (name, one.id)
 
 
 def test_every_sentence_with_numbers_names_its_formula_and_all_name_their_source():
@@ -284,7 +288,7 @@ def test_the_census_is_explained_with_its_concerns():
     explained = explain(CENSUS, concerns=["cenrace", "state within us"])
     asked = [one.facts for one in explained.statements if one.id == "concerns.one"]
     assert asked[0]["rho"].value == Fraction("3565936167303232/3529616082688675")
-    assert asked[1]["bound"].value == 4 * asked[1]["rho"].value  # two persons change places
+    assert asked[1]["bound"].value < 2 * asked[1]["rho"].value  # two persons exchange places; totals stay
     assert explained.statement("concerns.barred").facts["distance"].value == 2
     exact = explained.statement("concerns.exact").facts["powers"].values
     assert exact == pytest.approx((0.182765, 0.411619, 0.555638), abs=2e-5)
@@ -321,7 +325,7 @@ def test_levels_and_deltas_are_probabilities(bad):
 
 def test_json_holds_all_of_it(explanations):
     for explained in explanations.values():
-        fields = json.loads(explained.to_json())
+        fields = json.loads(explained.to_json(), parse_constant=pytest.fail)  # no NaN, no Infinity
         assert fields["stirred_explanation"] == 1
         assert [one["words"] for one in fields["statements"]] == [one.words for one in explained.statements]
         assert all(one["source"] for one in fields["statements"])
@@ -338,8 +342,9 @@ def test_text_and_html_hold_every_sentence(explanations):
 def test_brief_keeps_numbers_and_what_is_exposed():
     explained = explain(CENSUS)
     brief = explained.text(brief=True)
-    assert len(brief) < 0.8 * len(explained.text())
-    assert "Released exactly" in brief and "0.699" in brief
+    assert len(brief) < 0.9 * len(explained.text())
+    assert "Held fixed, and so not protected" in brief and "0.699" in brief
+    assert "Some doubt." in explain(EXAMPLES["doubted"]).text(brief=True)
 
 
 @pytest.mark.parametrize("name", names())

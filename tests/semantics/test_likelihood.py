@@ -34,7 +34,9 @@ def greatest_power(null, alternative, level):
     """By the definition: the best mixture of tests that reject on some set of outputs (an exact linear programme, whose
     solutions are two sets and a coin)."""
     subsets = list(itertools.product((0, 1), repeat=len(null)))
-    points = [tuple(sum(p * s for p, s in zip(law, one, strict=True)) for law in (null, alternative)) for one in subsets]
+    points = [
+        tuple(sum(p * s for p, s in zip(law, one, strict=True)) for law in (null, alternative)) for one in subsets
+    ]
     best = max(power for at, power in points if at <= level)
     for (a, p), (b, q) in itertools.permutations(points, 2):
         if a <= level < b:

@@ -37,6 +37,7 @@ def explain(
 ) -> None:
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
     from stirred.cli.common import write_new
+    from stirred.release.folder import check_target
     from stirred.semantics import explain as run
     from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
     from stirred.spec.allocations import read_allocation
@@ -51,12 +52,16 @@ def explain(
         deltas=delta or DELTAS,
         groups=group or GROUPS,
     )
+    for target in (html, figures):
+        if target is not None:
+            check_target(target)
     name = explained.specification.name or specification
     if html is not None:
         write_new(html, page(f"What {name} means", explained._repr_html_()))
     if figures is not None:
         from stirred.report.figures import save
 
+        figures.mkdir()
         for picture in explained.pictures():
             for path in save(picture, figures):
                 print(f"wrote {path}", file=sys.stderr)

@@ -72,6 +72,18 @@ def allocation_does_not_fit(total: float, budget: str, symbol: str) -> Specifica
     )
 
 
+def allocation_unit(unit: str, units: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "allocation-unit",
+        f"The specification protects a {unit}; the allocation divides budgets of {listed(units)}.",
+        "Give the specification of one of those, or name the unit alike in both.",
+    )
+
+
+def bad_concern(must: str) -> SpecificationError:
+    return SpecificationError("bad-concern", f"A concern {must}.", "Write for instance 'cenrace + block within tract'.")
+
+
 def nothing_to_look_up(name: str) -> SpecificationError:
     return SpecificationError(
         "nothing-to-look-up",

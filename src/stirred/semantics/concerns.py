@@ -20,7 +20,7 @@ from functools import cached_property
 from stirred import errors
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
-from stirred.semantics.counterfactuals import Change, Status, smallest_change
+from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.allocations import Allocation, PublishedConcern
 from stirred.spec.invariant import Invariant, plural
@@ -53,15 +53,15 @@ class Concern:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(dict.fromkeys(self.attributes)))
         if self.cells is not None and (self.attributes or self.within is not None):
-            raise errors.bad_block("A concern", "is a choice of queries, or attributes and a location, not both")
+            raise errors.bad_concern("is a choice of queries, or attributes and a location, not both")
 
     def __str__(self) -> str:
         if self.name:
             return self.name
         if self.cells is not None:
-            return f"{len(self.cells)} chosen queries"
+            return "one chosen query" if len(self.cells) == 1 else f"{len(self.cells)} chosen queries"
         said = [*self.attributes, *([f"location within {self.within}"] if self.within is not None else [])]
-        but = f" without {len(self.without)} queries" if self.without else ""
+        but = f" without {len(self.without)} of its queries" if self.without else ""
         return (" + ".join(said) or EVERYTHING) + but
 
     @property
@@ -79,7 +79,7 @@ class Concern:
         >>> Concern.read("cenrace + block within tract", allocation("pl94-2020"))
         Concern(attributes=('cenrace',), within='tract', cells=None, without=(), name='')
         """
-        minded, _, left_out = text.partition(" without ")
+        minded, _, left_out = text.strip().partition(" without ")
         without = _cells(left_out) if left_out else ()
         if minded.strip() == EVERYTHING:
             return cls(without=without)
@@ -90,13 +90,13 @@ class Concern:
         for part in (piece.strip() for piece in minded.split("+")):
             what, location, level = f" {part} ".partition(" within ")
             if not location:
-                attributes.append(part)
+                attributes.append(_named(part, allocation.attributes))
                 continue
             if within is not None:
-                raise errors.bad_block("A concern", "has one location")
-            within, finer = level.strip(), what.strip()
+                raise errors.bad_concern("has one location")
+            within, finer = _named(level.strip(), allocation.levels), what.strip()
             lower = _below(allocation, within)
-            if finer not in ("", "location", *lower):
+            if _named(finer, lower) not in ("", "location", *lower):
                 raise errors.unknown_choice(f"level below '{within}'", finer, lower)
         for attribute in attributes:
             allocation.about(attribute)
@@ -116,8 +116,8 @@ class Concern:
         asked = list(allocation.cells())
         for level, query in (*(self.cells or ()), *self.without):
             if (level, query) not in asked:
-                known = [f"{one} at {where}" for where, one in asked]
-                raise errors.unknown_choice("measurement", f"{query} at {level}", known)
+                known = [one for where, one in asked if where == level] or allocation.queries
+                raise errors.unknown_choice(f"query at level '{level}'", query, known)
         if self.cells is not None:
             kept = [cell for cell in asked if cell in self.cells]
         elif self.whole:
@@ -129,9 +129,12 @@ class Concern:
         return tuple(cell for cell in kept if cell not in self.without)
 
     def columns(self, allocation: Allocation) -> tuple[str, ...]:
-        """What may differ in the one record: the attributes, and the levels of its location."""
+        """What may differ in the one record: the attributes, and the levels of its location. Of chosen queries, what
+        they tell about; a total tells about its level."""
         if self.cells is not None:
-            return ()
+            told = {query.name: query.attributes for part in allocation.parts for query in part.queries}
+            columns = [name for level, query in self.cells for name in (told[query] or (level,))]
+            return tuple(dict.fromkeys(columns))
         if self.whole:
             return (*allocation.levels, *allocation.attributes)
         return (*(_below(allocation, self.within) if self.within is not None else ()), *self.attributes)
@@ -175,6 +178,25 @@ class Exposure:
         variances = Counter(1 / self.rho_of(level, query) for level, query in self.cells)
         parts = [(discrete_gaussian(variance), MOVED_CELLS * count) for variance, count in variances.items()]
         return compose(parts, grid)
+
+    @cached_property
+    def exchanged_rho(self) -> Fraction:
+        """What the queries cost where two records exchange what the concern is about, and keep the rest.
+
+        Each record moves two cells, and those of the two never move the same way: at most four cells by one. A query
+        that tells nothing but what is exchanged does not change at all.
+        """
+        attributes = set(self.concern.attributes)
+        lower = _below(self.allocation, self.concern.within) if self.concern.within is not None else ()
+        told = {query.name: set(query.attributes) for part in self.allocation.parts for query in part.queries}
+        return 2 * sum(
+            (
+                self.rho_of(level, query)
+                for level, query in self.cells
+                if level not in lower or told[query] - attributes
+            ),
+            Fraction(0),
+        )
 
     def queries(self) -> str:
         """The queries in words, by the levels at which they are asked."""
@@ -247,16 +269,19 @@ def concerned_change(specification: Specification, exposed: Exposure) -> Change:
     persons in both. Two that change places do not, and lie twice as far apart.
     """
     smallest = smallest_change(specification)
+    if not smallest.exists or exposed.concern.whole:
+        return smallest
+    one = replaced_record(specification)
+    if one is None:  # nobody's record can change alone
+        return smallest
     unit = specification.input_premetric.unit
     columns = exposed.concern.columns(exposed.allocation)
-    if not smallest.exists or exposed.concern.whole or smallest.distance > specification.input_premetric.scale:
-        return smallest
-    certain = smallest.status == "inside" and bool(columns) and not _unread(specification)
+    certain = one.status == "inside" and exposed.concern.cells is None and not _unread(specification)
     status: Status = "inside" if certain else "assumed"
     if broken_invariants(specification, columns):
         words = f"two {plural(unit)} exchange {_exchanged(exposed.concern)}, all else as it is"
-        return Change(words, 2 * smallest.distance, status)
-    return Change(f"one {unit} {_changed(exposed.concern)}, all else as it is", smallest.distance, status)
+        return Change(words, 2 * one.distance, status)
+    return Change(f"one {unit} {_changed(exposed.concern)}, all else as it is", one.distance, status)
 
 
 def broken_invariants(specification: Specification, columns: tuple[str, ...]) -> tuple[Invariant, ...]:
@@ -282,7 +307,9 @@ def _changed(concern: Concern) -> str:
 
 
 def _exchanged(concern: Concern) -> str:
-    place = [f"where they live in the same {concern.within}"] if concern.within is not None else []
+    if concern.cells is not None:
+        return "what the chosen queries tell"
+    place = ["where they live"] if concern.within is not None else []
     return " and ".join([*(f"their {attribute}" for attribute in concern.attributes), *place])
 
 
@@ -290,6 +317,11 @@ def _cells(text: str) -> tuple[tuple[str, str], ...]:
     """``query at level, query at level`` as pairs of level and query."""
     pairs = [piece.strip().partition(" at ") for piece in text.split(",")]
     return tuple((level.strip(), query.strip()) for query, _, level in pairs)
+
+
+def _named(typed: str, names: tuple[str, ...]) -> str:
+    """The one of ``names`` that was typed, whatever its capitals; else what was typed."""
+    return next((name for name in names if name.casefold() == typed.casefold()), typed)
 
 
 def _unread(specification: Specification) -> bool:

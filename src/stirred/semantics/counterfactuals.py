@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from stirred import errors
-from stirred.spec.facts import PERMUTATION_SWAPPING, SWAP
+from stirred.spec.facts import MECHANISM, PERMUTATION_SWAPPING, SWAP
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
 
@@ -52,13 +52,16 @@ def smallest_change(specification: Specification) -> Change:
     'the record of one person is replaced by any other record'
     """
     premetric = specification.input_premetric
-    nearest = _nearest_listed(specification) if premetric.kind == "table" else specification.nearest
+    nearest, status = specification.nearest, "inside"
+    if premetric.kind == "table":
+        nearest, status = _nearest_listed(specification)
+    elif nearest is None:
+        # Neighbours in a relation are at distance one, whatever they are; only invariants can part them.
+        known = premetric.kind == "relation" and not specification.multiverse.invariants
+        nearest, status = premetric.scale, "inside" if known else "assumed"
     if nearest == math.inf:
-        return Change("no other dataset agrees with the invariants", math.inf, "none")
-    status: Status = "inside"
-    if nearest is None:
-        nearest, status = premetric.scale, "assumed"
-    return Change(_words(specification, nearest), nearest, status)
+        return Change("no other dataset agrees with what is held fixed", math.inf, "none")
+    return Change(_words(specification, nearest), nearest, status)  # type: ignore[arg-type]
 
 
 def changed_group(specification: Specification, units: int) -> Change:
@@ -69,7 +72,8 @@ def changed_group(specification: Specification, units: int) -> Change:
     distance = units * specification.input_premetric.scale
     if not smallest.exists or smallest.distance >= distance:
         return smallest
-    words = f"the records of {units} {plural(specification.input_premetric.unit)} change together"
+    how = "change" if specification.input_premetric.bounded else "are added or removed"
+    words = f"the records of {units} {plural(specification.input_premetric.unit)} {how} together"
     return Change(words, distance, smallest.status)
 
 
@@ -78,17 +82,24 @@ def replaced_record(specification: Specification) -> Change | None:
     2022, section 7.2); None where that world leaves the universe or the distance does not count records.
 
     Where records are added and removed a replacement is both, at twice the distance. Where the nearest datasets are
-    more than one record apart, as in swapping, nobody's record can change alone: the rest and the invariants determine
-    it, and theorems about this world say nothing.
+    further apart than that, as in swapping, nobody's record can change alone: the rest and the invariants determine it,
+    and theorems about this world say nothing.
     """
     premetric, smallest = specification.input_premetric, smallest_change(specification)
-    if premetric.kind != "records" or smallest.distance > premetric.scale:
+    if premetric.kind != "records" or specification.domain.objects != "datasets":
         return None
-    words = _replaced(specification)
-    if premetric.bounded:
-        return Change(words, premetric.scale, smallest.status)
-    status: Status = "assumed" if specification.multiverse.invariants else smallest.status
-    return Change(f"{words} (removed, and another added)", 2 * premetric.scale, status)
+    distance = premetric.scale if premetric.bounded else 2 * premetric.scale
+    if smallest.distance > distance:
+        return None
+    # Under invariants a record may be removed or added where none can be replaced, and the other way round.
+    sure = premetric.bounded or smallest.distance == distance or not held_fixed(specification)
+    added = "" if premetric.bounded else " (one is removed and another added)"
+    return Change(f"{_replaced(specification)}{added}", distance, smallest.status if sure else "assumed")
+
+
+def held_fixed(specification: Specification) -> bool:
+    """Whether only datasets are compared that agree on something declared."""
+    return bool(specification.multiverse.invariants or specification.multiverse.universes)
 
 
 def change_of_record(
@@ -119,11 +130,14 @@ def change_of_record(
     return Change(f"the record of this {unit} is another, and what is held fixed is kept", nearest, "inside")
 
 
-def _nearest_listed(specification: Specification) -> Fraction | float:
-    """The smallest positive distance in a table, between datasets that share a universe."""
-    holds = specification.multiverse.holds
-    found = (d for a, b, d in specification.input_premetric.distances if d > 0 and holds(a, b))
-    return min(found, default=math.inf) * specification.input_premetric.scale
+def _nearest_listed(specification: Specification) -> tuple[Fraction | float, Status]:
+    """The smallest positive distance in a table between datasets that share a universe; assumed where it cannot be
+    decided whether they do."""
+    holds, scale = specification.multiverse.holds, specification.input_premetric.scale
+    apart = [(holds(a, b), d) for a, b, d in specification.input_premetric.distances if d > 0]
+    decided = min((d for inside, d in apart if inside), default=math.inf)
+    undecided = min((d for inside, d in apart if inside is None), default=math.inf)
+    return (undecided * scale, "assumed") if undecided < decided else (decided * scale, "inside")
 
 
 def _words(specification: Specification, distance: Fraction | float) -> str:
@@ -143,7 +157,9 @@ def _words(specification: Specification, distance: Fraction | float) -> str:
         if premetric.bounded:
             return _replaced(specification)
         return f"the record of one {unit} is removed, or one is added"
-    if specification.fact.get("mechanism") == PERMUTATION_SWAPPING and count == 2:
+    if count == 2 and not premetric.bounded:
+        return f"one record of a {unit} is removed and another added"
+    if specification.fact.get(MECHANISM) == PERMUTATION_SWAPPING and count == 2:
         moved = specification.fact.get(SWAP)
         what = f"their values of {moved}" if moved else "their swapped values"
         return f"two {plural(unit)} of one stratum have {what} exchanged, all else as it is"
@@ -152,6 +168,5 @@ def _words(specification: Specification, distance: Fraction | float) -> str:
 
 
 def _replaced(specification: Specification) -> str:
-    fixed = specification.multiverse.invariants or specification.multiverse.universes
-    other = "another that keeps what is held fixed" if fixed else "any other record"
+    other = "another that keeps what is held fixed" if held_fixed(specification) else "any other record"
     return f"the record of one {specification.input_premetric.unit} is replaced by {other}"

@@ -25,6 +25,7 @@ from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.setting import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
+from stirred.semantics.shown import SLACK, shown_power
 from stirred.semantics.templates import SECTIONS, Statement
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
@@ -36,8 +37,10 @@ FORM = 1
 
 WIDTH = 110
 
-BRIEFLY = ("compares", "protects", "exposed")
-"""Sections that a brief explanation keeps whole; of the others it keeps the sentences with numbers."""
+BRIEFLY = {
+    "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
+}  # fmt: skip
+"""What a brief explanation keeps besides sentences with numbers and the first three sections."""
 
 DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
 """For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
@@ -150,7 +153,7 @@ class Explanation:
         }
 
     def to_json(self) -> str:
-        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self.to_fields(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         return self.text()
@@ -162,7 +165,7 @@ class Explanation:
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
         parts = [blocks]
         for name, heading in SECTIONS.items():
-            said = [one for one in self.section(name) if not brief or one.formula or one.section in BRIEFLY]
+            said = [one for one in self.section(name) if not brief or _brief(one)]
             if said:
                 parts.append("\n".join([heading.upper(), *(_bullet(one.words) for one in said)]))
             parts += [_columns(rows) for rows in self._tables(name)]
@@ -183,7 +186,7 @@ class Explanation:
         if section == "tests" and self.powers:
             rows: dict[str, list[str]] = {}
             for row in self.powers:
-                said = f"{display(row['upper'], 3)} ({display_down(row['lower'], 3)})"
+                said = f"{shown_power(row['upper'])} ({display_down(row['lower'], 3)})"
                 rows.setdefault(row["noise"], [row["noise"]]).append(said)
             yield [["power of a test: at most (at least)", *levels], *rows.values()]
         if section == "delta" and self.losses:
@@ -251,8 +254,8 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
         yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
     yield from _beliefs(given)
     if given.concerned:
-        near = [one.exposure for one in given.concerned if one.change.distance == given.change.distance]
-        further = [str(one.exposure.concern) for one in given.concerned if one.exposure not in near]
+        near = [one.exposure for one in given.concerned if not one.exchanged]
+        further = [str(one.exposure.concern) for one in given.concerned if one.exchanged]
         left_out = f"Not shown, since one record alone cannot change so: {'; '.join(further)}." if further else ""
         yield pictures.concern_bars(near, level=given.level, caption=left_out)
 
@@ -278,9 +281,13 @@ def _beliefs(given: Setting) -> Iterator[pictures.Picture]:
                 yield pictures.likely_belief_picture(bound.curve, deltas, caption=said)
 
 
+def _brief(one: Statement) -> bool:
+    return bool(one.formula) or one.section in ("compares", "protects", "exposed") or one.id in BRIEFLY
+
+
 def _both(row: dict[str, Any]) -> list[str]:
     pairs = zip(row["gaussian"], row["bound"], strict=True)
-    return [f"{display(gaussian, 3)} ({display(bound, 3)})" for gaussian, bound in pairs]
+    return [f"{shown_power(gaussian)} ({shown_power(bound)})" for gaussian, bound in pairs]
 
 
 def _finite(value: float | None) -> float | None:
@@ -288,7 +295,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _shown(value: float | None) -> str:
-    return "none" if value is None else display(value)
+    return "none" if value is None else display(max(0.0, value - SLACK * (1 + value)))
 
 
 def _bullet(words: str) -> str:

@@ -1,12 +1,11 @@
-"""Everything an explanation computes before it speaks: the two datasets, the curves between them, the concerns.
+"""Everything an explanation starts from: the two datasets, the curves between them, the concerns.
 
-The invariant a reader must know: numbers are made here and nowhere else. Sentences, tables and pictures read them from
-one :class:`Setting`, so that what is said, shown and drawn agree.
+The invariant a reader must know: curves and exposures are made here and nowhere else. Sentences, tables and pictures
+read their numbers off one :class:`Setting`, so that what is said, shown and drawn agree.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,6 +26,7 @@ from stirred.loss import (
     renyi_to_approximate,
     tradeoff_to_pbdp_epsilon,
     zcdp_to_approximate,
+    zcdp_to_pbdp_epsilon,
 )
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview
@@ -43,6 +43,9 @@ DELTAS = (0.05, 1e-3, 1e-6, 1e-10)
 GROUPS = (2, 5)
 
 MIDDLE = 0.05
+LARGEST = 10**6
+"""Budgets beyond this promise nothing that a float could tell from nothing."""
+
 GRID = 1e-3
 """Losses of discrete Gaussian noise are rounded to this grid, outward: powers are then known to about 1e-5."""
 
@@ -65,11 +68,13 @@ class Concerned:
     asked: bool
     """Whether somebody asked about it; the others are those of the overview."""
 
+    exchanged: bool
+    """Whether two records exchange what differs, since one alone would break what is held fixed."""
+
     @property
     def rho(self) -> Fraction:
-        """Between the two datasets: the sum of the shares times the squared distance."""
-        apart = Fraction(self.change.distance) if self.change.exists else Fraction(0)
-        return self.exposure.rho * apart * apart
+        """At most what Gaussian noise loses between the two datasets."""
+        return self.exposure.exchanged_rho if self.exchanged else self.exposure.rho
 
     @property
     def gaussian(self) -> GaussianCurve:
@@ -77,12 +82,14 @@ class Concerned:
 
     @property
     def bound(self) -> ZcdpCurve:
-        return ZcdpCurve(float(self.rho))
+        """What any noise of these shares allows: rho times the squared distance."""
+        apart = Fraction(self.change.distance) if self.change.exists else Fraction(0)
+        return ZcdpCurve(float(self.exposure.rho * apart * apart))
 
     @cached_property
     def exact(self) -> ComposedLoss | None:
-        """The loss of the noise itself, where it is known: for datasets at distance one."""
-        return self.exposure.loss(GRID) if self.change.distance == 1 and self.exposure.cells else None
+        """The loss of the noise itself, where one record is replaced."""
+        return self.exposure.loss(GRID) if not self.exchanged and self.exposure.cells else None
 
 
 @dataclass(frozen=True)
@@ -113,8 +120,20 @@ class Setting:
     @property
     def protects(self) -> bool:
         """Whether anything is promised: there is a counterfactual, and the budget is finite."""
+        return self.change.exists and not self.unbounded
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the budget is infinite, or so large that no number of it means anything."""
         budget = self.specification.budget
-        return self.change.exists and (budget.is_curve or budget.number < math.inf)
+        if isinstance(budget.value, GaussianCurve):
+            return budget.value.mu > LARGEST
+        return not budget.is_curve and budget.number > LARGEST
+
+    @property
+    def partial(self) -> bool:
+        """Whether the guarantee looks at some events of the output only."""
+        return bool(self.specification.output_premetric.events or self.specification.output_premetric.partition)
 
     @property
     def known(self) -> bool:
@@ -149,7 +168,7 @@ class Setting:
     @cached_property
     def exact(self) -> ComposedLoss | None:
         """The loss of the noise itself, where the allocation of the budget is known."""
-        if self.allocation is None or self.change.distance != 1:
+        if self.allocation is None or self.replaced is None or self.change.distance != self.replaced.distance:
             return None
         return exposure(self.allocation, Concern(), rounded=self.rounded).loss(GRID)
 
@@ -173,7 +192,7 @@ class Setting:
     @cached_property
     def beliefs(self) -> tuple[PureBelief | PredictiveBelief | AnyPriorBelief | TrueRecordBelief, ...]:
         """The theorems about a redrawn record that apply, at the distance of a replacement."""
-        if self.replaced is None or not self.protects or not self.known:
+        if self.replaced is None or not self.protects or not self.known or self.partial:
             return ()
         distance, output = self.replaced.distance, self.specification.output_premetric
         curve = self.curve_at(distance)
@@ -201,7 +220,15 @@ class Setting:
             return min(renyi_to_approximate(order, epsilon, delta) for order, epsilon in curve.points)
         if curve is None or isinstance(curve, GroupCurve):
             return None
-        return float(curve_epsilon(curve, delta))
+        found, stated = float(curve_epsilon(curve, delta)), self.stated_delta
+        if self.specification.output_premetric.name == "approximate" and stated is not None and delta >= stated:
+            found = min(found, float(self.specification.budget_at(self.change.distance)))
+        return found
+
+    def bounded(self, curve: TradeOff, delta: float) -> float:
+        """Epsilon that bounds the odds but for a probability of ``delta`` (pbdp)."""
+        found = tradeoff_to_pbdp_epsilon(curve, delta)
+        return min(found, zcdp_to_pbdp_epsilon(curve.rho, delta)) if isinstance(curve, ZcdpCurve) else found
 
     @property
     def read_deltas(self) -> tuple[float, ...]:
@@ -216,7 +243,7 @@ class Setting:
             return []  # the same epsilon at every delta
         curves = [(ANY, self.readable), (GAUSSIAN, self.gaussian)]
         return [
-            (what, delta, tradeoff_to_pbdp_epsilon(curve, delta), self.approximate(curve, delta))
+            (what, delta, self.bounded(curve, delta), self.approximate(curve, delta))
             for what, curve in curves
             if curve is not None
             for delta in self.read_deltas
@@ -247,10 +274,12 @@ class Setting:
         asked = [exposure(self.allocation, concern, rounded=self.rounded) for concern in self.concerns]
         rest = overview(self.allocation, self.specification.input_premetric.unit, rounded=self.rounded)
         known = {one.cells for one in asked}
-        return tuple(
-            Concerned(one, concerned_change(self.specification, one), number < len(asked))
-            for number, one in enumerate((*asked, *(one for one in rest if one.cells not in known)))
-        )
+        found = []
+        for number, one in enumerate((*asked, *(one for one in rest if one.cells not in known))):
+            change = concerned_change(self.specification, one)
+            exchanged = self.replaced is not None and change.distance > self.replaced.distance
+            found.append(Concerned(one, change, number < len(asked), exchanged))
+        return tuple(found)
 
 
 def setting(
@@ -277,8 +306,17 @@ def setting(
         divided = None  # a changed budget under a known name
     if concerns and divided is None:
         raise errors.nothing_to_look_up(specification.name)
+    unit = specification.input_premetric.unit
+    if divided is not None and unit not in [part.unit for part in divided.parts]:
+        raise errors.allocation_unit(unit, [part.unit for part in divided.parts])
     read = tuple(Concern.read(one, divided) if isinstance(one, str) and divided else one for one in concerns)
     chosen = tuple(one for one in read if isinstance(one, Concern))
+    if divided is not None:
+        parts = [part for part in divided.parts if part.unit == unit]
+        known = {name for part in parts for query in part.queries for name in query.attributes}
+        for strange in (set(concern.attributes) - known for concern in chosen):
+            if strange:
+                raise errors.unknown_choice(f"attribute of a {unit}", min(strange), sorted(known))
     return Setting(specification, divided, way is not False, chosen, tuple(levels), tuple(deltas), tuple(groups))
 
 

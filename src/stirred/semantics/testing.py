@@ -66,7 +66,10 @@ class GroupCurve:
         """The largest power of a test at ``level``; of the shape of ``level``."""
         reached = in_unit("level", level)
         for _ in range(self.steps):
-            reached = np.asarray(self.curve.power(reached))
+            further = np.asarray(self.curve.power(reached))
+            if np.array_equal(further, reached):
+                break
+            reached = further
         return reached
 
     def type_two_error(self, level: ArrayLike) -> Array:
@@ -91,7 +94,7 @@ def allowed_power(specification: Specification, distance: Any = None) -> Curve:
     if not change.exists:
         return CERTAINTY
     apart = change.distance if distance is None else exact(distance, "A distance")
-    if apart < change.distance:
+    if apart < change.distance and change.status == "inside":
         reason = f"the nearest datasets of a universe are {float(change.distance):g} apart"
         raise errors.no_rule("a bound at this distance", reason, "Ask for that distance or a larger one.")
     if one_way(specification):
@@ -189,7 +192,8 @@ def _along(specification: Specification, steps: int) -> Curve:
     if isinstance(value, GaussianCurve):
         return GaussianCurve(value.mu * steps)
     if isinstance(value, EpsilonProfile):
-        return profile_power_curve(_profile(group_approximate(e, delta, steps) for delta, e in value.points))
+        points = (group_approximate(epsilon * float(scale), delta, steps) for delta, epsilon in value.points)
+        return profile_power_curve(_profile(points))
     if output.name == "approximate":
         return approximate_power(*group_approximate(value * scale, output.at, steps))
     if output.kind.metric:

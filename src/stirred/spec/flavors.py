@@ -78,7 +78,7 @@ def local(unit: str = "respondent", **blocks: Any) -> Flavor:
 
 def metric(name: str, unit: str = "record", **blocks: Any) -> Flavor:
     """d-metric DP, such as geo-indistinguishability: no neighbours, only a metric."""
-    return replace(pure(unit, **blocks), input_premetric=InputPremetric.metric(name, unit))
+    return replace(pure(unit, **blocks), input_premetric=InputPremetric.metric(name, unit), nearest=None)
 
 
 def event_level(**blocks: Any) -> Flavor:

@@ -1,0 +1,91 @@
+"""How numbers are shown in sentences: rounded so that what an attacker gains is never understated.
+
+The invariant a reader must know: a :class:`Number` keeps the value beside its text, and the text is at least the value
+(but for :data:`SLACK`, which is what searches and floats leave behind).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from stirred.semantics.templates import Number, Numbers
+from stirred.spec.exact import display, written
+
+SLACK = 1e-10
+
+
+def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
+    return Numbers(tuple(map(float, values)), listed_plainly(shown))
+
+
+def powers(values: Iterable[float]) -> Numbers:
+    found = tuple(map(float, values))
+    return Numbers(found, listed_plainly(shown_power(one) for one in found))
+
+
+def power(value: float) -> Number:
+    return Number(value, shown_power(value))
+
+
+def shown_power(power: float) -> str:
+    """Three digits, rounded up; more where three would turn it into certainty.
+
+    >>> shown_power(0.69816), shown_power(0.99932), shown_power(1 - 1e-9)
+    ('0.699', '0.9994', '1')
+    """
+    for decimals in (3, 4, 5, 6):
+        text = display(max(0.0, power - SLACK), decimals)
+        if not text.startswith("1."):
+            return text
+    return "1"
+
+
+def listed_plainly(items: Iterable[str]) -> str:
+    """
+    >>> listed_plainly(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = list(items)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def up(value: Fraction | float, decimals: int = 2) -> Number:
+    slack = SLACK * (1 + value) if isinstance(value, float) else 0  # what searches and floats leave behind
+    return Number(value, display(max(0, value - slack), decimals))
+
+
+def typed(value: float) -> Number:
+    return Number(value, f"{value:.12g}")
+
+
+def stated(value: Fraction | float) -> Number:
+    text = written(value)
+    return Number(value, text if len(text) <= 8 else display(value))
+
+
+def plain(value: Fraction | float) -> Number:
+    return Number(value, f"{float(value):g}")
+
+
+def small(value: float) -> Number:
+    """A probability, as it is typed; rounded up to two digits where it is none that people type."""
+    text = f"{value:g}"
+    if len(text) <= 6 or value == 0:
+        return Number(value, text)
+    return Number(value, f"{float(Context(2, ROUND_CEILING).create_decimal(Decimal(repr(value)))):g}")
+
+
+def factor(epsilon: Fraction | float) -> Number:
+    """e^epsilon, three digits, rounded up; as a power where it is very large."""
+    value = math.exp(epsilon) if epsilon < 700 else math.inf
+    if epsilon > 100:
+        return Number(value, f"e^{display(epsilon)}")
+    return Number(value, f"{float(Context(3, ROUND_CEILING).create_decimal(Decimal(repr(value)))):,.6g}")
+
+
+def lowest_factor(epsilon: Fraction | float) -> Number:
+    value = math.exp(-epsilon)
+    return Number(value, f"{float(Context(3, ROUND_FLOOR).create_decimal(Decimal(repr(value)))):.3g}")
