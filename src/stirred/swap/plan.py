@@ -41,6 +41,7 @@ _LARGEST_DENOMINATOR = 10**18
 def exact_rate(written: object) -> Fraction:
     """The number that was written, exactly.
 
+    >>> from decimal import Decimal
     >>> exact_rate(0.05), exact_rate("1/20"), exact_rate(Decimal("0.050"))
     (Fraction(1, 20), Fraction(1, 20), Fraction(1, 20))
     """
