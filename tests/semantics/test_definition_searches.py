@@ -20,12 +20,10 @@ from stirred.spec import Kind, OutputPremetric, register
 from stirred.spec.premetrics import KINDS
 
 TESTED = ("processing", "convexity", "concavity")
-FEW = 600
+FEW = 400
 
 
-@cache
-def of_pbdp(epsilon, delta):
-    return audit(Definition.pbdp(epsilon, delta), tries=FEW)
+of_pbdp = cache(lambda epsilon, delta: audit(Definition.pbdp(epsilon, delta), tries=FEW))
 
 
 def exactly(part):
@@ -73,6 +71,7 @@ def test_example_4_9_is_found_again(epsilon):
     # Two outputs of three become one, and nothing smaller will do: a coin has nothing to join.
     assert len(kernel) == 3
     assert {max(row) for row in kernel} == {1}
+    assert all(fraction.denominator <= 10 for law in laws for fraction in law)
     after = product(laws, kernel)
     assert max(tail(*laws, epsilon / 2), tail(*laws[::-1], epsilon / 2)) <= delta
     assert max(tail(*after, epsilon / 2), tail(*after[::-1], epsilon / 2)) > delta
@@ -82,9 +81,9 @@ def test_example_4_9_is_found_again(epsilon):
 def test_tails_are_refuted_whatever_the_parameters(epsilon, delta):
     found = audit(Definition.probabilistic(epsilon, delta))
     assert found.violated == TESTED
-    laws, after = found["processing"].counterexample.parts[0], found["processing"].counterexample.after
-    assert max(tail(*laws, epsilon), tail(*laws[::-1], epsilon)) <= delta
-    assert max(tail(*after, epsilon), tail(*after[::-1], epsilon)) > delta
+    processed = found["processing"].counterexample
+    before, after = (max(tail(*p, epsilon), tail(*p[::-1], epsilon)) for p in (processed.parts[0], processed.after))
+    assert before <= delta < after
     # Seeing which mechanism ran, tails are averaged: only without that is convexity lost.
     assert not found["convexity"].counterexample.apart
 
@@ -106,11 +105,6 @@ def test_example_5_8_is_found_again():
     assert max(power(*mixture, level), power(*mixture[::-1], level)) > delta
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (0.1, 0.5), (5, 0.01)])
-def test_one_point_of_pbdp_is_refuted_whatever_the_parameters(epsilon, delta):
-    assert of_pbdp(epsilon, delta).violated == ("convexity", "concavity")
-
-
 def test_theorem_6_4_tells_lost_convexity_by_levels_and_powers():
     definition, sag = Definition.pbdp(1.01, 0.02), of_pbdp(1.01, 0.02)["concavity"].counterexample
     assert isinstance(sag, Sagging)
@@ -121,6 +115,8 @@ def test_theorem_6_4_tells_lost_convexity_by_levels_and_powers():
     assert low[0, 0] < level < high[0, 0]
     assert float(level_power(definition, level)) < 0.99 * chord
     assert definition.breaks(coin(level, chord))
+    for parameters in ((1, 1e-6), (0.1, 0.5), (5, 0.01)):
+        assert of_pbdp(*parameters).violated == ("convexity", "concavity")
 
 
 # -- what it must not claim ----------------------------------------------------------------------------------
@@ -132,24 +128,16 @@ GOOD += [Definition.tradeoff(GaussianCurve(1)), Definition.total_variation(0.1)]
 @pytest.mark.parametrize("definition", GOOD, ids=[definition.name for definition in GOOD])
 def test_definitions_that_are_sound_are_not_refuted(definition):
     found = audit(definition, tries=1000)
-    assert found.violated == ()
-    assert all(found[name].status == "not refuted" for name in TESTED)
-    assert all(found[name].cases > 100 for name in TESTED)
+    assert all(found[name].status == "not refuted" and found[name].cases > 100 for name in TESTED)
 
 
 def naive_pure(epsilon):
     return lambda p, q: bool(np.all(p <= math.exp(epsilon) * q))
 
 
-def naive_approximate(epsilon, delta):
-    return lambda p, q: bool(np.sum(np.maximum(p - math.exp(epsilon) * q, 0)) <= delta)
-
-
-@pytest.mark.parametrize(
-    "holds", [naive_pure(0.1), naive_pure(3), naive_approximate(1, 0.1), naive_approximate(0, 1e-12)]
-)
-def test_sound_definitions_computed_without_care_are_not_refuted_by_rounding(holds):
-    assert audit(Definition("as typed", holds), tries=FEW).violated == ()
+def test_sound_definitions_computed_without_care_are_not_refuted_by_rounding():
+    for holds in (naive_pure(0.1), naive_pure(3), lambda p, q: bool(np.maximum(p - math.e * q, 0).sum() <= 0.1)):
+        assert audit(Definition("as typed", holds), tries=FEW).violated == ()
 
 
 sound = st.one_of(
@@ -209,14 +197,30 @@ def test_counterexamples_are_as_small_as_they_can_be():
     # With three outputs a difference of 0.1 on each is one of 0.1 on any event; four are needed.
     found = audit(Definition("each output", each_output), tries=2000)["processing"].counterexample
     laws, kernel = found.parts
-    assert laws.shape == (2, 4)
-    assert kernel.shape == (4, 2)
+    assert [laws.shape, kernel.shape] == [(2, 4), (4, 2)]
     assert set(np.unique(kernel)) == {0, 1}
     assert all(fraction.denominator <= 10 for row in exactly(laws) for fraction in row)
+    # An output that was told in two ways is told in one again.
+    wide = np.hstack([laws[:, :1] / 2, laws[:, :1] / 2, laws[:, 1:]]), np.vstack([kernel[:1], kernel])
+    assert replace(found, parts=wide).check()
+    assert replace(found, parts=wide).simplified().parts[0].shape == (2, 4)
     # Splitting needs a chance, and one output to be split.
     split = audit(Definition("one in ten", one_in_ten), tries=2000)["processing"].counterexample
     assert split.parts[0].shape == (2, 2)
+    assert "output 1 becomes 1 (1/2) or 2 (1/2); output 2 becomes 2\n" in str(split)
     assert all(fraction.denominator <= 10 for part in split.parts for row in exactly(part) for fraction in row)
+
+
+def test_rounding_and_gaps_make_no_counterexample():
+    tenth = Definition("a tenth", lambda p, q: bool(np.abs(p - q).sum() <= 0.2))
+    laws, kernel = np.array([[0.02, 0.28, 0.7], [0.12, 0.18, 0.7]]), np.eye(3, 4)
+    kernel[0, [0, 3]] = 0.9, 0.1
+    assert [tenth.passes(laws), tenth.passes(laws @ kernel)] == [True, False]
+    assert not Processed(tenth, (laws, kernel)).check()
+    # The power of the chord does not hold, but a greater one does.
+    gap = Definition("gap", lambda p, q: not 0.4 < q[0] < 0.6, symmetric=False)
+    parts = (coin(0, 0.3), coin(0.2, 0.7), np.array([[0.5, 0.5]]))
+    assert [Mixed(gap, parts, False).check(), Sagging(gap, parts, False).check()] == [True, False]
 
 
 def test_a_definition_that_nothing_satisfies_is_not_refuted_and_one_sees_why():
@@ -236,8 +240,7 @@ def test_a_cost_without_a_budget_is_audited_at_all_budgets():
     assert found.violated == ("processing",)
     processed = found["processing"].counterexample
     assert largest(*processed.after) > largest(*processed.parts[0])
-    assert found["concavity"].cases == 0
-    assert found["frequentist"].status == "no budget"
+    assert [found["concavity"].cases, found["frequentist"].status] == [0, "no budget"]
 
 
 def test_audits_are_the_same_every_time_and_a_changed_counterexample_no_longer_stands():
@@ -298,15 +301,11 @@ def jeffreys(p, q):
 
 @pytest.fixture
 def kind():
-    made = []
-
     def make(divergence, **declared):
-        made.append(register(Kind("mine", "D", "x", "One of one's own.", divergence=divergence, **declared)))
-        return OutputPremetric("mine")
+        return OutputPremetric(register(Kind("mine", "D", "x", "My own.", divergence=divergence, **declared)).name)
 
     yield make
-    for one in made:
-        KINDS.pop(one.name)
+    KINDS.pop("mine", None)
 
 
 @pytest.mark.parametrize(
@@ -317,6 +316,7 @@ def kind():
         (jeffreys, {"metric": True, "composition": "sum"}, ("metric",)),  # symmetric, without triangle inequality
         (chi_square, {"composition": "sum"}, ("composition",)),  # one plus it multiplies
         (largest, {"separates": False}, ("processing",)),
+        (lambda p, q: float(np.max(p - q)), {"metric": True, "immune": False, "separates": False}, ("metric",)),
         (largest, {"immune": False, "separates": False, "metric": True}, ()),
         (variation, {"metric": True, "composition": "sum"}, ("separates",)),
         (lambda p, q: variation(p, q) ** 0.5, {"metric": True, "separates": False, "power": 2}, ()),
@@ -329,9 +329,9 @@ def test_declarations_of_registered_kinds_are_held_against_them(kind, divergence
     assert found.violated == violated
     assert all(found[name].counterexample.check() for name in violated)
     if violated == ("metric",):
-        laws = found["metric"].counterexample.parts[0]
-        apart = [divergence(laws[0], laws[-1]), divergence(laws[-1], laws[0]), divergence(laws[0], laws[1])]
-        assert apart[0] != pytest.approx(apart[1]) or apart[0] > apart[2] + divergence(laws[1], laws[2])
+        p, *between, q = found["metric"].counterexample.parts[0]
+        detour = sum(divergence(p, r) + divergence(r, q) for r in between)
+        assert divergence(p, q) != pytest.approx(divergence(q, p)) or divergence(p, q) > detour
 
 
 def test_kinds_that_add_up_their_parameters_are_tested_with_the_sum(monkeypatch):
@@ -355,24 +355,23 @@ def test_an_audit_prints_the_checklist():
     assert lines[at + 1].startswith("  laws (")
     assert lines[at + 3].endswith("else the second, seeing which")
     assert "do not hold: 0.02" in lines[at + 4]
-    assert "Against processing:" not in lines
-    assert not any("proved" in line for line in lines)
+    assert not any("Against processing" in line or "proved" in line for line in lines)
 
 
 def test_numbers_and_laws_are_told_as_simple_fractions_where_they_are():
     assert [short(one) for one in (0.5, 1 / 3, 1, 0, 0.999)] == ["1/2", "1/3", "1", "0", "999/1000"]
     assert [short(one) for one in (1e-6, 1e-13, math.pi, math.inf)] == ["1e-06", "1e-13", "3.141593", "inf"]
     assert told(coin(0.25, 0.5)) == "(1/4, 3/4) and (1/2, 1/2)"
-    held = "laws (1/4, 3/4) and (1/2, 1/2) hold: 0.6931472, allowed 0.6931472"
-    assert Definition.pure(math.log(2)).judged(coin(0.25, 0.5)) == held
+    assert (
+        Definition.pure(math.log(2)).judged(coin(0.5, 0.5))
+        == "laws (1/2, 1/2) and (1/2, 1/2) hold: 0, allowed 0.6931472"
+    )
     assert Definition("no", lambda p, q: False).judged(coin(0, 1)) == "laws (0, 1) and (1, 0) do not hold"
 
 
 def test_an_audit_is_read_by_property():
     found = Audit("mine", (Verdict("processing", "not refuted", 3, words="in 3 cases"),))
-    assert found["processing"].cases == 3
-    assert found.violated == ()
-    assert str(found) == "Audit of mine\n  processing     not refuted  in 3 cases"
+    assert str(found) == f"Audit of mine\n  {found['processing']}"
     with pytest.raises(LossError, match=r"no verdict on 'luck'.*processing"):
         found["luck"]
 
@@ -388,7 +387,7 @@ def test_tries_are_a_positive_whole_number(tries):
 def test_kinds_that_give_no_number_are_refused(kind):
     with pytest.raises(SpecificationError, match="Nothing is known about the output premetric 'trade-off'"):
         audit_kind(OutputPremetric("trade-off"))
-    with pytest.raises(SpecificationError, match="Nothing is known about the output premetric 'mine'"):
+    with pytest.raises(SpecificationError, match=r"^Nothing is known about the output premetric 'mine'"):
         audit_kind(kind(None))
 
 

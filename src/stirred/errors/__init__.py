@@ -136,6 +136,7 @@ from stirred.errors.specifications import (
     allocation_unit,
     bad_block,
     bad_concern,
+    bad_definition,
     bad_number,
     cannot_evaluate,
     different_datasets,
@@ -156,6 +157,16 @@ from stirred.errors.stops import (
     held_determines_swap,
     nearly_distinct,
 )
+from stirred.errors.topdown import (
+    topdown_category,
+    topdown_contradiction,
+    topdown_count,
+    topdown_geography,
+    topdown_infeasible,
+    topdown_place,
+    topdown_plan,
+    topdown_zero,
+)
 
 __all__ = [
     "DataError",
@@ -172,6 +183,7 @@ __all__ = [
     "bad_block",
     "bad_candidate",
     "bad_concern",
+    "bad_definition",
     "bad_number",
     "bad_shorthand",
     "cannot_evaluate",
@@ -272,6 +284,14 @@ __all__ = [
     "table_columns",
     "too_many_outputs",
     "too_many_records",
+    "topdown_category",
+    "topdown_contradiction",
+    "topdown_count",
+    "topdown_geography",
+    "topdown_infeasible",
+    "topdown_place",
+    "topdown_plan",
+    "topdown_zero",
     "two_roles",
     "unclosed_quote",
     "unknown_allowance",

@@ -78,7 +78,7 @@ class Definition:
                 raise errors.unknown_choice("question to a proposer", question, ASKED)
 
     def _must(self, words: str) -> errors.StirredError:
-        return errors.bad_block(f"The definition '{self.name}'", f"must {words}")
+        return errors.bad_definition(self.name, words)
 
     # -- what it says of laws --------------------------------------------------------------------------------
 

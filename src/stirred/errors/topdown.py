@@ -1,0 +1,64 @@
+"""What can be wrong with a TopDown plan, and with tables that are to be counted on a spine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stirred.errors.kinds import DataError, PlanError, listed
+
+
+def topdown_plan(what: str, must: str) -> PlanError:
+    return PlanError("topdown-plan", f"In a TopDown plan: {what} {must}.", "docs/topdown.md explains its fields.")
+
+
+def topdown_geography(level: str, problem: str) -> DataError:
+    return DataError("topdown-geography", f"The level '{level}' {problem}.", "Mend the list of geounits.")
+
+
+def topdown_place(table: str, column: str, rows: int) -> DataError:
+    return DataError(
+        "topdown-place",
+        f"In table '{table}' {rows:,} rows name a place in column '{column}' that the list of geounits does not have.",
+        "Every place must be in the list, also where nobody lives; mend the list or the rows.",
+    )
+
+
+def topdown_category(table: str, column: str, rows: int) -> DataError:
+    return DataError(
+        "topdown-category",
+        f"In table '{table}' {rows:,} rows have a value in column '{column}' that the plan does not list.",
+        "List every value that can occur, from the code book, or mend the rows.",
+    )
+
+
+def topdown_count(table: str, column: str, problem: str) -> DataError:
+    return DataError(
+        "topdown-count",
+        f"In table '{table}' the counts in column '{column}' {problem}.",
+        "Counts are whole numbers from 0 on.",
+    )
+
+
+def topdown_zero(table: str, rows: int) -> DataError:
+    return DataError(
+        "topdown-zero",
+        f"In table '{table}' {rows:,} records have a combination of values that the plan says cannot occur.",
+        "Mend the records, or the zeros of the plan.",
+    )
+
+
+def topdown_contradiction(first: str, second: str, level: str, units: int) -> DataError:
+    together = f" together with {second}" if second else ""
+    return DataError(
+        "topdown-contradiction",
+        f"In {units:,} units of level '{level}' the data contradict {first}{together}.",
+        "No release could keep both. Mend the data, or leave one out of the plan.",
+    )
+
+
+def topdown_infeasible(level: str, parents: int, reasons: Sequence[str]) -> DataError:
+    return DataError(
+        "topdown-infeasible",
+        f"At level '{level}' no table keeps everything below {parents:,} units: {listed(list(reasons))}.",
+        "Leave out an invariant or a constraint that binds there.",
+    )
