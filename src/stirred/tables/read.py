@@ -29,8 +29,10 @@ class ReadTable:
     """Columns with nulls, and how many."""
 
 
-def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str] = ()) -> ReadTable:
-    """Encode ``columns`` and gather ``identifiers`` as they are; an error if there are no rows."""
+def read_table(
+    opened: Input, columns: Sequence[str], identifiers: Sequence[str] = (), *, may_be_empty: bool = False
+) -> ReadTable:
+    """Encode ``columns`` and gather ``identifiers`` as they are; an error if there are no rows, unless that may be."""
     name = opened.table
     for column in [*columns, *identifiers]:
         if not is_supported(opened.kinds[column]):
@@ -49,7 +51,7 @@ def read_table(opened: Input, columns: Sequence[str], identifiers: Sequence[str]
                 collector.add(parts[column])
         columns_read = dict(zip(encoders, pool.map(ColumnEncoder.finish, encoders.values()), strict=True))
     pa.default_memory_pool().release_unused()  # what was decoded on the way is gone, and its memory should be
-    if rows == 0:
+    if rows == 0 and not may_be_empty:
         raise errors.empty_file(name)
     gathered = {column: collector.finish() for column, collector in kept.items()}
     nulls = {column: encoder.nulls for column, encoder in encoders.items()}
