@@ -1,0 +1,244 @@
+"""What a release keeps: invariants read from the data, and the bounds and zeros that follow at every level.
+
+A constraint at the finest level binds above it too: lower bounds of children add up to a lower bound of their parent,
+and what no child may have the parent may not have. Carried up like this, each step down the spine can keep them.
+
+The invariant a reader must know: besides the noisy measurements, the values of the declared invariants are all that a
+fit knows of the data. Constraints by other tables read them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.topdown.counting import Counted, marginal
+from stirred.topdown.plan import ConstraintSection, InvariantSection, TableSection, TopDownPlan
+from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
+from stirred.topdown.schema import Groups, Schema
+from stirred.topdown.spine import Spine
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kept:
+    """The constraints of one table at one level, a row for each unit."""
+
+    bounds: tuple[Bounds, ...]
+    allowed: tuple[Allowed, ...]
+
+    def of_units(self, units: slice) -> Kept:
+        return Kept(
+            tuple(Bounds(one.groups, one.lower[units], one.upper[units]) for one in self.bounds),
+            tuple(Allowed(one.groups, one.allowed[units]) for one in self.allowed),
+        )
+
+
+def invariant_values(counted: Counted) -> tuple[Counts, ...]:
+    """The value of every declared invariant: a row for each unit of its level, a column for each group."""
+    plan = counted.plan
+    found = []
+    for invariant in plan.invariants:
+        schema = plan.table(invariant.table).schema_of
+        level = plan.spine.all_levels.index(invariant.level)
+        histograms = counted.histograms(invariant.table, level)
+        found.append(marginal(histograms, schema.groups(invariant.by), schema.number_of_groups(invariant.by)))
+    return tuple(found)
+
+
+def require_kept(counted: Counted) -> None:
+    """Refuse data that contradict a constraint of the plan, naming it; before any noise is drawn."""
+    plan = counted.plan
+    exact = invariant_values(counted)
+    leaf = len(counted.spine.levels) - 1
+    for constraint in plan.constraints:
+        table = plan.table(constraint.table)
+        groups, counts = _counted(plan, constraint, exact)
+        found = marginal(counted.histograms(table.name, leaf), groups, counts.shape[1])
+        wrong = found < constraint.at_least * counts
+        if constraint.zero_without:
+            wrong |= (counts == 0) & (found > 0)
+        if wrong.any():
+            units = int(wrong.any(axis=1).sum())
+            raise errors.topdown_contradiction(constraint_words(constraint), "", plan.spine.levels[-1], units)
+
+
+def kept(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, level: int) -> Kept:
+    """The constraints of a table at a level: those declared there, and those carried up from below."""
+    bounds: list[Bounds] = []
+    allowed: list[Allowed] = []
+    for invariant, values in zip(plan.invariants, exact, strict=True):
+        at = plan.spine.all_levels.index(invariant.level)
+        if invariant.table == table.name and at >= level:
+            sums = _carried(spine, values, at, level)
+            bounds.append(Bounds(table.schema_of.groups(invariant.by), sums, sums))
+    names = constrained_names(plan, table)
+    if names:
+        groups = table.schema_of.groups(names)
+        lower, upper = _ranges(plan, spine, exact, table, names, level)
+        bounds.append(Bounds(groups, lower, upper))
+        allowed.append(Allowed(groups, upper > 0))
+        bounds += _together(plan, spine, exact, table, groups, level)
+    if level == 0 and table.zeros:  # a cell that is empty at the root is empty everywhere
+        impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
+        for zero in table.zeros:
+            impossible |= table.schema_of.where(zero)
+        possible = np.repeat([[True, False]], spine.units(0), axis=0)
+        allowed.append(Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1]))
+    return Kept(tuple(bounds), tuple(allowed))
+
+
+def _together(
+    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
+) -> list[Bounds]:
+    """Lower bounds of constraints on several groups together, which no range of a single group tells."""
+    found = []
+    for constraint in plan.constraints:
+        if constraint.table == table.name and constraint.at_least:
+            about, counts = _counted(plan, constraint, exact)
+            if any(len(np.unique(groups[about == one])) > 1 for one in range(counts.shape[1])):
+                sums = _carried(spine, constraint.at_least * counts, len(spine.levels) - 1, level)
+                found.append(Bounds(about, sums, np.full_like(sums, UNBOUNDED)))
+    return found
+
+
+def _ranges(
+    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, names: tuple[str, ...], level: int
+) -> tuple[Counts, Counts]:
+    """How many records of each group a unit may have, so that its leaves can keep every constraint.
+
+    A group is a combination of values of ``names``. From the leaves up: what constraints say of a leaf; what a margin
+    that is kept exactly leaves for each of its groups, given the least and the most of the others; and sums of
+    children. For one group at a time the range is exact.
+    """
+    schema = table.schema_of
+    leaf = len(spine.levels) - 1
+    units, number = spine.units(leaf), schema.number_of_groups(names)
+    sample = np.unique(schema.groups(names), return_index=True)[1]  # one cell of each group
+    lower = np.zeros((units, number), dtype=np.int64)
+    upper = np.full((units, number), UNBOUNDED, dtype=np.int64)
+    for constraint in plan.constraints:
+        if constraint.table == table.name:
+            groups, counts = _counted(plan, constraint, exact)
+            _tighten(lower, upper, groups[sample], counts, constraint)
+    for at in range(leaf, level - 1, -1):
+        for invariant, values in zip(plan.invariants, exact, strict=True):
+            if invariant.table == table.name and plan.spine.all_levels.index(invariant.level) == at:
+                _settle(lower, upper, schema.groups(invariant.by)[sample], values)
+        if at > level:
+            edges = spine.first_child[at - 1][:-1]
+            lower, upper = (np.add.reduceat(one, edges, axis=0) for one in (lower, upper))
+            upper = np.minimum(upper, UNBOUNDED)
+    return lower, upper
+
+
+def _tighten(lower: Counts, upper: Counts, groups: Groups, counts: Counts, constraint: ConstraintSection) -> None:
+    """What a constraint says of the leaves; a lower bound on several groups together says nothing of one."""
+    for group in range(counts.shape[1]):
+        inside = np.flatnonzero(groups == group)
+        if len(inside) == 1:
+            lower[:, inside[0]] = np.maximum(lower[:, inside[0]], constraint.at_least * counts[:, group])
+        if constraint.zero_without:
+            upper[:, inside] = np.where((counts[:, group] == 0)[:, None], 0, upper[:, inside])
+
+
+def _settle(lower: Counts, upper: Counts, groups: Groups, values: Counts) -> None:
+    """Narrow ranges by a margin that is known exactly: each group gets at most what the others must leave it, and at
+    least what they cannot take."""
+    for group in range(values.shape[1]):
+        inside = np.flatnonzero(groups == group)
+        least = lower[:, inside].sum(axis=1, keepdims=True)
+        most = np.minimum(upper[:, inside], UNBOUNDED).sum(axis=1, keepdims=True)
+        total = values[:, group : group + 1]
+        high = np.minimum(upper[:, inside], total - (least - lower[:, inside]))
+        low = np.maximum(lower[:, inside], total - (most - upper[:, inside]))
+        lower[:, inside], upper[:, inside] = low, high
+
+
+def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]:
+    """The attributes that invariants, constraints and zeros of a table speak of, in the table's order."""
+    named: set[str] = set()
+    for invariant in plan.invariants:
+        if invariant.table == table.name:
+            named |= set(invariant.by)
+    for constraint in plan.constraints:
+        if constraint.table == table.name:
+            named |= {*constraint.each, *constraint.where}
+    bases = {table.schema_of.base(name) for name in named}
+    return tuple(attribute.name for attribute in table.attributes if attribute.name in bases)
+
+
+def constraint_words(constraint: ConstraintSection) -> str:
+    """
+    >>> constraint_words(ConstraintSection(table="persons", counted="facilities", each={"hhgq": "type"}, at_least=1))
+    "the constraint of 'persons' by 'facilities' (hhgq as type)"
+    """
+    pairs = [f"{mine} as {theirs}" for mine, theirs in constraint.each.items()]
+    chosen = [f"{name} in {', '.join(values)}" for name, values in constraint.where.items()]
+    return f"the constraint of '{constraint.table}' by '{constraint.counted}' ({', '.join([*pairs, *chosen])})"
+
+
+def invariant_words(invariant: InvariantSection) -> str:
+    """
+    >>> invariant_words(InvariantSection(table="persons", level="state"))
+    "the number of 'persons' in each state"
+    """
+    by = f" by {', '.join(invariant.by)}" if invariant.by else ""
+    return f"the number of '{invariant.table}'{by} in each {invariant.level}"
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _carried(spine: Spine, values: Counts, at: int, level: int) -> Counts:
+    """Values of a level's units added up to those of a level above."""
+    for below in range(at, level, -1):
+        values = np.add.reduceat(values, spine.first_child[below - 1][:-1], axis=0)
+    return values
+
+
+def _counted(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[Counts]) -> tuple[Groups, Counts]:
+    """The groups of cells that a constraint is about (-1: not), and for each leaf and group what the other table
+    counts there."""
+    table, other = plan.table(constraint.table).schema_of, plan.table(constraint.counted).schema_of
+    leaf = plan.spine.levels[-1]
+    needed = tuple(constraint.each.values())
+    number, invariant = next(
+        (number, one)
+        for number, one in enumerate(plan.invariants)
+        if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
+    )
+    counts = _summed(exact[number], other.number_of_groups(invariant.by), _coarser(other, invariant.by, needed))
+    if not constraint.each:
+        return np.where(table.where(constraint.where), 0, -1).astype(np.int32), counts
+    mine = table.groups(tuple(constraint.each))
+    theirs = {label: place for place, label in enumerate(other.labels(needed))}
+    place = np.array([theirs.get(label, -1) for label in table.labels(tuple(constraint.each))], dtype=np.int32)
+    return place[mine], counts
+
+
+def _coarser(schema: Schema, by: Sequence[str], kept: Sequence[str]) -> Groups:
+    """For each group of the marginal ``by`` the group of the coarser marginal ``kept``."""
+    labels = schema.labels(by)
+    places = {label: place for place, label in enumerate(schema.labels(kept))}
+    at = [list(by).index(name) for name in kept]
+    return np.array([places[tuple(label[k] for k in at)] for label in labels], dtype=np.int32)
+
+
+def _summed(values: Counts, groups: int, coarser: Groups) -> Counts:
+    """The columns of a table of counts put together."""
+    assert values.shape[1] == groups
+    result = np.zeros((len(values), int(coarser.max(initial=0)) + 1), dtype=np.int64)
+    for column, group in enumerate(coarser):
+        result[:, group] += values[:, column]
+    return result
+
+
+def collapsed(histograms: Histograms, groups: Groups, number: int) -> Histograms:
+    """Histograms of groups of cells in place of cells."""
+    return Histograms.from_dense(marginal(histograms, groups, number))

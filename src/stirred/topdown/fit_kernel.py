@@ -1,0 +1,335 @@
+"""Constrained least squares for the parents of a chunk, compiled: block coordinate descent with exact projections.
+
+For one parent, children k and positive cells j with counts P[j], and queries q of weight w[q] that partition the cells:
+
+    f(X) = 1/2 sum_q w[q] sum_(groups g of q) sum_k (sum_(j in g) X[j, k] - Y[q, g, k])^2,
+    X >= 0,   sum_k X[j, k] = P[j],   X[j, k] = 0 where closed.
+
+As a function of one row X[j, :] this is h/2 |X[j, :] - t|^2 plus a constant with h = sum_q w[q], so the exact minimiser
+is the projection of t = X[j, :] - gradient/h on a simplex. Sweeps visit the cells in a fresh random order each, which
+is no detail: with any fixed order hundreds of times more sweeps do not suffice.
+
+Bounds lower <= sum_(j in g) X[j, k] <= upper enter as an augmented Lagrangian: a query of weight c whose residual is
+e = v - clip(v, lower, upper) with v = sum + multiplier, and every few sweeps multiplier <- e.
+
+The invariant a reader must know: f is strongly convex with modulus mu, the weight of the queries that separate all
+cells, so with g the gradient and z[j] = projection of x[j] - g[j]/mu,
+
+    f(X) - min f <= - sum_j ( <g[j], z[j] - x[j]> + mu/2 |z[j] - x[j]|^2 ),
+
+and the same holds for the augmented Lagrangian, whose minimum less c/2 |multiplier|^2 is a lower bound of the
+constrained minimum (any feasible point has |e| <= |multiplier|).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stirred._compiled import kernel
+
+CLOSED = -1e300
+"""Where a closed entry stands before a projection: below any threshold. Finite, since infinities breed NaNs."""
+
+START, SWEEP, CERTIFY = range(3)
+"""What a pass over the cells is for."""
+
+UPDATE_EVERY = 3
+"""Sweeps between updates of the multipliers."""
+
+STALLED_AFTER = 1000
+"""Sweeps from which on bounds are given up if twice as many hardly changed what breaks them."""
+
+AFRESH_EVERY = 100
+"""Sweeps after which residuals are summed afresh, against drift."""
+
+
+@kernel
+def _mixed(state):  # type: ignore[no-untyped-def]
+    """The output function of the generator SplitMix64, whose states are a counter."""
+    z = state
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def _key(cells, counts, width):  # type: ignore[no-untyped-def]
+    """What seeds the orders of a parent's sweeps: its histogram, so nothing depends on its place among parents."""
+    state = np.uint64(width)
+    for j in range(len(cells)):
+        state = _mixed(state + np.uint64(0x9E3779B97F4A7C15) + np.uint64(cells[j]))
+        state = _mixed(state + np.uint64(counts[j]))
+    return state
+
+
+@kernel
+def _shuffle(order, state):  # type: ignore[no-untyped-def]
+    """A fresh permutation. The remainder's bias, below 2^-40, does not matter: no privacy rests on this order."""
+    for i in range(len(order) - 1, 0, -1):
+        state = state + np.uint64(0x9E3779B97F4A7C15)
+        other = np.int64(_mixed(state) % np.uint64(i + 1))
+        order[i], order[other] = order[other], order[i]
+    return state
+
+
+@kernel
+def _project(target, total, threshold, free, out):  # type: ignore[no-untyped-def]
+    """Project on {out >= 0, sum = total} (``free``: on out >= 0), by Newton's method on the threshold; returns it.
+
+    The sum of what exceeds a threshold is convex and falling in it: from any start with something above it Newton's
+    method lands at or below the root, and then climbs to it in finitely many steps.
+    """
+    width = len(target)
+    if free:
+        for k in range(width):
+            out[k] = target[k] if target[k] > 0.0 else 0.0
+        return 0.0
+    before = -1  # how many exceeded the threshold before; 0 at a start from below everything
+    while True:
+        count = 0
+        above = 0.0
+        for k in range(width):
+            if target[k] > threshold:
+                above += target[k]
+                count += 1
+        if count == 0:  # the start was above everything, or everything is closed
+            if before >= 0:
+                break
+            before = 0
+            threshold = 0.5 * CLOSED
+            continue
+        following = (above - total) / count
+        # Rounding could add and drop an entry at the threshold for ever: once climbing, never step back.
+        if count == before or (before > 0 and following <= threshold):
+            break
+        before = count
+        threshold = following
+    for k in range(width):
+        out[k] = target[k] - threshold if target[k] > threshold else 0.0
+    return threshold
+
+
+@kernel
+def _gradient(  # type: ignore[no-untyped-def]
+    j, starting, separating, rows, weights, residuals, bound_rows, bound_weights, pushed, lower, upper, g
+):
+    """The gradient in row j; returns the row's curvature. To start, of the queries that separate all cells alone."""
+    width = len(g)
+    curvature = 0.0
+    for k in range(width):
+        g[k] = 0.0
+    for q in range(len(weights)):
+        if starting and not separating[q]:
+            continue
+        weight = weights[q]
+        curvature += weight
+        row = residuals[rows[j, q]]
+        for k in range(width):
+            g[k] += weight * row[k]
+    if starting:
+        return curvature
+    for b in range(len(bound_weights)):
+        i = bound_rows[j, b]
+        if i < 0:
+            continue
+        weight = bound_weights[b]
+        curvature += weight
+        row, low, high = pushed[i], lower[i], upper[i]
+        for k in range(width):
+            g[k] += weight * (row[k] - min(max(row[k], low[k]), high[k]))
+    return curvature
+
+
+@kernel
+def _add(j, change, rows, residuals, bound_rows, pushed):  # type: ignore[no-untyped-def]
+    """Add a change of row j to the sums it belongs to."""
+    width = len(change)
+    for q in range(rows.shape[1]):
+        row = residuals[rows[j, q]]
+        for k in range(width):
+            row[k] += change[k]
+    for b in range(bound_rows.shape[1]):
+        if bound_rows[j, b] >= 0:
+            row = pushed[bound_rows[j, b]]
+            for k in range(width):
+                row[k] += change[k]
+
+
+@kernel
+def _violation(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
+    """By how much a bound is broken at most."""
+    worst = 0.0
+    for i in range(pushed.shape[0]):
+        for k in range(pushed.shape[1]):
+            s = pushed[i, k] - multipliers[i, k]
+            worst = max(worst, lower[i, k] - s, s - upper[i, k])
+    return worst
+
+
+@kernel
+def _update(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
+    """The multipliers' step: multiplier <- v - clip(v)."""
+    for i in range(pushed.shape[0]):
+        for k in range(pushed.shape[1]):
+            v = pushed[i, k]
+            e = v - min(max(v, lower[i, k]), upper[i, k])
+            pushed[i, k] += e - multipliers[i, k]
+            multipliers[i, k] = e
+
+
+@kernel
+def _pass(  # type: ignore[no-untyped-def]
+    kind, order, x, counts, free, opened, masked, modulus, separating, thresholds, rows, weights, residuals,
+    bound_rows, bound_weights, pushed, lower, upper, g, target, z,
+):  # fmt: skip
+    """Visit every cell once, to start, to sweep or to certify; returns the certificate."""
+    width = x.shape[1]
+    gap = 0.0
+    for j in order:
+        curvature = _gradient(
+            j, kind == START, separating, rows, weights, residuals,
+            bound_rows, bound_weights, pushed, lower, upper, g,
+        )  # fmt: skip
+        threshold = thresholds[j]
+        if kind == CERTIFY:
+            threshold *= curvature / modulus
+            curvature = modulus
+        inverse = 1.0 / curvature
+        row = x[j]
+        for k in range(width):
+            target[k] = row[k] - inverse * g[k]
+        if masked:
+            for k in range(width):
+                if not opened[j, k]:
+                    target[k] = CLOSED
+        threshold = _project(target, counts[j], threshold, free, z)
+        if kind == CERTIFY:
+            for k in range(width):
+                step = z[k] - row[k]
+                gap -= step * (g[k] + 0.5 * modulus * step)
+            continue
+        thresholds[j] = threshold
+        for k in range(width):
+            step = z[k] - row[k]
+            row[k] = z[k]
+            z[k] = step
+        _add(j, z, rows, residuals, bound_rows, pushed)
+    return max(gap, 0.0)
+
+
+@kernel
+def _largest(table):  # type: ignore[no-untyped-def]
+    """The largest absolute value."""
+    most = 0.0
+    for i in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            most = max(most, abs(table[i, k]))
+    return most
+
+
+@kernel
+def _copy(table, out):  # type: ignore[no-untyped-def]
+    for i in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            out[i, k] = table[i, k]
+
+
+@kernel
+def _slack(pushed, multipliers, lower, upper, bound_rows, bound_weights):  # type: ignore[no-untyped-def]
+    """By how much the augmented objective less c/2 |multiplier|^2 may be below the objective itself."""
+    row_weights = np.zeros(pushed.shape[0])
+    for j in range(bound_rows.shape[0]):
+        for b in range(bound_rows.shape[1]):
+            if bound_rows[j, b] >= 0:
+                row_weights[bound_rows[j, b]] = bound_weights[b]
+    slack = 0.0
+    for i in range(pushed.shape[0]):
+        for k in range(pushed.shape[1]):
+            e = pushed[i, k] - min(max(pushed[i, k], lower[i, k]), upper[i, k])
+            slack += 0.5 * row_weights[i] * (multipliers[i, k] ** 2 - e * e)
+    return max(slack, 0.0)
+
+
+@kernel
+def fit_parents(  # type: ignore[no-untyped-def]
+    starts, cells, counts, free, first_child, x_starts, values, opened, masked, modulus, separating,
+    rows, row_starts, weights, residuals, offsets,
+    bound_rows, bound_row_starts, bound_weights, lower, upper, bound_offsets,
+    gap_wanted, violation_wanted, most_sweeps, gaps, violations, sweeps, converged,
+):  # fmt: skip
+    """Fit every parent of a chunk: positions are relative to the chunk, except in ``values`` (by ``x_starts``).
+
+    ``residuals`` come in as minus the measured values.
+    """
+    for parent in range(len(starts) - 1):
+        a = starts[parent] - starts[0]
+        b = starts[parent + 1] - starts[0]
+        n = b - a
+        width = first_child[parent + 1] - first_child[parent]
+        x = values[x_starts[parent] : x_starts[parent + 1]].reshape(n, width)
+        at = x_starts[parent] - x_starts[0] if masked else 0
+        mask = opened[at : at + (n * width if masked else 0)].reshape(-1, width)
+        height = row_starts[parent, rows.shape[1]] - row_starts[parent, 0]
+        r = residuals[offsets[parent] : offsets[parent] + height * width].reshape(height, width)
+        height = bound_row_starts[parent, bound_rows.shape[1]] - bound_row_starts[parent, 0]
+        low = lower[bound_offsets[parent] : bound_offsets[parent] + height * width].reshape(height, width)
+        high = upper[bound_offsets[parent] : bound_offsets[parent] + height * width].reshape(height, width)
+        pushed = np.zeros((height, width))
+        multipliers = np.zeros((height, width))
+        measured = np.empty(r.shape)
+        _copy(r, measured)
+        thresholds = np.empty(n)
+        order = np.arange(n)
+        state = _key(cells[a:b], counts[a:b], width)
+        g, target, z = np.empty(width), np.empty(width), np.empty(width)
+        for j in range(n):
+            thresholds[j] = 0.5 * CLOSED
+
+        kind = START
+        gap = np.inf
+        violation = np.inf
+        done = 0  # sweeps
+        check = 2
+        limit = most_sweeps
+        mark, worst, worst_before = STALLED_AFTER, 0.0, np.inf
+        while n > 0:
+            gap = _pass(
+                kind, order, x, counts[a:b], free, mask, masked, modulus, separating, thresholds,
+                rows[a:b], weights, r, bound_rows[a:b], bound_weights, pushed, low, high, g, target, z,
+            )  # fmt: skip
+            if kind == CERTIFY:
+                gap += _slack(pushed, multipliers, low, high, bound_rows[a:b], bound_weights)
+                if (gap <= gap_wanted and violation <= violation_wanted) or done >= limit:
+                    break
+                check = max(done + 2, done + done // 4)
+            elif kind == SWEEP:
+                done += 1
+            elif width == 1 and not free:  # nothing to choose
+                limit = 0
+            elif _largest(r) < 1e-6:  # no noise
+                check = 0
+            violation = _violation(pushed, multipliers, low, high)
+            worst = max(worst, violation)
+            if done == mark:
+                if worst > violation_wanted and worst > 0.99 * worst_before:
+                    limit = done
+                mark, worst, worst_before = 2 * done, 0.0, worst
+            if done >= limit or (kind != CERTIFY and done >= check and violation <= violation_wanted):
+                kind = CERTIFY
+                continue
+            kind = SWEEP
+            if height > 0 and done > 0 and done % UPDATE_EVERY == 0:
+                _update(pushed, multipliers, low, high)
+            if done % AFRESH_EVERY == AFRESH_EVERY - 1:
+                _copy(measured, r)
+                _copy(multipliers, pushed)
+                for j in range(n):
+                    _add(j, x[j], rows[a:b], r, bound_rows[a:b], pushed)
+            state = _shuffle(order, state)
+        gaps[parent] = gap if n > 0 else 0.0
+        violations[parent] = violation if n > 0 else 0.0
+        sweeps[parent] = done
+        converged[parent] = gaps[parent] <= gap_wanted and violations[parent] <= violation_wanted
+        for j in range(n):
+            if masked and not free and _largest(mask[j : j + 1]) == 0:
+                converged[parent] = False

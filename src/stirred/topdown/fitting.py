@@ -1,0 +1,263 @@
+"""Fit: from the root down, integer tables that are near the measurements and keep everything exactly.
+
+For each parent its children are fitted together, all queries weighted by their precision, nonnegative and adding up to
+the parent, then rounded to integers with every constraint in place. Where the total is measured well by itself it comes
+first, in a *pass* of its own on the few cells that constraints speak of; the second pass then keeps these totals. That
+removes a bias of totals that depends on the size of a unit, and costs nothing else (docs/topdown.md).
+
+The invariant a reader must know: a fit reads measurements and the values of invariants, so it can be repeated. A step
+that has no solution with the totals of the first pass is done again without them, and reported; nothing that was
+declared is ever given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stirred import errors
+from stirred.release.progress import Progress
+from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.level_fit import fit_level
+from stirred.topdown.measuring import Entry, Measurements
+from stirred.topdown.plan import TOTAL, TableSection, TopDownPlan
+from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
+from stirred.topdown.rounding import round_level
+from stirred.topdown.schema import Groups
+from stirred.topdown.spine import Spine
+
+CHUNK = 1 << 25
+"""Measured values that are held at a time."""
+
+
+@dataclass(frozen=True)
+class LevelReport:
+    """How a level of a table was fitted."""
+
+    table: str
+    level: str
+    units: int
+    passes: int
+    most_sweeps: int
+    worst_gap: float
+    kappa: float
+    fallbacks: tuple[tuple[str, str], ...]
+    """Parents that were not done in the usual way, by name, and why."""
+
+
+def fit_table(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts],
+    measurements: Measurements,
+    table: TableSection,
+    progress: Progress,
+) -> tuple[Histograms, list[LevelReport]]:
+    """The fitted histograms of the leaves of a table, and how each level went."""
+    parents: Histograms | None = None
+    reports = []
+    for level, name in enumerate(spine.levels):
+        entries = measurements.of(table.name, name)
+        step = _Step(plan, spine, table, level, entries, kept(plan, spine, exact, table, level))
+        pieces, details = [], []
+        chunks = list(step.chunks())
+        for number, (first, last) in enumerate(chunks):
+            progress.stage(f"fitting {table.name} at level '{name}', part {number + 1} of {len(chunks)}")
+            units = step.units_below(first, last)
+            above = None if parents is None else parents.of_units(np.arange(first, last))
+            done, detail = step.fit(above, first, last, [measurements.values(entry, units) for entry in entries])
+            pieces.append(done)
+            details.append(detail)
+        parents = _joined(pieces)
+        reports.append(step.report(details))
+    assert parents is not None
+    return parents, reports
+
+
+def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
+    """Whether the total of a level is fitted first: where its own variance is below what the other queries together
+    know about it, unless the plan says otherwise."""
+    known = {query.name: table.rho_of(level, query) for query in table.queries}
+    if plan.passes == "one" or not known.get(TOTAL) or len([rho for rho in known.values() if rho]) < 2:
+        return False
+    if plan.passes == "two":
+        return True
+    others = sum(
+        table.rho_of(level, query) / table.schema_of.number_of_groups(query.by)
+        for query in table.queries
+        if query.name != TOTAL
+    )
+    return known[TOTAL] > others
+
+
+@dataclass(frozen=True, eq=False)
+class _Detail:
+    sweeps: int
+    gap: float
+    kappa: float
+    fallbacks: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One level of one table."""
+
+    plan: TopDownPlan
+    spine: Spine
+    table: TableSection
+    level: int
+    entries: list[Entry]
+    kept: Kept
+
+    @property
+    def name(self) -> str:
+        return self.spine.levels[self.level]
+
+    @property
+    def twice(self) -> bool:
+        return two_passes(self.plan, self.table, self.name)
+
+    def chunks(self) -> Iterator[tuple[int, int]]:
+        """Ranges of parents (of units at the root) whose children have a bounded number of measured values."""
+        per_unit = sum(entry.cells for entry in self.entries)
+        sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else np.ones(self.spine.units(0))
+        first, held = 0, 0
+        for parent, size in enumerate(sizes):
+            if held and held + size * per_unit > CHUNK:
+                yield first, parent
+                first, held = parent, 0
+            held += int(size) * per_unit
+        yield first, len(sizes)
+
+    def units_below(self, first: int, last: int) -> slice:
+        if self.level == 0:
+            return slice(first, last)
+        edges = self.spine.first_child[self.level - 1]
+        return slice(int(edges[first]), int(edges[last]))
+
+    def fit(self, above: Histograms | None, first: int, last: int, values: list[Counts]) -> tuple[Histograms, _Detail]:
+        """The children of some parents."""
+        units = self.units_below(first, last)
+        if above is None:
+            edges = np.arange(last - first + 1, dtype=np.int64)
+        else:
+            edges = self.spine.first_child[self.level - 1][first : last + 1] - units.start
+        schema = self.table.schema_of
+        measured = tuple(
+            Measured(schema.groups(entry.by), float(_fraction(entry)), given)
+            for entry, given in zip(self.entries, values, strict=True)
+        )
+        here = self.kept.of_units(units)
+        whole = LevelProblem(above, edges, schema.cells, measured, here.allowed, here.bounds)
+        if not self.twice:
+            return self._solve(whole, first, ())
+        names = constrained_names(self.plan, self.table)
+        totals, early = self._totals(whole, names, first)
+        fixed = Bounds(np.zeros(schema.cells, dtype=np.int32), totals[:, None], totals[:, None])
+        rest = tuple(one for one, entry in zip(measured, self.entries, strict=True) if entry.query != TOTAL)
+        return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
+
+    def _solve(
+        self,
+        problem: LevelProblem,
+        first: int,
+        early: tuple[tuple[str, str], ...],
+        without_totals: LevelProblem | None = None,
+    ) -> tuple[Histograms, _Detail]:
+        """Fit and round; parents without a solution are done again without the totals of the first pass."""
+        schema = self.table.schema_of
+        names = constrained_names(self.plan, self.table)
+        chain = (np.zeros(schema.cells, dtype=np.int32), *([schema.groups(names)] if names else []))
+        fitted = fit_level(problem)
+        children, report = round_level(problem, fitted, chain)
+        fallbacks = [*early, *((self._named(first + parent), reason) for parent, reason in report.fallbacks)]
+        stuck = report.infeasible
+        if len(stuck):
+            again = without_totals.of_parents(stuck) if without_totals is not None else None
+            if again is None:
+                raise errors.topdown_infeasible(
+                    self.name, len(stuck), sorted({reason for _, reason in report.fallbacks})
+                )
+            mended, second = round_level(again, fit_level(again), chain)
+            if len(second.infeasible):
+                raise errors.topdown_infeasible(self.name, len(second.infeasible), ["no integers keep the constraints"])
+            children = children.with_units(problem.children_of(stuck), mended)
+            words = "no table keeps the totals of the first pass; fitted in one pass"
+            fallbacks += [(self._named(first + int(parent)), words) for parent in stuck]
+        gaps = fitted.gap[np.isfinite(fitted.gap)]
+        worst = float(gaps.max(initial=0.0))
+        return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))
+
+    def _totals(
+        self, whole: LevelProblem, names: tuple[str, ...], first: int
+    ) -> tuple[Counts, tuple[tuple[str, str], ...]]:
+        """The first pass: totals of the children, from the cells that constraints speak of alone."""
+        schema = self.table.schema_of
+        groups, number = schema.groups(names), schema.number_of_groups(names)
+        sample = np.unique(groups, return_index=True)[1]  # one cell of each group
+        known = set(names)
+
+        def few(one: Groups) -> Groups:
+            return one[sample]
+
+        measured = tuple(
+            Measured(few(one.groups), one.weight, one.values)
+            for one, entry in zip(whole.measured, self.entries, strict=True)
+            if {schema.base(name) for name in entry.by} <= known
+        )
+        bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
+        allowed = tuple(
+            Allowed(few(one.groups), one.allowed) for one in whole.allowed if _constant(one.groups, groups, number)
+        )
+        parents = None if whole.parents is None else collapsed(whole.parents, groups, number)
+        problem = LevelProblem(parents, whole.first_child, number, measured, allowed, bounds)
+        chain = (np.zeros(number, dtype=np.int32),)
+        children, report = round_level(problem, fit_level(problem), chain)
+        if len(report.infeasible):
+            reasons = sorted({reason for _, reason in report.fallbacks})
+            raise errors.topdown_infeasible(self.name, len(report.infeasible), reasons)
+        fallbacks = tuple((self._named(first + parent), f"totals: {reason}") for parent, reason in report.fallbacks)
+        return children.totals(), fallbacks
+
+    def _named(self, parent: int) -> str:
+        return str(self.spine.names[max(0, self.level - 1)][parent].as_py())
+
+    def report(self, details: list[_Detail]) -> LevelReport:
+        return LevelReport(
+            self.table.name,
+            self.name,
+            self.spine.units(self.level),
+            2 if self.twice else 1,
+            max(detail.sweeps for detail in details),
+            max(detail.gap for detail in details),
+            details[0].kappa,
+            tuple(fallback for detail in details for fallback in detail.fallbacks),
+        )
+
+
+def _fraction(entry: Entry) -> float:
+    top, _, bottom = entry.rho.partition("/")
+    return int(top) / int(bottom or 1)
+
+
+def _constant(fine: Groups, coarse: Groups, number: int) -> bool:
+    """Whether the groups of ``fine`` are the same throughout every group of ``coarse``."""
+    low = np.full(number, np.iinfo(np.int32).max, dtype=np.int32)
+    high = np.full(number, -1, dtype=np.int32)
+    np.minimum.at(low, coarse, fine)
+    np.maximum.at(high, coarse, fine)
+    return bool(np.all(low == high))
+
+
+def _joined(pieces: list[Histograms]) -> Histograms:
+    if len(pieces) == 1:
+        return pieces[0]
+    shifts = np.cumsum([0, *(int(piece.starts[-1]) for piece in pieces)])
+    starts = [piece.starts[:-1] + shift for piece, shift in zip(pieces, shifts[:-1], strict=True)]
+    return Histograms(
+        np.concatenate([*starts, shifts[-1:]]).astype(np.int64),
+        np.concatenate([piece.cells for piece in pieces]),
+        np.concatenate([piece.counts for piece in pieces]),
+    )

@@ -1,0 +1,110 @@
+"""Plans that are known: the 2020 redistricting data with its production shares, and a small one for teaching."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from stirred import errors
+from stirred.spec.allocations import AllocationPart, allocation
+from stirred.topdown.plan import TOTAL, TopDownPlan
+
+CENSUS_LEVELS = ("us", "state", "county", "tract", "block group", "block")
+NATION = CENSUS_LEVELS[0]
+
+HHGQ = (
+    "household", "correctional", "juvenile", "nursing", "other institutional", "college", "military",
+    "other non-institutional",
+)  # fmt: skip
+FACILITIES = HHGQ[1:]
+INSTITUTIONS = {"household": HHGQ[:1], "institutional": HHGQ[1:5], "non-institutional": HHGQ[5:]}
+
+PRESETS = ("pl94-2020", "pl94-units", "teaching")
+
+
+def preset(
+    name: str,
+    domains: Mapping[str, Sequence[str]],
+    levels: Sequence[str] = ("state", "county", "tract", "block_group", "block"),
+    *,
+    nation: bool = False,
+    rounded: bool = False,
+    **more: Any,
+) -> TopDownPlan:
+    """A known plan for geography columns called ``levels``, from state to block.
+
+    ``domains`` has the values of attributes: votingage, hispanic and cenrace for ``pl94-2020``, race and adult for
+    ``teaching``. With ``nation`` the spine has a root above the states; without it the nation's share is not spent.
+    ``rounded`` takes the budgets as printed in place of those of production. ``more`` are other fields of the plan.
+    """
+    if name not in PRESETS:
+        raise errors.unknown_choice("preset", name, PRESETS)
+    spine = {"levels": tuple(levels), **({"root": NATION} if nation else {"absent": (NATION,)})}
+    if name == "teaching":
+        return TopDownPlan(**{"spine": spine, **_teaching(domains, (NATION, *levels)), **more})
+    named = dict(zip(CENSUS_LEVELS, (NATION, *levels), strict=True))
+    shares = allocation("pl94-2020")
+    units = _table(shares.parts[1], "units", "housing unit", named, rounded)
+    units |= {"attributes": [{"name": "occupancy", "values": ("occupied", "vacant")}]}
+    block, state = levels[-1], levels[0]
+    kept: list[dict[str, Any]] = [{"table": "units", "level": block}]
+    if name == "pl94-units":
+        return TopDownPlan(**{"spine": spine, "unit": "housing unit", "tables": [units], "invariants": kept, **more})
+    persons = _table(shares.parts[0], "persons", "person", named, rounded)
+    attributes = {"hhgq": HHGQ, **{one: domains[one] for one in ("votingage", "hispanic", "cenrace")}}
+    persons |= {
+        "attributes": [{"name": one, "values": tuple(values)} for one, values in attributes.items()],
+        "recodes": [{"name": "hhinstlevels", "of": "hhgq", "groups": INSTITUTIONS}],
+        "zeros": [{"hhgq": ("nursing",), "votingage": (domains["votingage"][0],)}],
+    }
+    facilities = {
+        "name": "facilities",
+        "unit": "group-quarters facility",
+        "attributes": [{"name": "type", "values": FACILITIES}],
+    }
+    kept += [{"table": "persons", "level": state}, {"table": "facilities", "level": block, "by": ("type",)}]
+    constraints = [
+        {"table": "persons", "counted": "facilities", "each": {"hhgq": "type"}, "at_least": 1},
+        {"table": "persons", "counted": "units", "where": {"hhgq": ("household",)}},
+    ]
+    tables = [persons, units, facilities]
+    return TopDownPlan(**{"spine": spine, "tables": tables, "invariants": kept, "constraints": constraints, **more})
+
+
+def _table(part: AllocationPart, name: str, unit: str, named: Mapping[str, str], rounded: bool) -> dict[str, Any]:
+    """A table with the shares of a part of an allocation."""
+    levels = list(named.values())
+    return {
+        "name": name,
+        "unit": unit,
+        "rho": part.budget(rounded=rounded),
+        "level_shares": dict(zip(levels, part.level_shares, strict=True)),
+        "queries": [
+            {
+                "by": () if query.name == TOTAL else tuple(query.name.split("*")),
+                "shares": dict(zip(levels, query.shares, strict=True)),
+            }
+            for query in part.queries
+        ],
+    }
+
+
+def _teaching(domains: Mapping[str, Sequence[str]], levels: Sequence[str]) -> dict[str, Any]:
+    """Race by adult: four queries, a budget of 1 divided evenly among levels."""
+    share = Fraction(1, len(levels))
+    queries = [
+        {"by": (), "shares": "1/2"},
+        {"by": ("race",), "shares": "1/8"},
+        {"by": ("adult",), "shares": "1/8"},
+        {"by": ("race", "adult"), "shares": "1/4"},
+    ]
+    persons = {
+        "name": "persons",
+        "unit": "person",
+        "rho": 1,
+        "level_shares": dict.fromkeys(levels, share),
+        "attributes": [{"name": one, "values": tuple(domains[one])} for one in ("race", "adult")],
+        "queries": queries,
+    }
+    return {"tables": [persons], "invariants": [{"table": "persons", "level": levels[1]}]}

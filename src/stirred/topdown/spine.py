@@ -1,0 +1,88 @@
+"""The geography: levels of geounits, each inside one unit of the level above.
+
+Units of a level are numbered so that the children of one parent stand together and in the order of their parents; a
+leaf's number therefore falls into a range for each of its ancestors. The list of leaves is public and comes from a file
+of its own: that a block exists is no secret, and that somebody lives there is not read off the people.
+
+The invariant a reader must know: every unit of a level has at least one child, and the children of unit u of level l
+are the units ``first_child[l][u]`` up to ``first_child[l][u + 1]`` of the level below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.tables.columns import Column
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spine:
+    """Nested levels from the root to the leaves."""
+
+    levels: tuple[str, ...]
+    names: tuple[pa.Array, ...]
+    """By level, the name of each unit."""
+    first_child: tuple[Index, ...]
+    """By level but the last, where the children of each unit begin; one entry more than units."""
+
+    def units(self, level: int) -> int:
+        return len(self.names[level])
+
+    @property
+    def leaves(self) -> int:
+        return self.units(len(self.levels) - 1)
+
+    @property
+    def geounits(self) -> int:
+        """Of all levels together."""
+        return sum(self.units(level) for level in range(len(self.levels)))
+
+    def parents(self, level: int) -> Index:
+        """The parent of each unit of a level below the first."""
+        sizes = np.diff(self.first_child[level - 1])
+        return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+
+    def first_leaf(self, level: int) -> Index:
+        """Where the leaves of each unit of a level begin; one entry more than units."""
+        bounds = np.arange(self.units(level) + 1, dtype=np.int64)
+        for below in range(level, len(self.levels) - 1):
+            bounds = self.first_child[below][bounds]
+        return bounds
+
+
+def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | None = None) -> tuple[Spine, Index]:
+    """The spine of a list of leaves, and for each row of the list the number of its leaf.
+
+    ``columns`` are the levels' columns, coarsest first; ``root`` names a level above them that has one unit. A finer
+    unit that lies in two coarser ones is refused.
+    """
+    rows = len(columns[0].codes)
+    if rows == 0:
+        raise errors.topdown_geography(levels[-1], "lists no unit")
+    unit = np.zeros(rows, dtype=np.int64)
+    names: list[pa.Array] = []
+    first_child: list[Index] = []
+    known = 1
+    for level, column in zip(levels, columns, strict=True):
+        codes = column.codes.astype(np.int64)
+        parent_of = np.full(column.cardinality, -1, dtype=np.int64)
+        parent_of[codes] = unit
+        if not np.array_equal(parent_of[codes], unit):
+            raise errors.topdown_geography(level, "is not nested: a unit lies in two units of the level above it")
+        order = np.lexsort((np.arange(column.cardinality), parent_of))
+        number = np.empty(column.cardinality, dtype=np.int64)
+        number[order] = np.arange(column.cardinality)
+        first_child.append(np.searchsorted(parent_of[order], np.arange(known + 1)))
+        names.append(column.values.take(pa.array(order)))
+        unit, known = number[codes], column.cardinality
+    if root is not None:
+        return Spine((root, *levels), (pa.array([root]), *names), tuple(first_child)), unit
+    return Spine(tuple(levels), tuple(names), tuple(first_child[1:])), unit

@@ -1,0 +1,109 @@
+"""Tables counted on a spine: against counting by hand, and refusals that quote no cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from census import plan, tables
+
+from stirred.errors import StirredError
+from stirred.topdown.counting import added_up, count_tables, marginal, read_spine
+
+PLAN = plan()
+
+
+def test_every_level_is_counted_as_by_hand():
+    data = tables()
+    counted = count_tables(PLAN, data)
+    schema = PLAN.table("persons").schema_of
+    places = dict(zip(*(data["geography"][name] for name in ("town", "county")), strict=True))
+    for level, name in enumerate(counted.spine.levels):
+        found = counted.histograms("persons", level).dense(schema.cells)
+        units = counted.spine.names[level].to_pylist()
+        by_hand = Counter(
+            (
+                {"state": "s", "county": places[row["town"]], "town": row["town"]}[name],
+                row["kind"],
+                row["adult"],
+                row["colour"],
+            )
+            for row in data["persons"].iter_rows(named=True)
+        )
+        for unit, row in zip(units, found, strict=True):
+            for label, count in zip(schema.labels(["kind", "adult", "colour"]), row, strict=True):
+                assert by_hand[unit, *label] == count
+
+
+def test_the_spine_is_nested_and_keeps_empty_places():
+    spine = read_spine(PLAN, tables()["geography"])
+    assert [spine.units(level) for level in range(3)] == [1, 2, 5] and spine.geounits == 8
+    assert spine.names[2].to_pylist() == ["a1", "a2", "b1", "b2", "b3"]
+    assert spine.first_child[1].tolist() == [0, 2, 5] and spine.first_leaf(0).tolist() == [0, 5]
+    assert spine.parents(2).tolist() == [0, 0, 1, 1, 1]
+
+
+def test_a_root_above_the_columns():
+    fields = PLAN.model_dump() | {"spine": {"levels": ["county", "town"], "root": "state"}}
+    spine = read_spine(PLAN.__class__(**fields), tables()["geography"])
+    assert spine.levels == ("state", "county", "town") and spine.first_child[0].tolist() == [0, 2]
+
+
+def test_rows_that_stand_for_several_records():
+    data = tables()
+    grouped = data["persons"].group_by("town", "kind", "adult", "colour").len("number")
+    persons = PLAN.table("persons").model_copy(update={"count": "number"})
+    counting = PLAN.model_copy(update={"tables": (persons, *PLAN.tables[1:])})
+    by_rows = count_tables(PLAN, data).leaves["persons"]
+    by_counts = count_tables(counting, data | {"persons": grouped}).leaves["persons"]
+    assert np.array_equal(by_rows.cells, by_counts.cells) and np.array_equal(by_rows.counts, by_counts.counts)
+    for wrong, words in ((-1, "negative"), (0.5, "whole")):
+        with pytest.raises(StirredError, match=words):
+            count_tables(counting, data | {"persons": grouped.with_columns(number=pl.lit(wrong))})
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        ("persons", "town", "zz", "does not have"),
+        ("persons", "town", None, "does not have"),
+        ("persons", "colour", "SECRET", "does not list"),
+        ("persons", "colour", None, "does not list"),
+        ("geography", "county", None, "nulls"),
+    ],
+)
+def test_strange_places_and_values_are_counted_and_not_quoted(table, column, value, words):
+    data = tables()
+    row = pl.arange(pl.len()) == 3
+    data[table] = data[table].with_columns(pl.when(row).then(pl.lit(value)).otherwise(pl.col(column)).alias(column))
+    with pytest.raises(StirredError, match=words) as refused:
+        count_tables(PLAN, data)
+    assert "SECRET" not in str(refused.value) and "zz" not in str(refused.value)
+
+
+def test_other_refusals():
+    data = tables()
+    moved = data["geography"].with_columns(
+        county=pl.Series(["a", "b", "b", "b", "b"]), town=pl.Series(["a1", "a1", "b1", "b2", "b3"])
+    )
+    with pytest.raises(StirredError, match="not nested"):
+        count_tables(PLAN, data | {"geography": moved})
+    with pytest.raises(StirredError, match="no column 'colour'"):
+        count_tables(PLAN, data | {"persons": data["persons"].drop("colour")})
+    minors = data["persons"].with_columns(kind=pl.lit("nursing"), adult=pl.lit("no"))
+    with pytest.raises(StirredError, match="200 records have a combination"):
+        count_tables(PLAN, data | {"persons": minors})
+    with pytest.raises(StirredError, match="no table 'cats'"):
+        count_tables(PLAN, data | {"cats": data["persons"]})
+    with pytest.raises(StirredError, match="has a path"):
+        count_tables(PLAN, {})
+
+
+def test_marginals_leave_out_what_belongs_to_no_group():
+    counted = count_tables(PLAN, tables())
+    leaves = counted.leaves["persons"]
+    groups = np.where(np.arange(24) < 8, 0, -1).astype(np.int32)
+    assert marginal(leaves, groups, 1)[:, 0].tolist() == leaves.dense(24)[:, :8].sum(axis=1).tolist()
+    assert added_up(leaves, np.arange(6)) is leaves

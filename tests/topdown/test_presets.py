@@ -1,0 +1,87 @@
+"""Known plans and the specification of a plan."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from census import fields, plan
+
+from stirred.errors import StirredError
+from stirred.semantics import explain
+from stirred.spec import Invariant, compose
+from stirred.spec.allocations import allocation
+from stirred.spec.loading import load
+from stirred.tables.synthetic.population import DOMAINS
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.presets import preset
+from stirred.topdown.specify import specify
+
+PL94 = allocation("pl94-2020")
+
+
+def test_the_2020_plan_has_the_2020_shares():
+    whole = preset("pl94-2020", DOMAINS, nation=True, rounded=True)
+    assert whole.rho == Fraction(263, 100)
+    persons = whole.table("persons")
+    assert persons.schema_of.cells == 2016
+    groups = {query.name: persons.schema_of.number_of_groups(query.by) for query in persons.queries}
+    assert groups == {query.name: query.cells for query in PL94.part("persons").queries}
+    for level, census in zip(whole.spine.all_levels, PL94.levels, strict=True):
+        for query in persons.queries:
+            assert persons.rho_of(level, query) == PL94.rho(census, query.name, rounded=True)
+    assert whole.table("units").rho_of("block", whole.table("units").queries[0]) == PL94.rho(
+        "block", "occupancy", rounded=True
+    )
+
+
+def test_one_state_does_not_spend_the_nations_share():
+    state = preset("pl94-2020", DOMAINS)
+    persons = state.table("persons")
+    spent = sum(persons.rho_of(level, query) for level in state.spine.all_levels for query in persons.queries)
+    assert round(float(spent), 5) == 2.49137  # of 2.55623
+    assert preset("pl94-units", DOMAINS).rho < Fraction("0.075")
+    assert preset("teaching", DOMAINS).rho == Fraction(5, 6)
+
+
+def test_the_specification_of_the_2020_plan_is_that_of_the_2020_census():
+    mine = specify(preset("pl94-2020", DOMAINS, nation=True, rounded=True))
+    census = load("topdown-2020-pl")
+    assert mine.budget.number == census.budget.number
+    assert mine.output_premetric == census.output_premetric
+    assert mine.nearest == census.nearest == 1
+    # Persons by state, housing units by block, facilities by type and block; those of 2020 that are occupied.
+    assert {(one.counts, one.by) for one in mine.multiverse.invariants} == {
+        ("person", ("state",)), ("housing unit", ("block",)), ("group-quarters facility", ("block", "type")),
+    }  # fmt: skip
+    assert Invariant("person", by=("state",)) in census.multiverse.invariants
+
+
+def test_a_plans_budget_is_the_sum_of_its_queries_and_composes():
+    stated = specify(plan())
+    assert stated.budget.number == Fraction(5, 2)
+    assert compose(stated, stated).specification.budget.number == 5
+    assert "one person is taken to touch at most one dwelling" in str(stated.input_premetric)
+
+
+def test_the_nearest_dataset_is_one_record_away_only_where_an_attribute_is_free():
+    assert specify(plan()).nearest == 1  # colour
+    held = fields()
+    held["invariants"].append({"table": "persons", "level": "county", "by": ["colour"]})
+    held["invariants"].append({"table": "persons", "level": "state", "by": ["adult"]})
+    assert specify(TopDownPlan(**held)).nearest is None
+
+
+def test_a_plan_is_explained_per_attribute():
+    chosen = plan()
+    explained = explain(specify(chosen), allocation=chosen.allocation(), concerns=["colour", "town within county"])
+    colour, town = [one for one in explained.setting.concerned if one.asked]
+    assert not colour.exchanged and not town.exchanged  # persons by county are kept by both
+    between = explain(specify(chosen), allocation=chosen.allocation(), concerns=["county within state"])
+    (county,) = [one for one in between.setting.concerned if one.asked]
+    assert county.exchanged
+
+
+def test_unknown_presets_are_refused():
+    with pytest.raises(StirredError, match="no preset"):
+        preset("pl94-2030", DOMAINS)
