@@ -352,3 +352,16 @@ def test_a_manifest_names_sizes_and_digests_of_all_files_but_itself(listed):
         "bytes": 5,
         "sha256": "5d5766cf2d78701614200418ee1450690d9af12c84d52545e4802f001ad53099",
     }
+
+
+def test_an_interrupt_just_after_the_folder_is_made_leaves_nothing(tmp_path, monkeypatch):
+    made = Path.mkdir
+
+    def interrupted(folder, *arguments, **options):
+        made(folder, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), appearing(tmp_path / "release"):
+        pytest.fail("the block must not begin")
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,6 @@ import fcntl
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -44,17 +43,17 @@ def appearing(target: Path, private: bool = False) -> Iterator[Path]:
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link named as the target
     check_target(target)
+    # Named before it is made: an interrupt that comes in between leaves nothing that is not cleaned up.
+    folder = target.parent / f".{target.name}{_MARK}{os.urandom(8).hex()}"
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}{_MARK}", dir=target.parent))
-    except OSError as problem:
-        raise errors.cannot_write(target, _reason(problem)) from None
-    try:
-        with _ending_cleanly(), _locked(folder):
-            yield folder
-            _settle(folder, private)
-            check_target(target)
-            (folder / _LOCK).unlink()
-            folder.rename(target)
+        with _ending_cleanly():
+            folder.mkdir(mode=0o700)
+            with _locked(folder):
+                yield folder
+                _settle(folder, private)
+                check_target(target)
+                (folder / _LOCK).unlink()
+                folder.rename(target)
     except OSError as problem:
         if os.path.lexists(target):  # another run was quicker
             raise errors.output_exists(target) from None
