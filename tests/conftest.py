@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # the first example may have to compile a kernel
+settings.load_profile("untimed")
 
 
 @dataclass(frozen=True)
