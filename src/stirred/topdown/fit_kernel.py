@@ -251,6 +251,15 @@ def _slack(pushed, multipliers, lower, upper, bound_rows, bound_weights):  # typ
 
 
 @kernel
+def _next_check(done, gap, checked, gap_there, gap_wanted):  # type: ignore[no-untyped-def]
+    """When to certify again: when the gap should be small enough, going by how it fell since it was checked before."""
+    if not gap < gap_there or gap_there == np.inf:
+        return done + max(2, done // 4)
+    left = (done - checked) * np.log(gap / gap_wanted) / np.log(gap_there / gap)
+    return done + int(min(max(left, 1.0), 0.5 * done)) + 1
+
+
+@kernel
 def fit_parents(  # type: ignore[no-untyped-def]
     starts, cells, counts, free, first_child, x_starts, values, opened, masked, modulus, separating,
     rows, row_starts, weights, residuals, offsets,
@@ -290,6 +299,7 @@ def fit_parents(  # type: ignore[no-untyped-def]
         violation = np.inf
         done = 0  # sweeps
         check = 2
+        checked, gap_there = 0, np.inf
         limit = most_sweeps
         mark, worst, worst_before = STALLED_AFTER, 0.0, np.inf
         while n > 0:
@@ -299,9 +309,10 @@ def fit_parents(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             if kind == CERTIFY:
                 gap += _slack(pushed, multipliers, low, high, bound_rows[a:b], bound_weights)
-                if (gap <= gap_wanted and violation <= violation_wanted) or done >= limit:
+                if gap <= gap_wanted or done >= limit:
                     break
-                check = max(done + 2, done + done // 4)
+                check = _next_check(done, gap, checked, gap_there, gap_wanted)
+                checked, gap_there = done, gap
             elif kind == SWEEP:
                 done += 1
             elif width == 1 and not free:  # nothing to choose

@@ -123,10 +123,8 @@ def _entries(stage, x, counts, free, opened, masked, places, sums, bases, rooms,
         i = places[j]
         left = counts[j]
         for k in range(width):
-            value = snapped(x[j, k])
             closed = masked and not opened[j, k]
-            if closed and value > 0 and stage == NEAREST:
-                return -1
+            value = 0.0 if closed else snapped(x[j, k])
             base, count = _steps(value, closed, PLENTY if free else counts[j], stage, steps, slopes)
             out[j, k] = base
             left -= base
