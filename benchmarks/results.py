@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import math
 import os
 import platform
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -37,3 +39,13 @@ def write_section(script: str, text: str, path: Path = RESULTS) -> None:
     else:
         kept[at] = section
     path.write_text("\n".join(kept), encoding="utf-8")
+
+
+def seconds(job: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of some runs."""
+    best = math.inf
+    for _ in range(repeats):
+        began = time.perf_counter()
+        job()
+        best = min(best, time.perf_counter() - began)
+    return best

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from results import machine, write_section
+from results import machine, seconds, write_section
 from stirred.noise import SystemSource, discrete_gaussian
 from stirred.report.figures import save
 from stirred.semantics import Beliefs, explain, exposure
@@ -31,15 +28,6 @@ from stirred.spec.finite import FiniteMechanism, randomised_response
 from stirred.spec.loading import load
 
 PEOPLE, DRAWS, LEVEL = 10, 1_000_000, 0.05
-
-
-def seconds(job: Callable[[], object], repeats: int = 3) -> float:
-    best = math.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        job()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def explanation() -> object:

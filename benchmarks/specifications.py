@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from results import machine, write_section
+from results import machine, seconds, write_section
 from stirred.loss import approximate, multiplicative, normalised_renyi, renyi, total_variation, worst_pair
 
 Array = NDArray[np.float64]
@@ -54,15 +53,6 @@ def naive(rows: Array, distances: Array, measure: str, divergence: Callable[[Arr
             if i != j:
                 worst = max(worst, divergence(rows[i], rows[j]) / distances[i, j])
     return worst
-
-
-def seconds(job: Callable[[], object], repeats: int) -> float:
-    best = math.inf
-    for _ in range(repeats):
-        began = time.perf_counter()
-        job()
-        best = min(best, time.perf_counter() - began)
-    return best
 
 
 def bench() -> list[str]:

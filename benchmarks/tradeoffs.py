@@ -15,13 +15,11 @@ import argparse
 import json
 import math
 import subprocess
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from results import machine, write_section
+from results import machine, seconds, write_section
 from stirred.loss import GaussianCurve, ZcdpCurve, zcdp_to_approximate
 
 LEVELS = np.linspace(0.001, 0.999, 1000)
@@ -70,16 +68,6 @@ except ImportError:
     pass
 print(json.dumps({**answers, "versions": versions}))
 """
-
-
-def seconds(job: Callable[[], object], repeats: int) -> float:
-    job()
-    best = math.inf
-    for _ in range(repeats):
-        began = time.perf_counter()
-        job()
-        best = min(best, time.perf_counter() - began)
-    return best
 
 
 def peers(interpreter: str | None) -> dict[str, Any]:

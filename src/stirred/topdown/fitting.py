@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -115,9 +117,24 @@ class _Step:
     def name(self) -> str:
         return self.spine.levels[self.level]
 
-    @property
+    @cached_property
     def twice(self) -> bool:
         return two_passes(self.plan, self.table, self.name)
+
+    @cached_property
+    def constrained(self) -> tuple[str, ...]:
+        return constrained_names(self.plan, self.table)
+
+    @cached_property
+    def queries(self) -> list[Groups]:
+        """The groups of each entry's query."""
+        return [self.table.schema_of.groups(entry.by) for entry in self.entries]
+
+    @cached_property
+    def chain(self) -> tuple[Groups, ...]:
+        """What rounding keeps within one: totals, and the groups that constraints speak of."""
+        schema = self.table.schema_of
+        return (schema.groups(()), *([schema.groups(self.constrained)] if self.constrained else []))
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of parents (of units at the root) whose children have a bounded number of measured values."""
@@ -146,16 +163,15 @@ class _Step:
             edges = self.spine.first_child[self.level - 1][first : last + 1] - units.start
         schema = self.table.schema_of
         measured = tuple(
-            Measured(schema.groups(entry.by), float(_fraction(entry)), given)
-            for entry, given in zip(self.entries, values, strict=True)
+            Measured(groups, float(Fraction(entry.rho)), given)
+            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
         )
         here = self.kept.of_units(units)
         whole = LevelProblem(above, edges, schema.cells, measured, here.allowed, here.bounds)
         if not self.twice:
             return self._solve(whole, first, ())
-        names = constrained_names(self.plan, self.table)
-        totals, early = self._totals(whole, names, first)
-        fixed = Bounds(np.zeros(schema.cells, dtype=np.int32), totals[:, None], totals[:, None])
+        totals, early = self._totals(whole, first)
+        fixed = Bounds(schema.groups(()), totals[:, None], totals[:, None])
         rest = tuple(one for one, entry in zip(measured, self.entries, strict=True) if entry.query != TOTAL)
         return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
 
@@ -167,11 +183,8 @@ class _Step:
         without_totals: LevelProblem | None = None,
     ) -> tuple[Histograms, _Detail]:
         """Fit and round; parents without a solution are done again without the totals of the first pass."""
-        schema = self.table.schema_of
-        names = constrained_names(self.plan, self.table)
-        chain = (np.zeros(schema.cells, dtype=np.int32), *([schema.groups(names)] if names else []))
         fitted = fit_level(problem)
-        children, report = round_level(problem, fitted, chain)
+        children, report = round_level(problem, fitted, self.chain)
         fallbacks = [*early, *((self._named(first + parent), reason) for parent, reason in report.fallbacks)]
         stuck = report.infeasible
         if len(stuck):
@@ -180,7 +193,7 @@ class _Step:
                 raise errors.topdown_infeasible(
                     self.name, len(stuck), sorted({reason for _, reason in report.fallbacks})
                 )
-            mended, second = round_level(again, fit_level(again), chain)
+            mended, second = round_level(again, fit_level(again), self.chain)
             if len(second.infeasible):
                 raise errors.topdown_infeasible(self.name, len(second.infeasible), ["no integers keep the constraints"])
             children = children.with_units(problem.children_of(stuck), mended)
@@ -190,11 +203,9 @@ class _Step:
         worst = float(gaps.max(initial=0.0))
         return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))
 
-    def _totals(
-        self, whole: LevelProblem, names: tuple[str, ...], first: int
-    ) -> tuple[Counts, tuple[tuple[str, str], ...]]:
+    def _totals(self, whole: LevelProblem, first: int) -> tuple[Counts, tuple[tuple[str, str], ...]]:
         """The first pass: totals of the children, from the cells that constraints speak of alone."""
-        schema = self.table.schema_of
+        schema, names = self.table.schema_of, self.constrained
         groups, number = schema.groups(names), schema.number_of_groups(names)
         sample = np.unique(groups, return_index=True)[1]  # one cell of each group
         known = set(names)
@@ -235,11 +246,6 @@ class _Step:
             details[0].kappa,
             tuple(fallback for detail in details for fallback in detail.fallbacks),
         )
-
-
-def _fraction(entry: Entry) -> float:
-    top, _, bottom = entry.rho.partition("/")
-    return int(top) / int(bottom or 1)
 
 
 def _constant(fine: Groups, coarse: Groups, number: int) -> bool:
