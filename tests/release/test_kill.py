@@ -68,11 +68,27 @@ def place(tmp_path) -> Path:
     return folder
 
 
+PROGRAM = [sys.executable, "-X", "faulthandler", "-c", "from stirred.cli.app import main; main()", "release"]
+
+
 def start(plan: Path, place: Path) -> subprocess.Popen[str]:
-    words = [sys.executable, "-c", "from stirred.cli.app import main; main()", "release", str(plan)]
+    words = [*PROGRAM, str(plan)]
     return subprocess.Popen(
         [*words, "--out", str(place / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def end_of(run: subprocess.Popen[str]) -> str:
+    """Wait for a run and return what it said; one that does not end is made to say where it is."""
+    try:
+        return run.communicate(timeout=PATIENCE)[1]
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGABRT)
+        try:
+            said = run.communicate(timeout=PATIENCE)[1]
+        finally:
+            run.kill()
+        pytest.fail(f"the run did not end within {PATIENCE} seconds:\n{said}")
 
 
 def unfinished(place: Path) -> list[Path]:
@@ -85,12 +101,13 @@ def hit(plan: Path, place: Path, number: signal.Signals, delay: float, once_writ
     with start(plan, place) as run:
         deadline = time.monotonic() + PATIENCE
         while once_writing and run.poll() is None and set(unfinished(place)) <= known:
-            assert time.monotonic() < deadline
+            if time.monotonic() > deadline:
+                end_of(run)
             time.sleep(0.002)
         time.sleep(delay)
         if run.poll() is None:
             run.send_signal(number)
-        _, said = run.communicate(timeout=PATIENCE)
+        said = end_of(run)
     return run.returncode, said
 
 
@@ -106,7 +123,7 @@ def assert_whole_or_absent(place: Path) -> bool:
 
 def assert_next_run_succeeds_and_names(plan: Path, place: Path, left: list[Path]) -> None:
     with start(plan, place) as run:
-        _, said = run.communicate(timeout=PATIENCE)
+        said = end_of(run)
     assert run.returncode == 0, said
     for folder in left:
         assert f"{folder} was left by a run that was killed. It may hold confidential rows: delete it." in said
@@ -187,7 +204,7 @@ def test_a_run_that_is_stopped_before_it_writes_leaves_nothing_at_all(number, de
 def test_a_run_whose_terminal_goes_away_leaves_a_whole_release(plan, place):
     read, write = os.pipe()
     os.close(read)
-    words = [sys.executable, "-c", "from stirred.cli.app import main; main()", "release", plan, "--out", place / "out"]
+    words = [*PROGRAM, plan, "--out", place / "out"]
     ended = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     os.close(write)
     assert ended.returncode != 2

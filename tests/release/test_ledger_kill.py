@@ -6,6 +6,7 @@ child spend in a loop, kills it, and looks at what is on disk. A child tells eac
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import random
 import signal
@@ -24,6 +25,9 @@ ZCDP = flavors.zcdp("person", domain=Domain("health survey", record="person", fr
 KILLS_PER_LEDGER = 25
 LONGEST = 0.025
 """Seconds from what a child told last to its end, a few spends."""
+PATIENCE = 120
+LONGEST_RUN = 400
+"""Seconds after which no further child is started: a disk may be slow, and every spend is flushed."""
 
 
 # -- children that spend in a loop -------------------------------------------------------------------------------
@@ -45,11 +49,15 @@ def killed_child(ledger: Ledger, wait_for: int, delay: float) -> list[str]:
         finally:
             os._exit(1)
     os.close(write)
+    # A child that tells nothing is made to say where it is: faulthandler prints its stack.
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(process, signal.SIGABRT))
+    signal.alarm(PATIENCE)
     with os.fdopen(read) as told:
         first = [told.readline() for _ in range(wait_for)]
         time.sleep(delay)
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
+        signal.alarm(0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, "the child ended by itself"
         return ("".join(first) + told.read()).splitlines()
 
@@ -57,7 +65,8 @@ def killed_child(ledger: Ledger, wait_for: int, delay: float) -> list[str]:
 def kill_many(folder: Path, kills: int, seed: int) -> dict[str, int]:
     moments = random.Random(seed)
     seen = {"kills": 0, "spends": 0, "untold": 0, "journals": 0}
-    while seen["kills"] < kills:
+    deadline = time.monotonic() + LONGEST_RUN
+    while seen["kills"] < kills and time.monotonic() < deadline:
         path = folder / f"{seen['kills']}.ledger"
         ledger = Ledger.create(path, "health survey", ZCDP.at(1000))
         known: list[str] = []
@@ -77,20 +86,27 @@ def kill_many(folder: Path, kills: int, seed: int) -> dict[str, int]:
 
 
 if __name__ == "__main__":
+    faulthandler.enable()
     print(kill_many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
     sys.exit()
 
 
 def assert_kills_lose_nothing(folder: Path, kills: int, seed: int) -> None:
     ended = subprocess.run(
-        [sys.executable, __file__, str(folder), str(kills), str(seed)], capture_output=True, text=True, check=False
+        [sys.executable, __file__, str(folder), str(kills), str(seed)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONGEST_RUN + PATIENCE,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with other threads is not safe to fork
     )
     assert ended.returncode == 0, ended.stderr
     seen = dict(pair.split(": ") for pair in ended.stdout.strip("{}\n").replace("'", "").split(", "))
-    assert int(seen["kills"]) == kills
+    done = int(seen["kills"])
+    assert done >= min(kills, 4 * KILLS_PER_LEDGER)
     # Else no kill fell into a spend, and nothing was tested.
-    assert int(seen["spends"]) > kills
-    assert int(seen["journals"]) >= max(1, kills // 50)
+    assert int(seen["spends"]) > done
+    assert int(seen["journals"]) >= max(1, done // 50)
 
 
 def test_forty_kills_lose_no_spend(tmp_path):
@@ -193,6 +209,7 @@ def assert_no_release_without_its_spend(plan: Path, folder: Path, ledger: Ledger
         with start(plan, out, ledger) as run:
             time.sleep(delay)
             run.kill()
+            run.wait(timeout=PATIENCE)
         entries = {entry.folder: entry for entry in ledger.entries()}
         if out.exists():
             assert entries[out].manifest == manifest_of(out)
