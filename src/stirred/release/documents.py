@@ -73,8 +73,9 @@ def write_certificate(
     invariants: Sequence[RecountedInvariant],
     whole_records: WholeRecords | None,
     randomness: str,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """``certificate.json``: what was done, under which guarantee, with which programs."""
+    """``certificate.json``: what was done, under which guarantee, by which programs; ``more`` is a mechanism's own."""
     _write_json(
         folder / CERTIFICATE,
         {
@@ -89,6 +90,7 @@ def write_certificate(
             "randomness": randomness,
             "invariants": [asdict(entry) for entry in invariants],
             "whole_records": asdict(whole_records) if whole_records else None,
+            **(more or {}),
         },
     )
     (folder / SPECIFICATION).write_text(specification.to_json(), encoding="utf-8")

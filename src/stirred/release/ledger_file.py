@@ -18,7 +18,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stirred import __version__, errors
@@ -185,7 +185,7 @@ class Contents:
             f"INSERT INTO entries ({_SEALED}, seal, folder, manifest, finished_at) VALUES ({', '.join('?' * 11)})",
             (*values, place, manifest, entry.finished_at),
         )
-        return entry
+        return replace(entry, seal=sealed)
 
     def finish(self, entry: Entry, folder: Path, manifest: str) -> None:
         place = str(folder).encode(errors="backslashreplace").decode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -92,6 +93,50 @@ def dicts(value: Any) -> list[dict[str, Any]]:
 def hash_of(published: Mapping[str, Any]) -> str:
     """SHA-256 of a plan's published form, keys sorted."""
     return hashlib.sha256(json.dumps(published, sort_keys=True).encode()).hexdigest()
+
+
+def as_toml(fields: Mapping[str, Any]) -> str:
+    """Fields of a plan as a file: a section for each table, and what is inside it on lines of their own.
+
+    >>> shares = {"x y": "1/2"}
+    >>> print(as_toml({"stirred": 1, "spine": {"levels": ["county"]}, "tables": [{"name": "a", "shares": shares}]}))
+    stirred = 1
+    <BLANKLINE>
+    [spine]
+    levels = ["county"]
+    <BLANKLINE>
+    [[tables]]
+    name = "a"
+    shares = {"x y" = "1/2"}
+    <BLANKLINE>
+    """
+    plain, sections = [], []
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            sections.append((f"[{_key(key)}]", value))
+        elif value and isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value):
+            sections += [(f"[[{_key(key)}]]", one) for one in value]
+        else:
+            plain.append(f"{_key(key)} = {_value(value)}")
+    texts = ["\n".join(plain)]
+    texts += [
+        "\n".join([head, *(f"{_key(key)} = {_value(one)}" for key, one in part.items())]) for head, part in sections
+    ]
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(one, Mapping) for one in value):
+            return "[\n" + "".join(f"  {_value(one)},\n" for one in value) + "]"
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _read(path: Path) -> dict[str, Any]:

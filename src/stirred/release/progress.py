@@ -6,19 +6,20 @@ Stages are named by the code that does the work; nothing about them is kept or w
 from __future__ import annotations
 
 import threading
+import time
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told which stage begins."""
+    """Told which stage begins, and where it can be told how much of the work is done."""
 
-    def stage(self, words: str) -> None: ...
+    def stage(self, words: str, done: float | None = None) -> None: ...
 
 
 class Silent:
     """For library use."""
 
-    def stage(self, words: str) -> None:
+    def stage(self, words: str, done: float | None = None) -> None:
         return None
 
 
@@ -34,14 +35,22 @@ class OnTerminal:
         self._lock = threading.Lock()
         self._timer = threading.Timer(delay, self._show)
         self._timer.daemon = True
+        self._began: float | None = None
 
     def _show(self) -> None:
         with self._lock:
             self._status.start()
             self._shown = True
 
-    def stage(self, words: str) -> None:
-        self._status.update(f"{words} ...")
+    def stage(self, words: str, done: float | None = None) -> None:
+        """``done`` is the share of the work whose first part was told with a share of 0."""
+        now = time.monotonic()
+        if done is None or done <= 0 or self._began is None:
+            self._began = now if done is not None else None
+            left = ""
+        else:
+            left = f" {time_left(now - self._began, done)}"
+        self._status.update(f"{words} ...{left}")
 
     def __enter__(self) -> OnTerminal:
         if self._console.is_terminal:
@@ -53,3 +62,12 @@ class OnTerminal:
         with self._lock:
             if self._shown:
                 self._status.stop()
+
+
+def time_left(seconds: float, done: float) -> str:
+    """
+    >>> time_left(10, 0.25), time_left(600, 0.5)
+    ('about 30 s left', 'about 10 min left')
+    """
+    left = seconds * (1 - done) / done
+    return f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from stirred import errors
-from stirred.tables.columns import ColumnEncoder, Table, is_supported
+from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported
 from stirred.tables.identifiers import IdentifierCollector
 from stirred.tables.inputs import Input
 
@@ -27,6 +27,24 @@ class ReadTable:
     identifiers: Mapping[str, pa.ChunkedArray]
     nulls: Mapping[str, int]
     """Columns with nulls, and how many."""
+
+
+def read_parts(opened: Input, columns: Sequence[str]) -> Iterator[Table]:
+    """The rows of a table in parts that are encoded by themselves: for counting, in memory for one part."""
+    for column in columns:
+        if not is_supported(opened.kinds[column]):
+            raise errors.unsupported_type(opened.table, column, str(opened.kinds[column]))
+
+    def encoded(column: str, array: pa.Array) -> Column:
+        encoder = ColumnEncoder(opened.table, column, opened.kinds[column], len(array))
+        encoder.add(array)
+        return encoder.finish()
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for batch in opened.batches(columns, ()):
+            parts = dict(zip(batch.schema.names, batch.columns, strict=True))
+            made = pool.map(encoded, columns, [parts[column] for column in columns])
+            yield Table(opened.table, batch.num_rows, dict(zip(columns, made, strict=True)))
 
 
 def read_table(

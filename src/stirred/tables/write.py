@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -46,6 +46,7 @@ class Cell:
 
 
 Chunk = Sequence[Cell]
+_Made = TypeVar("_Made")
 
 
 def counted_chunk(table: Table, counted: Cells) -> Chunk:
@@ -56,10 +57,10 @@ def counted_chunk(table: Table, counted: Cells) -> Chunk:
 
 def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:
     """Write non-empty ``chunks`` to ``path`` in format ``kind``."""
-    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, _ahead(iter(chunks)))
+    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, ahead(iter(chunks)))
 
 
-def _ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def ahead(chunks: Iterator[_Made]) -> Iterator[_Made]:
     """The same chunks, the next one being made while the last is written."""
     with ThreadPoolExecutor(1) as pool:
         pending = pool.submit(next, chunks, None)

@@ -1,0 +1,127 @@
+"""An opened release folder: its documents, its tables read on demand, and what can be verified of any mechanism's.
+
+Verification uses nothing but the folder: the manifest's checksums, the plan and the specification against the
+certificate, and then whatever the mechanism's own room recounts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from stirred import errors
+from stirred.release import documents
+from stirred.release.folder import is_unfinished
+from stirred.release.manifest import differences, read_manifest
+from stirred.tables import Input, InputOptions, Table, open_input
+from stirred.tables.columns import recast, type_named
+from stirred.tables.read import ReadTable, read_table
+from stirred.tables.write import EXTENSIONS
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One thing that was verified, and whether it holds."""
+
+    holds: bool
+    words: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleaseFolder:
+    """An opened release: its documents, and its tables read on demand."""
+
+    path: Path
+    certificate: dict[str, Any]
+    dictionary: dict[str, dict[str, Any]]
+
+    @classmethod
+    def open(cls, path: str | Path) -> ReleaseFolder:
+        path = Path(path)
+        if not path.is_dir():
+            raise errors.not_a_release(path, "there is no such folder")
+        if is_unfinished(path):
+            raise errors.not_a_release(path, "the run that wrote it did not end")
+        read_manifest(path)
+        certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
+        described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
+        return cls(path, certificate, {table["name"]: table for table in described["tables"]})
+
+    @property
+    def mechanism(self) -> str:
+        """That of the plan, as the certificate states it."""
+        plan = self.certificate.get("plan")
+        return str(plan.get("mechanism")) if isinstance(plan, dict) else ""
+
+    def with_role(self, table: str, *roles: str) -> list[str]:
+        return [name for name, fields in self.columns(table).items() if fields["role"] in roles]
+
+    def columns(self, table: str) -> dict[str, dict[str, Any]]:
+        return {column["name"]: column for column in self.dictionary[table]["columns"]}
+
+    def read(self, name: str, wanted: Sequence[str] | None = None) -> ReadTable:
+        """Read columns of a released table, all or those wanted, with the types the dictionary states."""
+        entry, described = self.dictionary[name], self.columns(name)
+        opened = self.open_table(name)
+        columns = list(described) if wanted is None else list(wanted)
+        missing = [column for column in columns if column not in opened.kinds]
+        if missing:
+            raise errors.missing_columns(name, missing)
+        numbered = [column for column in columns if described[column]["role"] in ("id", "link")]
+        found = read_table(opened, [column for column in columns if column not in numbered], numbered)
+        if entry["format"] != "csv":
+            return found
+        typed = {
+            column: recast(encoded, type_named(described[column]["type"]))
+            for column, encoded in found.table.columns.items()
+        }
+        return replace(found, table=Table(name, found.table.rows, typed))
+
+    def open_table(self, name: str) -> Input:
+        entry = self.dictionary[name]
+        types = {column: "integer" for column, fields in self.columns(name).items() if fields["role"] in ("id", "link")}
+        options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
+        if entry["file"] != name + EXTENSIONS[entry["format"]]:
+            raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")
+        return open_input(name, self.path / entry["file"], options)
+
+
+def verify_with(path: str | Path, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
+    """Manifest and documents, then what ``recount`` finds; files that contradict each other fail, they do not raise."""
+    release = ReleaseFolder.open(path)
+    found = differences(release.path, read_manifest(release.path))
+    verdicts = [Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found))]
+    if found:
+        return verdicts
+    try:
+        return verdicts + _documents_agree(release) + recount(release)
+    except errors.StirredError as problem:
+        reason = str(problem)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        reason = "its documents contradict its tables, or each other"
+    return [*verdicts, Verdict(False, f"the tables can be read and recounted: {reason}")]
+
+
+def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
+    plan = release.certificate["plan"]
+    digest = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+    stated = documents.read_specification(release.path)
+    same = json.loads(stated.to_json()) == release.certificate["specification"]
+    return [
+        Verdict(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
+        Verdict(same, "the specification is the one that is certified"),
+    ]
+
+
+def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict]:
+    """Whether a table has the columns and the number of rows that the data dictionary states."""
+    entry = release.dictionary[name]
+    expected = [column["name"] for column in entry["columns"]]
+    return [
+        Verdict(list(release.open_table(name).kinds) == expected, f"{name} has the columns of the data dictionary"),
+        Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),
+    ]
