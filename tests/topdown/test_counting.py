@@ -8,9 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 from census import plan, tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from stirred.errors import StirredError
 from stirred.topdown.counting import added_up, count_tables, marginal, read_spine
+from stirred.topdown.problems import Histograms
 
 PLAN = plan()
 
@@ -107,3 +111,23 @@ def test_marginals_leave_out_what_belongs_to_no_group():
     groups = np.where(np.arange(24) < 8, 0, -1).astype(np.int32)
     assert marginal(leaves, groups, 1)[:, 0].tolist() == leaves.dense(24)[:, :8].sum(axis=1).tolist()
     assert added_up(leaves, np.arange(6)) is leaves
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    table=arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.sampled_from([0, 0, 1, 2, 50])),
+    data=st.data(),
+)
+def test_sums_over_leaves_and_over_groups_are_those_of_the_dense_table(table, data):
+    leaves = Histograms.from_dense(table)
+    inner = data.draw(st.sets(st.integers(1, max(1, len(table) - 1))))
+    first_leaf = np.array(sorted({0, *inner, len(table)}), dtype=np.int64)
+    first_leaf = first_leaf[first_leaf <= len(table)]
+    above = added_up(leaves, first_leaf)
+    assert np.array_equal(above.dense(table.shape[1]), np.add.reduceat(table, first_leaf[:-1], axis=0))
+    assert bool(np.all(above.counts > 0))
+    for unit in range(above.units):
+        assert bool(np.all(np.diff(above.cells[above.starts[unit] : above.starts[unit + 1]]) > 0))
+    groups = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=table.shape[1], max_size=table.shape[1])))
+    belongs = groups[:, None] == np.arange(3)
+    assert np.array_equal(marginal(leaves, groups.astype(np.int32), 3), table @ belongs)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from census import fields, plan, tables
 from hypothesis import given, settings
@@ -19,7 +18,7 @@ from stirred.release.progress import Silent
 from stirred.topdown.constraints import invariant_values, kept
 from stirred.topdown.counting import added_up, count_tables, marginal
 from stirred.topdown.fitting import fit_table, two_passes
-from stirred.topdown.measuring import Measurements, entries, measure
+from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.rounding import round_level
 from stirred.topdown.rounding_kernel import IMPOSSIBLE
@@ -104,58 +103,7 @@ def test_totals_come_first_where_they_are_measured_well():
     assert not two_passes(plan(passes="two"), dwellings, "state")  # its total is not measured
 
 
-# -- measurements --------------------------------------------------------------------------------------------
-
-
-def test_measurements_cover_every_unit_and_cell_with_their_variance(tmp_path):
-    chosen = plan()
-    counted = count_tables(chosen, tables())
-    measure(counted, tmp_path, SeededSource(1), Silent())
-    found = Measurements(tmp_path).entries
-    assert found == entries(chosen, counted.spine)
-    assert sum(Fraction(one.rho) for one in found) == chosen.rho
-    assert all(Fraction(one.rho) * Fraction(one.variance) == 1 for one in found)
-    detailed = next(one for one in found if (one.table, one.level, one.cells) == ("persons", "town", 24))
-    rows = pq.read_table(tmp_path / detailed.file).to_pandas()
-    assert list(rows.columns) == ["level", "geounit", "query", "cell", "value"]
-    assert len(rows) == 5 * 24 and set(rows["geounit"]) == {"a1", "a2", "b1", "b2", "b3"}
-    assert rows["cell"][0] == "household*no*red"
-
-
-def test_noise_is_added_to_the_truth_cell_by_cell(tmp_path, monkeypatch):
-    # The law of the noise is tested in its own room; here that each cell gets one draw of the right variance.
-    chosen = plan("1/50")
-    counted = count_tables(chosen, tables(2000))
-    drawn = []
-
-    def recorded(variance, size, source):
-        noise = np.arange(size) % 7 - 3
-        drawn.append((Fraction(variance), size))
-        return noise
-
-    monkeypatch.setattr("stirred.topdown.measuring.discrete_gaussian", recorded)
-    measure(counted, tmp_path, SeededSource(1), Silent())
-    measurements = Measurements(tmp_path)
-    assert drawn == [(Fraction(one.variance), one.units * one.cells) for one in measurements.entries]
-    for one in measurements.entries:
-        level = counted.spine.levels.index(one.level)
-        schema = chosen.table(one.table).schema_of
-        truth = marginal(counted.histograms(one.table, level), schema.groups(one.by), one.cells)
-        noise = measurements.values(one, slice(0, one.units)) - truth
-        assert np.array_equal(noise.ravel(), np.arange(truth.size) % 7 - 3)
-
-
-def test_measurements_are_read_by_ranges_of_units(tmp_path, monkeypatch):
-    monkeypatch.setattr("stirred.topdown.measuring.PART", 30)  # one unit of the detailed query at a time
-    chosen = plan()
-    measure(count_tables(chosen, tables()), tmp_path, SeededSource(1), Silent())
-    measurements = Measurements(tmp_path)
-    for one in measurements.entries:
-        whole = measurements.values(one, slice(0, one.units))
-        assert whole.shape == (one.units, one.cells)
-        for start in range(one.units):
-            for stop in range(start + 1, one.units + 1):
-                assert np.array_equal(measurements.values(one, slice(start, stop)), whole[start:stop])
+# -- what it costs, and what happens when it does not work out ---------------------------------------------------
 
 
 def test_one_changed_record_costs_what_the_plan_says():

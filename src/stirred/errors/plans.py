@@ -28,7 +28,15 @@ def plan_mechanism(found: object) -> PlanError:
     return PlanError(
         "plan-mechanism",
         f"The plan asks for the mechanism {found!r}.",
-        'The one known here is mechanism = "swap".',
+        'Those known here are mechanism = "swap" and mechanism = "topdown".',
+    )
+
+
+def option_not_for(option: str, mechanism: str) -> PlanError:
+    return PlanError(
+        "option-not-for",
+        f"The option {option} says nothing about a plan of mechanism {mechanism!r}.",
+        "Leave it out.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, PlanError, listed
+from stirred.errors.kinds import DataError, OutputError, PlanError, listed
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
@@ -61,4 +61,29 @@ def topdown_infeasible(level: str, parents: int, reasons: Sequence[str]) -> Data
         "topdown-infeasible",
         f"At level '{level}' no table keeps everything below {parents:,} units: {listed(list(reasons))}.",
         "Leave out an invariant or a constraint that binds there.",
+    )
+
+
+def topdown_crossing(table: str, first: str, second: str) -> PlanError:
+    return PlanError(
+        "topdown-crossing",
+        f"In table '{table}' {first} and {second} cross: neither lies inside the other, and integers that keep both "
+        "need not exist.",
+        "Keep one of them, or the finer one that has both.",
+    )
+
+
+def topdown_work(folder: object, problem: str) -> OutputError:
+    return OutputError(
+        "topdown-work",
+        f"The work folder {folder} cannot be used: {problem}.",
+        "Name another folder with --work to draw anew (which spends again), or mend the plan.",
+    )
+
+
+def topdown_memory(needed: str, available: str) -> DataError:
+    return DataError(
+        "topdown-memory",
+        f"A release would need about {needed} of memory, and this machine has {available} free.",
+        "Use a machine with more memory, or fewer cells or leaves.",
     )

@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown.counting import Counted, marginal
-from stirred.topdown.plan import ConstraintSection, InvariantSection, TableSection, TopDownPlan
+from stirred.topdown.agreement import Agreement, about
+from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.nests import cross
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import ConstraintSection, InvariantSection, TableSection
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
-from stirred.topdown.schema import Groups, Schema
+from stirred.topdown.schema import Groups, Schema, refines
 from stirred.topdown.spine import Spine
 
 Counts = NDArray[np.int64]
@@ -31,12 +34,17 @@ class Kept:
 
     bounds: tuple[Bounds, ...]
     allowed: tuple[Allowed, ...]
+    agreed: tuple[tuple[Groups, Histograms], ...] = ()
+    """Groups of cells and how many records of each an earlier release has: bounds that are written out when needed."""
 
     def of_units(self, units: slice) -> Kept:
-        return Kept(
-            tuple(Bounds(one.groups, one.lower[units], one.upper[units]) for one in self.bounds),
-            tuple(Allowed(one.groups, one.allowed[units]) for one in self.allowed),
-        )
+        bounds = [Bounds(one.groups, one.lower[units], one.upper[units]) for one in self.bounds]
+        allowed = [Allowed(one.groups, one.allowed[units]) for one in self.allowed]
+        for groups, histograms in self.agreed:
+            counts = histograms.of_units(np.arange(units.start, units.stop)).dense(int(groups.max()) + 1)
+            bounds.append(Bounds(groups, counts, counts))
+            allowed.append(Allowed(groups, counts > 0))
+        return Kept(tuple(bounds), tuple(allowed))
 
 
 def invariant_values(counted: Counted) -> tuple[Counts, ...]:
@@ -51,24 +59,83 @@ def invariant_values(counted: Counted) -> tuple[Counts, ...]:
     return tuple(found)
 
 
+def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> None:
+    """Refuse a plan that wants margins kept which cross: rounding needs each group inside or outside every other."""
+    for table in plan.released:
+        schema = table.schema_of
+        families = [
+            *((invariant_words(one), schema.groups(one.by)) for one in plan.invariants if one.table == table.name),
+            *((constraint_words(one), _about(plan, one)) for one in plan.constraints if one.table == table.name),
+            *((agreement_words(one), schema.groups(one.by)) for one in about(agreements, table.name)),
+        ]
+        for number, (words, groups) in enumerate(families):
+            for before, others in families[:number]:
+                if cross(groups, others):
+                    raise errors.topdown_crossing(table.name, before, words)
+
+
+def require_agreement(
+    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], agreements: Sequence[Agreement]
+) -> None:
+    """Refuse an earlier release that contradicts an invariant, a constraint or a zero of the plan, naming it."""
+    for agreement in agreements:
+        table = plan.table(agreement.table)
+        schema = table.schema_of
+        own, number = schema.groups(agreement.by), schema.number_of_groups(agreement.by)
+        possible = np.ones(schema.cells, dtype=np.bool_)
+        for zero in table.zeros:
+            possible &= ~schema.where(zero)
+        empty = np.bincount(own[possible], minlength=number) == 0
+        _refuse(plan, agreement, agreement.leaves.dense(number)[:, empty] > 0, "a combination that cannot occur")
+        for invariant, values in zip(plan.invariants, exact, strict=True):
+            groups = schema.groups(invariant.by) if invariant.table == table.name else None
+            if groups is not None and refines(own, groups):
+                level = plan.spine.all_levels.index(invariant.level)
+                sums = added_up(agreement.leaves, spine.first_leaf(level)).dense(number)
+                coarser = groups[np.unique(own, return_index=True)[1]]
+                different = _summed(sums, coarser, values.shape[1]) != values
+                _refuse(plan, agreement, different, invariant_words(invariant), invariant.level)
+        for constraint in plan.constraints:
+            if constraint.table == table.name and refines(own, _about(plan, constraint)):
+                groups, counts = _counted(plan, constraint, exact)
+                coarser = groups[np.unique(own, return_index=True)[1]]
+                found = _summed(agreement.leaves.dense(number), coarser, counts.shape[1])
+                _refuse(plan, agreement, _wrong(constraint, found, counts), constraint_words(constraint))
+
+
+def _refuse(
+    plan: TopDownPlan, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: str | None = None
+) -> None:
+    if wrong.any():
+        units = int(wrong.any(axis=1).sum())
+        level = level or plan.spine.levels[-1]
+        raise errors.topdown_contradiction(agreement_words(agreement), words, level, units)
+
+
 def require_kept(counted: Counted) -> None:
     """Refuse data that contradict a constraint of the plan, naming it; before any noise is drawn."""
-    plan = counted.plan
     exact = invariant_values(counted)
-    leaf = len(counted.spine.levels) - 1
-    for constraint in plan.constraints:
-        table = plan.table(constraint.table)
-        groups, counts = _counted(plan, constraint, exact)
-        found = marginal(counted.histograms(table.name, leaf), groups, counts.shape[1])
-        wrong = found < constraint.at_least * counts
-        if constraint.zero_without:
-            wrong |= (counts == 0) & (found > 0)
-        if wrong.any():
-            units = int(wrong.any(axis=1).sum())
-            raise errors.topdown_contradiction(constraint_words(constraint), "", plan.spine.levels[-1], units)
+    for constraint in counted.plan.constraints:
+        if units := leaves_breaking(counted, constraint, exact):
+            leaf = counted.plan.spine.levels[-1]
+            raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, units)
 
 
-def kept(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, level: int) -> Kept:
+def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> int:
+    """In how many leaves the counts do not keep a constraint."""
+    groups, counts = _counted(counted.plan, constraint, exact)
+    found = marginal(counted.leaves[constraint.table], groups, counts.shape[1])
+    return int(_wrong(constraint, found, counts).any(axis=1).sum())
+
+
+def kept(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts],
+    table: TableSection,
+    level: int,
+    agreements: Sequence[Agreement] = (),
+) -> Kept:
     """The constraints of a table at a level: those declared there, and those carried up from below."""
     bounds: list[Bounds] = []
     allowed: list[Allowed] = []
@@ -90,7 +157,11 @@ def kept(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableS
             impossible |= table.schema_of.where(zero)
         possible = np.repeat([[True, False]], spine.units(0), axis=0)
         allowed.append(Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1]))
-    return Kept(tuple(bounds), tuple(allowed))
+    agreed = [
+        (table.schema_of.groups(one.by), added_up(one.leaves, spine.first_leaf(level)))
+        for one in about(agreements, table.name)
+    ]
+    return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
 
 
 def _together(
@@ -192,6 +263,10 @@ def invariant_words(invariant: InvariantSection) -> str:
     return f"the number of '{invariant.table}'{by} in each {invariant.level}"
 
 
+def agreement_words(agreement: Agreement) -> str:
+    return f"the earlier release's '{agreement.table}' by {', '.join(agreement.by) or 'place alone'}"
+
+
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
@@ -205,7 +280,7 @@ def _carried(spine: Spine, values: Counts, at: int, level: int) -> Counts:
 def _counted(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[Counts]) -> tuple[Groups, Counts]:
     """The groups of cells that a constraint is about (-1: not), and for each leaf and group what the other table
     counts there."""
-    table, other = plan.table(constraint.table).schema_of, plan.table(constraint.counted).schema_of
+    other = plan.table(constraint.counted).schema_of
     leaf = plan.spine.levels[-1]
     needed = tuple(constraint.each.values())
     number, invariant = next(
@@ -213,13 +288,8 @@ def _counted(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[C
         for number, one in enumerate(plan.invariants)
         if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
     )
-    counts = _summed(exact[number], other.number_of_groups(invariant.by), _coarser(other, invariant.by, needed))
-    if not constraint.each:
-        return np.where(table.where(constraint.where), 0, -1).astype(np.int32), counts
-    mine = table.groups(tuple(constraint.each))
-    theirs = {label: place for place, label in enumerate(other.labels(needed))}
-    place = np.array([theirs.get(label, -1) for label in table.labels(tuple(constraint.each))], dtype=np.int32)
-    return place[mine], counts
+    coarser = _coarser(other, invariant.by, needed)
+    return _about(plan, constraint), _summed(exact[number], coarser, other.number_of_groups(needed))
 
 
 def _coarser(schema: Schema, by: Sequence[str], kept: Sequence[str]) -> Groups:
@@ -230,13 +300,29 @@ def _coarser(schema: Schema, by: Sequence[str], kept: Sequence[str]) -> Groups:
     return np.array([places[tuple(label[k] for k in at)] for label in labels], dtype=np.int32)
 
 
-def _summed(values: Counts, groups: int, coarser: Groups) -> Counts:
-    """The columns of a table of counts put together."""
-    assert values.shape[1] == groups
-    result = np.zeros((len(values), int(coarser.max(initial=0)) + 1), dtype=np.int64)
+def _summed(values: Counts, coarser: Groups, number: int) -> Counts:
+    """The columns of a table of counts put together into ``number`` groups; those of group -1 are left out."""
+    result = np.zeros((len(values), number), dtype=np.int64)
     for column, group in enumerate(coarser):
-        result[:, group] += values[:, column]
+        if group >= 0:
+            result[:, group] += values[:, column]
     return result
+
+
+def _wrong(constraint: ConstraintSection, found: Counts, counts: Counts) -> NDArray[np.bool_]:
+    """Where the numbers found do not keep a constraint, given the counts that it reads."""
+    wrong = found < constraint.at_least * counts
+    return np.asarray(wrong | ((counts == 0) & (found > 0)) if constraint.zero_without else wrong)
+
+
+def _about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:
+    """The groups of cells that a constraint is about; -1 for cells that it says nothing of."""
+    table, other = plan.table(constraint.table).schema_of, plan.table(constraint.counted).schema_of
+    if not constraint.each:
+        return np.where(table.where(constraint.where), 0, -1).astype(np.int32)
+    theirs = {label: place for place, label in enumerate(other.labels(tuple(constraint.each.values())))}
+    place = np.array([theirs.get(label, -1) for label in table.labels(tuple(constraint.each))], dtype=np.int32)
+    return np.asarray(place[table.groups(tuple(constraint.each))])
 
 
 def collapsed(histograms: Histograms, groups: Groups, number: int) -> Histograms:

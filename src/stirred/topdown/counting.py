@@ -6,7 +6,8 @@ looked up in the public list and in the plan's domains; what is not there is ref
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +17,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._compiled import kernel
 from stirred.release.plans import InputSection
-from stirred.tables import open_input
+from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, as_text
-from stirred.tables.read import read_table
-from stirred.topdown.plan import TableSection, TopDownPlan
+from stirred.tables.read import read_parts, read_table
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.spine import Index, Spine, build_spine
 
 GEOGRAPHY = "geography"
 """What the public list of geounits is called among the inputs."""
+HELD = 1 << 22
+"""Keys that may wait to be put together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +60,8 @@ def count_tables(plan: TopDownPlan, data: Mapping[str, Any] | None = None) -> Co
 
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
-    columns = _read(GEOGRAPHY, data, plan.spine.input, plan.spine.levels)
+    opened = _open(GEOGRAPHY, data, plan.spine.input, plan.spine.levels)
+    columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
     for name, column in zip(plan.spine.levels, columns, strict=True):
         if column.values.null_count:
             raise errors.topdown_geography(name, "has nulls")
@@ -71,43 +77,67 @@ def added_up(leaves: Histograms, first_leaf: Index) -> Histograms:
     """
     if len(first_leaf) == len(leaves.starts):
         return leaves
-    cells = int(leaves.cells.max(initial=0)) + 1
-    of_leaf = np.repeat(np.arange(len(first_leaf) - 1, dtype=np.int64), np.diff(first_leaf))
-    unit = np.repeat(of_leaf, np.diff(leaves.starts))
-    return gathered(unit, leaves.cells, leaves.counts, len(first_leaf) - 1, cells)
+    sums = np.zeros(int(leaves.cells.max(initial=0)) + 1, dtype=np.int64)
+    starts = np.zeros(len(first_leaf), dtype=np.int64)
+    cells, counts = np.empty_like(leaves.cells), np.empty_like(leaves.counts)
+    _add_up(first_leaf, leaves.starts, leaves.cells, leaves.counts, sums, starts, cells, counts)
+    return Histograms(starts, cells[: starts[-1]].copy(), counts[: starts[-1]].copy())
 
 
-def gathered(
-    unit: Index, cell: NDArray[np.integer], count: NDArray[np.int64] | None, units: int, cells: int
-) -> Histograms:
-    """Histograms of records, or of groups of ``count`` records, from the unit and the cell of each."""
-    keys = unit * cells + cell
-    if count is None:
-        found, counts = np.unique(keys, return_counts=True)
-    else:
-        found, where = np.unique(keys, return_inverse=True)
-        counts = np.zeros(len(found), dtype=np.int64)
-        np.add.at(counts, where, count)
-        found, counts = found[counts > 0], counts[counts > 0]
-    starts = np.searchsorted(found, np.arange(units + 1, dtype=np.int64) * cells)
-    return Histograms(starts.astype(np.int64), (found % cells).astype(np.int32), counts.astype(np.int64))
+def _summed(keys: Index, counts: NDArray[np.int64] | None) -> tuple[Index, NDArray[np.int64]]:
+    """The distinct keys in ascending order with the sum of their counts (one each where none are given), if positive.
+
+    >>> [one.tolist() for one in _summed(np.array([3, 1, 3]), None)]
+    [[1, 3], [1, 2]]
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    first = np.flatnonzero(np.concatenate([[len(keys) > 0], ordered[1:] != ordered[:-1]]))
+    if counts is None:
+        return ordered[first], np.diff(np.append(first, len(keys)))
+    sums = np.add.reduceat(counts[order], first) if len(first) else counts
+    return ordered[first][sums > 0], sums[sums > 0]
 
 
 def marginal(histograms: Histograms, groups: NDArray[np.int32], number: int) -> NDArray[np.int64]:
     """The sums over the groups of a marginal, one row for each unit; cells with group -1 are left out."""
-    unit = np.repeat(np.arange(histograms.units, dtype=np.int64), np.diff(histograms.starts))
-    group = groups[histograms.cells]
-    inside = group >= 0
-    keys = unit[inside] * number + group[inside]
-    sums = np.zeros(histograms.units * number, dtype=np.int64)
-    np.add.at(sums, keys, histograms.counts[inside])
-    return sums.reshape(histograms.units, number)
+    sums = np.zeros((histograms.units, number), dtype=np.int64)
+    _sum_groups(histograms.starts, histograms.cells, histograms.counts, groups, sums)
+    return sums
+
+
+@kernel
+def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_counts):  # type: ignore[no-untyped-def]
+    """Add up ranges of leaves, each unit's cells in ascending order. ``sums`` are zero by cell, and are left so."""
+    at = 0
+    for unit in range(len(first_leaf) - 1):
+        begin = at
+        for j in range(starts[first_leaf[unit]], starts[first_leaf[unit + 1]]):
+            if sums[cells[j]] == 0:
+                out_cells[at] = cells[j]
+                at += 1
+            sums[cells[j]] += counts[j]
+        out_cells[begin:at].sort()
+        for i in range(begin, at):
+            out_counts[i] = sums[out_cells[i]]
+            sums[out_cells[i]] = 0
+        out_starts[unit + 1] = at
+
+
+@kernel
+def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped-def]
+    """Add every unit's counts by group."""
+    for unit in range(len(starts) - 1):
+        for j in range(starts[unit], starts[unit + 1]):
+            group = groups[cells[j]]
+            if group >= 0:
+                sums[unit, group] += counts[j]
 
 
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def _read(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> list[Column]:
+def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> Input:
     source = data if data is not None else section.path
     if source is None:
         raise errors.topdown_plan(f"The input of '{name}'", "has a path, or is given in Python")
@@ -115,30 +145,73 @@ def _read(name: str, data: Any, section: InputSection, columns: tuple[str, ...])
     missing = [column for column in columns if column not in opened.kinds]
     if missing:
         raise errors.missing_columns(name, missing)
-    return read_table(opened, columns, may_be_empty=name != GEOGRAPHY).table.pick(columns)
+    return opened
 
 
 def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, data: Any) -> Histograms:
-    schema = table.schema_of
     place = table.place or plan.spine.levels[-1]
-    columns = (place, *(one.column or one.name for one in table.attributes), *([table.count] if table.count else []))
-    read = _read(table.name, data, table.input, columns)
-    leaf = _looked_up(read[0], spine.names[-1])
-    if (strange := int((leaf < 0).sum())) > 0:
-        raise errors.topdown_place(table.name, place, strange)
-    cell = np.zeros(len(leaf), dtype=np.int64)
-    for attribute, column in zip(table.attributes, read[1:], strict=False):
-        codes = _looked_up(column, pa.array(attribute.values))
-        if (strange := int((codes < 0).sum())) > 0:
-            raise errors.topdown_category(table.name, column.name, strange)
-        cell = cell * len(attribute.values) + codes
-    count = _counts(table, read[-1]) if table.count else None
-    histograms = gathered(leaf, cell, count, spine.leaves, schema.cells)
+    domains = {one.column or one.name: one.values for one in table.attributes}
+    opened = _open(table.name, data, table.input, (place, *domains, *([table.count] if table.count else [])))
+    histograms = count_rows(opened, table.name, spine, place, domains, table.count)
     for zero in table.zeros:
-        impossible = schema.where(zero)[histograms.cells]
+        impossible = table.schema_of.where(zero)[histograms.cells]
         if impossible.any():
             raise errors.topdown_zero(table.name, int(histograms.counts[impossible].sum()))
     return histograms
+
+
+def count_rows(
+    opened: Input,
+    name: str,
+    spine: Spine,
+    place: str,
+    domains: Mapping[str, Sequence[str]],
+    count: str | None = None,
+) -> Histograms:
+    """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
+    strange = dict.fromkeys((place, *domains), 0)
+    tally = _Tally()
+    for part in read_parts(opened, (place, *domains, *([count] if count else []))):
+        key = _looked_up(part[place], spine.names[-1])
+        strange[place] += int((key < 0).sum())
+        for column, values in domains.items():
+            codes = _looked_up(part[column], pa.array(values))
+            strange[column] += int((codes < 0).sum())
+            key = key * len(values) + codes
+        if not any(strange.values()):
+            tally.add(key, _counts(name, part[count]) if count else None)
+    if strange[place]:
+        raise errors.topdown_place(name, place, strange[place])
+    for column, rows in strange.items():
+        if rows:
+            raise errors.topdown_category(name, column, rows)
+    return tally.histograms(spine.leaves, math.prod(len(values) for values in domains.values()))
+
+
+class _Tally:
+    """Counts by key, put together whenever the parts have outgrown what is known."""
+
+    def __init__(self) -> None:
+        self._keys, self._counts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._waiting = 0
+
+    def add(self, keys: NDArray[np.int64], counts: NDArray[np.int64] | None) -> None:
+        self._parts.append(_summed(keys, counts))
+        self._waiting += len(self._parts[-1][0])
+        if self._waiting > max(HELD, len(self._keys)):
+            self._settle()
+
+    def _settle(self) -> None:
+        together = [(self._keys, self._counts), *self._parts]
+        keys, counts = (np.concatenate(one) for one in zip(*together, strict=True))
+        self._parts, self._waiting = [], 0
+        self._keys, self._counts = _summed(keys, counts)
+
+    def histograms(self, units: int, cells: int) -> Histograms:
+        self._settle()
+        starts = np.searchsorted(self._keys, np.arange(units + 1, dtype=np.int64) * cells)
+        return Histograms(starts.astype(np.int64), (self._keys % cells).astype(np.int32), self._counts)
 
 
 def _looked_up(column: Column, known: pa.Array) -> NDArray[np.int64]:
@@ -148,14 +221,13 @@ def _looked_up(column: Column, known: pa.Array) -> NDArray[np.int64]:
     return places[column.codes]
 
 
-def _counts(table: TableSection, column: Column) -> NDArray[np.int64]:
-    name = table.count or ""
+def _counts(table: str, column: Column) -> NDArray[np.int64]:
     if column.values.null_count:
-        raise errors.topdown_count(table.name, name, "have nulls")
+        raise errors.topdown_count(table, column.name, "have nulls")
     try:
         values = column.values.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
-        raise errors.topdown_count(table.name, name, "are not whole numbers") from None
+        raise errors.topdown_count(table, column.name, "are not whole numbers") from None
     if bool(np.any(values < 0)):
-        raise errors.topdown_count(table.name, name, "are negative somewhere")
+        raise errors.topdown_count(table, column.name, "are negative somewhere")
     return np.asarray(values[column.codes], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 One changed record moves two cells of a query by one each, so noise of variance 1/rho on each cell costs rho. Values
 are written as they are drawn, in the order of units and cells, and read back by ranges of units; neither needs memory
-for more than a part.
+for more than a part or two: one is written while the next is counted and drawn.
 
 The invariant a reader must know: measurements cover all units and all cells, also those that no fit will look at, so
 that which ones are there says nothing about the data.
@@ -11,10 +11,11 @@ that which ones are there says nothing about the data.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,14 @@ from numpy.typing import NDArray
 
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.release.progress import Progress
+from stirred.tables.write import ahead
 from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import slug
 from stirred.topdown.schema import Schema
 from stirred.topdown.spine import Spine
+
+Drawn = tuple["Entry", slice, NDArray[np.int64]]
 
 INDEX = "measurements.json"
 PART = 1 << 21
@@ -59,7 +64,7 @@ def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
                 rho = table.rho_of(level, query)
                 if rho:
                     cells = table.schema_of.number_of_groups(query.by)
-                    name = "-".join(_slug(part) for part in (table.name, level, query.name))
+                    name = "-".join(slug(part) for part in (table.name, level, query.name))
                     found.append(
                         Entry(table.name, level, query.name, query.by, spine.units(number), cells, str(rho),
                               str(1 / rho), f"{name}.parquet")
@@ -69,23 +74,30 @@ def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
 
 def measure(counted: Counted, folder: Path, source: RandomSource, progress: Progress) -> list[Entry]:
     """Draw and write all measurements into ``folder``."""
-    plan, spine = counted.plan, counted.spine
-    found = entries(plan, spine)
-    for table in plan.released:
-        for number, level in enumerate(plan.spine.all_levels):
-            histograms = counted.histograms(table.name, number)
-            progress.stage(f"measuring {table.name} at level '{level}'")
-            for entry in found:
-                if (entry.table, entry.level) != (table.name, level):
-                    continue
-                groups = table.schema_of.groups(entry.by)
-                with _Writer(folder / entry.file, entry, spine.names[number], table.schema_of) as writer:
-                    for units in parts(entry.units, entry.cells):
-                        truth = marginal(histograms.of_units(np.arange(units.start, units.stop)), groups, entry.cells)
-                        noise = discrete_gaussian(Fraction(entry.variance), truth.size, source)
-                        writer.add(units, truth.ravel() + noise)
+    found = entries(counted.plan, counted.spine)
+    every, written = sum(entry.units * entry.cells for entry in found), 0
+    for entry, drawn in groupby(ahead(_drawn(counted, found, source)), key=itemgetter(0)):
+        names = counted.spine.names[counted.spine.levels.index(entry.level)]
+        with _Writer(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of) as writer:
+            for _, units, values in drawn:
+                progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
+                writer.add(units, values)
+                written += len(values)
     (folder / INDEX).write_text(json.dumps([asdict(entry) for entry in found], indent=1) + "\n", encoding="utf-8")
     return found
+
+
+def _drawn(counted: Counted, found: list[Entry], source: RandomSource) -> Iterator[Drawn]:
+    """The noisy values of every entry in order, part by part."""
+    for (table, level), here in groupby(found, key=lambda entry: (entry.table, entry.level)):
+        schema = counted.plan.table(table).schema_of
+        histograms = counted.histograms(table, counted.spine.levels.index(level))
+        for entry in here:
+            groups = schema.groups(entry.by)
+            for units in parts(entry.units, entry.cells):
+                truth = marginal(histograms.of_units(np.arange(units.start, units.stop)), groups, entry.cells)
+                values = discrete_gaussian(Fraction(entry.variance), truth.size, source)
+                yield entry, units, values + truth.ravel()
 
 
 def parts(units: int, cells: int) -> Iterator[slice]:
@@ -101,10 +113,16 @@ class _Writer:
     def __init__(self, path: Path, entry: Entry, names: pa.Array, schema: Schema) -> None:
         self._names, self._entry = names.cast(pa.string()), entry
         self._labels = pa.array(["*".join(label) or "all" for label in schema.labels(entry.by)])
+        largest = next(parts(entry.units, entry.cells)).stop
+        # Where units and cells stand is the same in all parts; the last is a shorter one.
+        self._unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
+        self._cell = np.tile(np.arange(entry.cells, dtype=np.int32), largest)
+        self._constant = np.zeros(largest * entry.cells, dtype=np.int32)
         kind = pa.dictionary(pa.int32(), pa.string())
         fields = [("level", kind), ("geounit", kind), ("query", kind), ("cell", kind), ("value", pa.int64())]
         self._schema = pa.schema(fields, metadata={"rho": entry.rho, "variance": entry.variance})
-        self._file = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=_DICTIONARIES)
+        # Statistics only where a reader can skip row groups by them: those of other texts cost more than all the rest.
+        self._file = pq.ParquetWriter(path, self._schema, compression="zstd", write_statistics=["geounit"])
 
     def __enter__(self) -> _Writer:
         return self
@@ -113,19 +131,16 @@ class _Writer:
         self._file.close()
 
     def add(self, units: slice, values: NDArray[np.int64]) -> None:
-        cells, number = self._entry.cells, units.stop - units.start
-        constant = np.zeros(len(values), dtype=np.int32)
-        columns = [
-            pa.DictionaryArray.from_arrays(constant, pa.array([self._entry.level])),
-            pa.DictionaryArray.from_arrays(np.repeat(np.arange(number, dtype=np.int32), cells), self._names[units]),
-            pa.DictionaryArray.from_arrays(constant, pa.array([self._entry.query])),
-            pa.DictionaryArray.from_arrays(np.tile(np.arange(cells, dtype=np.int32), number), self._labels),
-            pa.array(values),
+        length = len(values)
+        texts = [
+            (self._constant, pa.array([self._entry.level])),
+            (self._unit, self._names[units]),
+            (self._constant, pa.array([self._entry.query])),
+            (self._cell, self._labels),
         ]
-        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=len(values))
-
-
-_DICTIONARIES = ["level", "geounit", "query", "cell"]
+        columns = [pa.DictionaryArray.from_arrays(place[:length], known, safe=False) for place, known in texts]
+        columns.append(pa.array(values))
+        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=length)
 
 
 class Measurements:
@@ -135,19 +150,24 @@ class Measurements:
         self.folder = folder
         listed = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         self.entries = [Entry(**{**one, "by": tuple(one["by"])}) for one in listed]
+        self._metadata: dict[str, Any] = {}
 
     def of(self, table: str, level: str) -> list[Entry]:
         return [entry for entry in self.entries if (entry.table, entry.level) == (table, level)]
 
     def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
         """The values of some units, a row for each."""
-        file = pq.ParquetFile(self.folder / entry.file)
-        groups = list(parts(entry.units, entry.cells))
-        wanted = [n for n, part in enumerate(groups) if part.start < units.stop and units.start < part.stop]
-        read = file.read_row_groups(wanted, columns=["value"])["value"].to_numpy()
-        first = groups[wanted[0]].start
-        return np.asarray(read.reshape(-1, entry.cells)[units.start - first : units.stop - first])
-
-
-def _slug(text: Any) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", str(text))
+        path = self.folder / entry.file
+        if entry.file not in self._metadata:  # that of a large file takes longer to parse than a part to read
+            self._metadata[entry.file] = pq.read_metadata(path)
+        metadata = self._metadata[entry.file]
+        step = metadata.row_group(0).num_rows // entry.cells  # units in each row group but the last
+        found = np.empty((units.stop - units.start, entry.cells), dtype=np.int64)
+        with pq.ParquetFile(path, metadata=metadata) as file:
+            for group in range(units.start // step, (units.stop - 1) // step + 1):
+                read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
+                first = group * step
+                wanted = read[max(units.start - first, 0) : units.stop - first]
+                at = max(first, units.start) - units.start
+                found[at : at + len(wanted)] = wanted
+        return found

@@ -82,6 +82,19 @@ def nested(cells: int, chain: tuple[NDArray[np.int32], ...], bounds: tuple[Bound
     return Nest(leaves, above, in_chain, columns, places)
 
 
+def cross(first: NDArray[np.int32], second: NDArray[np.int32]) -> bool:
+    """Whether some group of one and some group of the other overlap with neither inside the other.
+
+    >>> half, third = np.array([0, 0, 0, 1, 1, 1], dtype=np.int32), np.array([0, 0, 1, 1, 2, 2], dtype=np.int32)
+    >>> cross(half, third), cross(half, np.arange(6, dtype=np.int32))
+    (True, False)
+    """
+    inside = (first >= 0) & (second >= 0)
+    pairs, common = np.unique(np.stack([first[inside], second[inside]]), axis=1, return_counts=True)
+    sizes = [np.bincount(one[one >= 0], minlength=1) for one in (first, second)]
+    return bool(np.any((common < sizes[0][pairs[0]]) & (common < sizes[1][pairs[1]])))
+
+
 @kernel
 def _insert(set_starts, members, deepest, above):  # type: ignore[no-untyped-def]
     """Insert sets of cells, larger ones first, into a forest; returns the first that crosses another, or -1.

@@ -11,143 +11,31 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import model_validator
 
 from stirred import errors
-from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.release.plans import (
     ChosenFrom,
     InputSection,
-    Names,
     PlanSection,
-    Section,
+    as_toml,
     beside,
     dicts,
     hash_of,
     read_plan,
 )
 from stirred.spec.allocations import Allocation, AllocationPart, Query
-from stirred.topdown.schema import Attribute, Recode, Schema
-
-TOTAL = "total"
-"""The name of the query that counts all records."""
-
-
-def _share(written: object) -> Fraction:
-    try:
-        share = as_fraction(written)
-    except NOT_A_NUMBER:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is a number, or a fraction in quotes") from None
-    if share < 0:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is not negative")
-    return share
-
-
-Share = Annotated[Fraction, BeforeValidator(_share), PlainSerializer(str, return_type=str)]
-
-
-class SpineSection(Section):
-    """The levels from the coarsest to the finest, each a column of the public list of geounits.
-
-    ``root`` names a level above the columns that has one unit. ``absent`` are levels of the budget's division that this
-    spine does not have, such as the nation for one state: their shares are not spent.
-    """
-
-    levels: Names
-    root: str | None = None
-    absent: Names = ()
-    input: InputSection = Field(default_factory=InputSection)
-
-    @property
-    def all_levels(self) -> tuple[str, ...]:
-        """From the root of this spine to its leaves."""
-        return (self.root, *self.levels) if self.root is not None else self.levels
-
-
-class AttributeSection(Section):
-    """A categorical column with its full domain."""
-
-    name: str
-    values: Names
-    column: str | None = None
-
-
-class RecodeSection(Section):
-    """A coarser version of an attribute: its groups by name, each with the values that belong to it."""
-
-    name: str
-    of: str
-    groups: Mapping[str, Names]
-
-
-class QuerySection(Section):
-    """A marginal to measure: the attributes or recodes it is by (none: the total), and its share of each level."""
-
-    by: Names = ()
-    shares: Mapping[str, Share] | Share
-
-    @property
-    def name(self) -> str:
-        return "*".join(self.by) or TOTAL
-
-    def share(self, level: str) -> Fraction:
-        return self.shares.get(level, Fraction(0)) if isinstance(self.shares, Mapping) else self.shares
-
-
-class TableSection(Section):
-    """A confidential table: one row for each unit, or with ``count`` one row for each kind of them.
-
-    Without ``rho`` it is not released: its counts serve invariants and constraints only.
-    """
-
-    name: str
-    unit: str
-    place: str | None = None
-    """The column with the finest geounit; by default it is called like the finest level."""
-    count: str | None = None
-    attributes: tuple[AttributeSection, ...] = ()
-    recodes: tuple[RecodeSection, ...] = ()
-    zeros: tuple[Mapping[str, Names], ...] = ()
-    """Combinations of values that cannot occur."""
-    rho: Share | None = None
-    level_shares: Mapping[str, Share] = Field(default_factory=dict)
-    queries: tuple[QuerySection, ...] = ()
-    input: InputSection = Field(default_factory=InputSection)
-
-    @cached_property
-    def schema_of(self) -> Schema:
-        attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
-        return Schema(attributes, tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes))
-
-    def rho_of(self, level: str, query: QuerySection) -> Fraction:
-        """rho of one query at one level; the noise on its cells has variance one over it."""
-        return (self.rho or Fraction(0)) * self.level_shares.get(level, Fraction(0)) * query.share(level)
-
-
-class InvariantSection(Section):
-    """A margin that is released as it is: the number of records by some attributes in every unit of a level."""
-
-    table: str
-    level: str
-    by: Names = ()
-
-
-class ConstraintSection(Section):
-    """What another table's counts in a finest geounit say about this one's.
-
-    ``each`` pairs an attribute of ``table`` with one of ``counted``: a value of the first goes with the same value of
-    the second. Without it, ``where`` picks cells of ``table`` and the whole count of ``counted`` is looked at. Where
-    nothing is counted there are none (``zero_without``); where something is, at least ``at_least`` for each.
-    """
-
-    table: str
-    counted: str
-    each: Mapping[str, str] = Field(default_factory=dict)
-    where: Mapping[str, Names] = Field(default_factory=dict)
-    at_least: int = 0
-    zero_without: bool = True
+from stirred.topdown.plan_sections import (
+    AskedSection,
+    ConstraintSection,
+    EarlierSection,
+    InvariantSection,
+    QuerySection,
+    SpineSection,
+    TableSection,
+)
 
 
 class TopDownPlan(PlanSection):
@@ -161,6 +49,8 @@ class TopDownPlan(PlanSection):
     tables: tuple[TableSection, ...]
     invariants: tuple[InvariantSection, ...] = ()
     constraints: tuple[ConstraintSection, ...] = ()
+    asked: tuple[AskedSection, ...] = ()
+    earlier: tuple[EarlierSection, ...] = ()
     passes: Literal["auto", "one", "two"] = "auto"
     chosen_from: ChosenFrom | None = None
     format: Literal["csv", "parquet", "arrow"] = "parquet"
@@ -177,6 +67,10 @@ class TopDownPlan(PlanSection):
             table.schema_of.groups(invariant.by)
         for constraint in self.constraints:
             _check_constraint(self, constraint)
+        for asked in self.asked:
+            _check_asked(self, asked)
+        for earlier in self.earlier:
+            _released(self, earlier.table).schema_of.groups(earlier.by)
         for table in self.tables:
             for zero in table.zeros:
                 table.schema_of.where(zero)
@@ -237,18 +131,49 @@ class TopDownPlan(PlanSection):
         fields = read_plan(path, "topdown")
         spine = fields.get("spine")
         inputs = [spine.get("input")] if isinstance(spine, dict) else []
-        beside(path, [*inputs, *(table.get("input") for table in dicts(fields.get("tables")))])
+        tables = [table.get("input") for table in dicts(fields.get("tables"))]
+        beside(path, [*inputs, *tables, *dicts(fields.get("earlier"))])
         return cls(**fields)
+
+    def reading(self, paths: Mapping[str, str | Path]) -> TopDownPlan:
+        """The same plan with its tables, and its ``geography``, read from these paths."""
+        section = InputSection(path=str(paths["geography"])) if "geography" in paths else self.spine.input
+        tables = tuple(
+            table.model_copy(update={"input": InputSection(path=str(paths[table.name]))})
+            if table.name in paths
+            else table
+            for table in self.tables
+        )
+        spine = self.spine.model_copy(update={"input": section})
+        return self.model_copy(update={"spine": spine, "tables": tables})
+
+    def to_toml(self) -> str:
+        """The plan as a file that :meth:`from_toml` reads."""
+        fields = self.model_dump(mode="json", exclude_defaults=True)
+        return as_toml({"stirred": 1, "mechanism": "topdown", **fields})
 
     def published(self) -> dict[str, Any]:
         """The plan as a release states it: not where the inputs were or how they were stored."""
         fields = self.model_dump(mode="json", exclude={"format"}, exclude_defaults=True)
         for section in [fields["spine"], *fields["tables"]]:
             section.pop("input", None)
+        for section in fields.get("earlier", []):
+            section.pop("path")
         return {"stirred": 1, "mechanism": "topdown", **fields}
+
+    @classmethod
+    def from_published(cls, fields: Mapping[str, Any]) -> TopDownPlan:
+        """The plan that a release states."""
+        own = {key: value for key, value in fields.items() if key not in ("stirred", "mechanism")}
+        return cls(**{**own, "earlier": [{"path": "", **section} for section in own.get("earlier", ())]})
 
     def hash(self) -> str:
         return hash_of(self.published())
+
+    def drawn_hash(self) -> str:
+        """Of what is fixed once measurements are drawn. The rest is for the fit, which costs nothing to repeat."""
+        later = ("constraints", "asked", "earlier", "passes")
+        return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
 # -- checks --------------------------------------------------------------------------------------------------
@@ -263,6 +188,9 @@ def _check_names(plan: TopDownPlan) -> None:
     if plan.unit not in [table.unit for table in plan.released]:
         raise errors.topdown_plan(f"The protected unit '{plan.unit}'", "is that of a table with a rho")
     for table in plan.tables:
+        columns = [*plan.spine.levels, *(one.column or one.name for one in table.attributes)]
+        if len(set(columns)) < len(columns):
+            raise errors.topdown_plan(f"The table '{table.name}'", "has no attribute that is called like a level")
         _ = table.schema_of
 
 
@@ -298,7 +226,7 @@ def _require_one(table: str, where: str, shares: Sequence[Fraction]) -> None:
 
 
 def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
-    table, counted = plan.table(constraint.table), plan.table(constraint.counted)
+    table, counted = _released(plan, constraint.table), plan.table(constraint.counted)
     if bool(constraint.each) == bool(constraint.where):
         raise errors.topdown_plan("A constraint", "has either 'each' or 'where'")
     if constraint.at_least < 0:
@@ -319,6 +247,24 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
             f"A constraint on '{constraint.table}' by '{constraint.counted}'",
             f"reads exact counts, so the number of '{constraint.counted}'{by} in each {leaf} must be an invariant",
         )
+
+
+def _check_asked(plan: TopDownPlan, asked: AskedSection) -> None:
+    table = _released(plan, asked.table)
+    if asked.level not in plan.spine.all_levels:
+        raise errors.unknown_choice("level", asked.level, plan.spine.all_levels)
+    table.schema_of.groups(asked.by)
+    if [one.name for one in plan.asked].count(asked.name) > 1:
+        raise errors.topdown_plan(f"The table {asked.name}", "is asked for once")
+
+
+def _released(plan: TopDownPlan, name: str) -> TableSection:
+    table = plan.table(name)
+    if table.rho is None:
+        raise errors.topdown_plan(
+            f"The table '{name}'", "has no rho, so it is not released and nothing can be asked of it"
+        )
+    return table
 
 
 def _first(query: QuerySection, table: TableSection) -> Fraction:

@@ -8,7 +8,8 @@ from typing import Any
 
 from stirred import errors
 from stirred.spec.allocations import AllocationPart, allocation
-from stirred.topdown.plan import TOTAL, TopDownPlan
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import TOTAL
 
 CENSUS_LEVELS = ("us", "state", "county", "tract", "block group", "block")
 NATION = CENSUS_LEVELS[0]

@@ -140,3 +140,16 @@ class Schema:
             if attribute.name == name:
                 return attribute
         raise errors.unknown_choice("attribute or recode", name, self.names)
+
+
+def refines(fine: Groups, coarse: Groups) -> bool:
+    """Whether every group of ``fine`` lies in one group of ``coarse``.
+
+    >>> refines(np.array([0, 0, 1, 2]), np.array([0, 0, 1, 1])), refines(np.array([0, 1]), np.array([-1, -1]))
+    (True, True)
+    """
+    number = int(fine.max(initial=-1)) + 1
+    low, high = np.full(number, np.iinfo(np.int32).max), np.full(number, -2)
+    np.minimum.at(low, fine, coarse)
+    np.maximum.at(high, fine, coarse)
+    return bool(np.all(low >= high))

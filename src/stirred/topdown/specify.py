@@ -13,7 +13,8 @@ from stirred.spec.exact import written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.topdown.constraints import constrained_names
-from stirred.topdown.plan import InvariantSection, TopDownPlan
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import InvariantSection
 
 MECHANISM = "topdown"
 

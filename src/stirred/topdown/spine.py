@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.tables.columns import Column
+from stirred.tables.columns import Column, as_text
 
 Index = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Spine:
 
     levels: tuple[str, ...]
     names: tuple[pa.Array, ...]
-    """By level, the name of each unit."""
+    """By level, the name of each unit, as text."""
     first_child: tuple[Index, ...]
     """By level but the last, where the children of each unit begin; one entry more than units."""
 
@@ -72,6 +72,7 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
     first_child: list[Index] = []
     known = 1
     for level, column in zip(levels, columns, strict=True):
+        column = _in_words(column)
         codes = column.codes.astype(np.int64)
         parent_of = np.full(column.cardinality, -1, dtype=np.int64)
         parent_of[codes] = unit
@@ -86,3 +87,12 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
     if root is not None:
         return Spine((root, *levels), (pa.array([root]), *names), tuple(first_child)), unit
     return Spine(tuple(levels), tuple(names), tuple(first_child[1:])), unit
+
+
+def _in_words(column: Column) -> Column:
+    """A column of codes as text, in the order of text: a spine that was written is read back with the same numbers."""
+    texts = as_text(column.values)
+    order = np.argsort(np.array(texts.to_pylist(), dtype=object), kind="stable")
+    number = np.empty(len(order), dtype=np.uint32)
+    number[order] = np.arange(len(order))
+    return Column(column.name, number[column.codes], texts.take(pa.array(order)))

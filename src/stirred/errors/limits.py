@@ -1,0 +1,121 @@
+"""What can be wrong with measures, intervals of measures and graphs of datasets."""
+
+from __future__ import annotations
+
+from stirred.errors.kinds import StirredError
+
+
+class LimitsError(StirredError):
+    """A bound on what can be learnt was asked of measures or datasets that it is not defined for."""
+
+
+def not_a_measure(name: str, problem: str) -> LimitsError:
+    return LimitsError(
+        "not-a-measure",
+        f"{name} is not a measure: {problem}.",
+        "Give masses or densities that are at least 0; they need not sum to 1.",
+    )
+
+
+def measures_differ(first: object, second: object) -> LimitsError:
+    return LimitsError(
+        "measures-differ",
+        f"One measure is given on {first} outcomes, the other on {second}.",
+        "List the same outcomes in the same order for both, with mass 0 where one cannot occur.",
+    )
+
+
+def not_a_density(name: str, problem: str) -> LimitsError:
+    return LimitsError(
+        "not-a-density",
+        f"{name} is not a density that can be compared: {problem}.",
+        "Give increasing breaks, and a function that is finite, at least 0 and monotone between them.",
+    )
+
+
+def empty_interval(problem: str) -> LimitsError:
+    return LimitsError(
+        "empty-interval",
+        f"No measure lies between these bounds: {problem}.",
+        "Give a lower measure that is nowhere above the upper one; for probabilities their totals must enclose 1.",
+    )
+
+
+def impossible_condition(what: str) -> LimitsError:
+    return LimitsError(
+        "impossible-condition",
+        f"{what} may have probability 0, so conditional probabilities given it are not bounded.",
+        "Condition on an event whose lower probability is positive.",
+    )
+
+
+def too_many_points(found: int, most: int) -> LimitsError:
+    return LimitsError(
+        "too-many-points",
+        f"A set on {found} outcomes has too many extreme points to list; {most} outcomes are the most.",
+        "Ask for lower and upper expectations, which need no list, or merge outcomes.",
+    )
+
+
+def not_a_graph(problem: str) -> LimitsError:
+    return LimitsError(
+        "not-a-graph",
+        f"These are not the distances of datasets: {problem}.",
+        "List each dataset once, with edges between listed datasets or a symmetric matrix of distances.",
+    )
+
+
+def not_in_graph(what: str) -> LimitsError:
+    return LimitsError(
+        "not-in-graph", f"The graph of datasets does not hold {what}.", "Ask about datasets that it lists."
+    )
+
+
+def not_connected(what: str, components: int) -> LimitsError:
+    return LimitsError(
+        "not-connected",
+        f"{what} fall into {components} components at infinite distance from each other: nothing bounds what the "
+        "output tells about which of them holds the data.",
+        "Ask about one component at a time; publishing which one it is costs no privacy loss.",
+    )
+
+
+def analysis_does_not_fit(problem: str) -> LimitsError:
+    return LimitsError(
+        "analysis-does-not-fit",
+        f"The parts of the analysis do not fit each other: {problem}.",
+        "Give one row for each dataset of the graph to the mechanism, and one column for each to the models.",
+    )
+
+
+def secrets_overlap(first: str, second: str) -> LimitsError:
+    return LimitsError(
+        "secrets-overlap",
+        f"The secrets '{first}' and '{second}' are a pair, and some dataset has both.",
+        "Pair secrets that exclude each other; what both have in common cannot be told apart and needs no promise.",
+    )
+
+
+def impossible_secret(name: str) -> LimitsError:
+    return LimitsError(
+        "impossible-secret",
+        f"The secret '{name}' has probability 0 for every attacker, so nothing would be promised about it.",
+        "Leave it out, or add an attacker who finds it possible.",
+    )
+
+
+def pair_never_compared(first: str, second: str) -> LimitsError:
+    return LimitsError(
+        "pair-never-compared",
+        f"No attacker finds both '{first}' and '{second}' possible, so that pair would promise nothing.",
+        "Leave the pair out, or add an attacker who gives both secrets a positive probability.",
+    )
+
+
+def secrets_do_not_divide(attacker: str) -> LimitsError:
+    return LimitsError(
+        "secrets-do-not-divide",
+        f"These secrets do not divide what the attacker '{attacker}' finds possible: some dataset has none of them, "
+        "or several.",
+        "Ask about secrets of which every possible dataset has exactly one, such as the values of one record.",
+    )

@@ -1,0 +1,75 @@
+"""Errors of a release against the truth. Everything here is confidential."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.measuring import parts
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.problems import Histograms
+from stirred.topdown.spine import Spine
+
+NOTE = """\
+CONFIDENTIAL. These errors compare the release with the data themselves. They are not covered by the guarantee: do not
+publish them, and do not choose among several draws by them.
+"""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of one query at one level, over all units and cells."""
+
+    table: str
+    level: str
+    query: str
+    cells: int
+    mean_absolute_error: float
+    root_mean_square_error: float
+    largest_error: int
+    noise_of_the_measurement: float
+    """Standard error of each cell as measured, before the fit."""
+
+
+def compare(plan: TopDownPlan, spine: Spine, leaves: Mapping[str, Histograms], truth: Counted) -> list[Accuracy]:
+    """Errors of every measured query at every level."""
+    found = []
+    for table in plan.released:
+        schema = table.schema_of
+        for number, level in enumerate(spine.levels):
+            true = truth.histograms(table.name, number)
+            fitted = added_up(leaves[table.name], spine.first_leaf(number))
+            for query in table.queries:
+                groups, cells = schema.groups(query.by), schema.number_of_groups(query.by)
+                absolute, squared, largest = 0, 0, 0
+                for units in parts(spine.units(number), cells):
+                    chosen = np.arange(units.start, units.stop)
+                    error = np.abs(
+                        marginal(fitted.of_units(chosen), groups, cells)
+                        - marginal(true.of_units(chosen), groups, cells)
+                    )
+                    absolute += int(error.sum())
+                    squared += int((error * error).sum())
+                    largest = max(largest, int(error.max(initial=0)))
+                many = spine.units(number) * cells
+                rho = table.rho_of(level, query)
+                found.append(
+                    Accuracy(
+                        table.name, level, query.name, many, absolute / many, math.sqrt(squared / many), largest,
+                        math.sqrt(Fraction(1, 1) / rho) if rho else math.inf,
+                    )
+                )  # fmt: skip
+    return found
+
+
+def write_confidential(folder: Path, errors: list[Accuracy]) -> None:
+    (folder / "CONFIDENTIAL.txt").write_text(NOTE, encoding="utf-8")
+    lines = [",".join(field.name for field in fields(Accuracy))]
+    lines += [",".join(f"{one:.6g}" if isinstance(one, float) else str(one) for one in astuple(row)) for row in errors]
+    (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,134 @@
+"""Check a plan against the data, before any noise: sizes, expected errors, what it would cost, and what contradicts.
+
+Expected errors, exposures and the budget follow from the plan alone. Numbers of records and the search for
+contradictions read the data, so a check as a whole is confidential.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stirred import errors
+from stirred.release.progress import Progress, Silent
+from stirred.semantics import Exposure, overview
+from stirred.spec import Specification
+from stirred.topdown.drawing import prepare
+from stirred.topdown.fitting import two_passes
+from stirred.topdown.forecast import Forecast, available_memory, forecast
+from stirred.topdown.measuring import entries
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.precision import ExpectedError, expected_errors
+from stirred.topdown.problems import separates
+from stirred.topdown.specify import specify
+
+LEVEL = 0.05
+"""Of the test whose power a check prints for each concern."""
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """How a level of a table will be fitted."""
+
+    table: str
+    level: str
+    units: int
+    passes: int
+    kappa: float
+    """The sum of all precisions over that of the detailed query: sweeps grow with it; infinite without such a query."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopDownCheck:
+    """What the data say about a plan. Confidential."""
+
+    plan: TopDownPlan
+    specification: Specification
+    records: Mapping[str, int]
+    geounits: Mapping[str, int]
+    cells: Mapping[str, int]
+    measurements: int
+    expected: tuple[ExpectedError, ...]
+    levels: tuple[LevelPlan, ...]
+    exposures: tuple[Exposure, ...]
+    forecast: Forecast
+    available: int | None
+    """Bytes of memory that this machine has free, where it tells."""
+
+    @property
+    def blocking(self) -> list[errors.StirredError]:
+        """What would stop a release."""
+        needed = self.forecast.memory_bytes
+        if self.available is None or needed <= self.available:
+            return []
+        return [errors.topdown_memory(f"{needed / 1e9:.1f} GB", f"{self.available / 1e9:.1f} GB")]
+
+    def to_json(self) -> str:
+        fields: dict[str, Any] = {
+            "stirred_check": 1,
+            "confidential": True,
+            "specification": json.loads(self.specification.to_json()),
+            "records": dict(self.records),
+            "geounits": dict(self.geounits),
+            "cells": dict(self.cells),
+            "measurements": self.measurements,
+            "expected_errors": [asdict(one) for one in self.expected],
+            "fit": [{**asdict(one), "kappa": one.kappa if math.isfinite(one.kappa) else None} for one in self.levels],
+            "concerns": [
+                {"concern": str(one.concern), "rho": str(one.rho), "power_at_0.05": float(one.gaussian.power(LEVEL))}
+                for one in self.exposures
+            ],
+            "forecast": asdict(self.forecast),
+            "stops": [{"kind": stop.kind, "words": str(stop)} for stop in self.blocking],
+        }
+        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+    def __str__(self) -> str:
+        from stirred.topdown.words import describe
+
+        return describe(self)
+
+
+def check(
+    plan: TopDownPlan, data: Mapping[str, Any] | None = None, *, progress: Progress | None = None
+) -> TopDownCheck:
+    """Look before you draw. Refuses what a release would refuse."""
+    progress = progress or Silent()
+    counted, _ = prepare(plan, data, progress)
+    progress.stage("working out expected errors")
+    spine = counted.spine
+    planned = entries(plan, spine)
+    values = sum(entry.units * entry.cells for entry in planned)
+    return TopDownCheck(
+        plan=plan,
+        specification=specify(plan),
+        records={name: int(leaves.counts.sum()) for name, leaves in counted.leaves.items()},
+        geounits={level: spine.units(number) for number, level in enumerate(spine.levels)},
+        cells={table.name: table.schema_of.cells for table in plan.released},
+        measurements=values,
+        expected=expected_errors(plan, spine),
+        levels=tuple(
+            LevelPlan(
+                table.name,
+                level,
+                spine.units(number),
+                1 + two_passes(plan, table, level),
+                _kappa(plan, table.name, level),
+            )
+            for table in plan.released
+            for number, level in enumerate(spine.levels)
+        ),
+        exposures=overview(plan.allocation(), plan.unit, rounded=False),
+        forecast=forecast(counted, planned),
+        available=available_memory(),
+    )
+
+
+def _kappa(plan: TopDownPlan, name: str, level: str) -> float:
+    table = plan.table(name)
+    weights = {query.by: float(table.rho_of(level, query)) for query in table.queries}
+    detailed = sum(weight for by, weight in weights.items() if separates(table.schema_of.groups(by)))
+    return sum(weights.values()) / detailed if detailed else math.inf

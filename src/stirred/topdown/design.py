@@ -1,0 +1,258 @@
+"""A question about a table, what was measured of it, and so how well it can be answered: no measured value is needed.
+
+A :class:`Design` splits the asked margin into blocks and works out the covariance matrices of each over the tree; an
+:class:`Answer` adds the measured values, projected on these blocks in ranges of units.
+
+The invariant a reader must know: blocks are uncorrelated, so variances of a form add up over blocks, and within a block
+over its copies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.topdown.constraints import Counts
+from stirred.topdown.forms import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
+from stirred.topdown.hierarchy import BlockTree, Upward
+from stirred.topdown.measuring import Entry, Measurements, entries, parts
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.shapes import Shapes
+from stirred.topdown.spine import Index, Spine
+
+LEAST = 1e-6
+"""Smaller variances are taken for this one: such noise is never met, and no digits are lost on it."""
+
+LARGEST = 512
+"""Numbers that recodes may tie together in a unit."""
+
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One query at one level."""
+
+    entry: Entry
+    margin: Margin
+
+    @property
+    def parameter(self) -> float:
+        return float(Fraction(self.entry.variance))
+
+    @property
+    def variance(self) -> float:
+        return max(LEAST, self.parameter)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """An asked margin of a table, what is known of it by level, and the trees of its blocks."""
+
+    spine: Spine
+    shapes: Shapes
+    asked: Margin
+    axes: tuple[Axis, ...]
+    measured: tuple[tuple[Measured, ...], ...]
+    """By level."""
+    fixed: tuple[tuple[tuple[int, Margin], ...], ...]
+    """By level the invariants that are taken into account: their number in the plan, and their margin."""
+    blocks: tuple[Block, ...]
+    trees: tuple[BlockTree, ...]
+
+    @classmethod
+    def of(
+        cls,
+        plan: TopDownPlan,
+        spine: Spine,
+        table: str,
+        by: Sequence[str] = (),
+        where: Mapping[str, Sequence[str]] | None = None,
+        invariants: Sequence[int] = (),
+        shapes: Shapes | None = None,
+    ) -> Design:
+        """``invariants`` are the numbers of those in the plan whose values will be given."""
+        shapes = shapes or Shapes.of(spine)
+        schema = plan.table(table).schema_of
+        asked = Margin.of(schema, by, where)
+        here = [Measured(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
+        measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
+        fixed: list[list[tuple[int, Margin]]] = [[] for _ in spine.levels]
+        for number in invariants:
+            one = plan.invariants[number]
+            fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
+        known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        axes = axes_for(asked, known)
+        blocks = blocks_of(axes)
+        if (size := max(block.size for block in blocks)) > LARGEST:
+            raise errors.estimate_too_wide(table, size, LARGEST)
+        trees = [
+            BlockTree.of(
+                spine,
+                shapes,
+                block.size,
+                [[(block.information(one.margin), one.variance) for one in level] for level in measured],
+                [[block.information(margin) for _, margin in level] for level in fixed],
+            )
+            for block in blocks
+        ]
+        return cls(spine, shapes, asked, axes, measured, tuple(map(tuple, fixed)), tuple(blocks), tuple(trees))
+
+    def numbers(self, level: int) -> int:
+        """How many numbers a level has in all blocks."""
+        return self.spine.units(level) * math.prod(sum(axis.widths) for axis in self.axes)
+
+    # -- variances -------------------------------------------------------------------------------------------
+
+    def variances(self, level: int) -> Array:
+        """Of every asked group in every unit of a level; infinite where nothing tells."""
+        found = self._variances([tree.covariances_of(level) for tree in self.trees])
+        spread = self.asked.spread(found)[self.shapes.everywhere[level].of_unit]
+        unknown = np.array([self.unknown(at) for at in range(level + 1)])
+        spread[unknown[self._tops[level]]] = np.inf
+        return spread
+
+    def typical_variance(self, level: int) -> float:
+        """The median over a level's units of the largest variance of an asked group; infinite where nothing tells."""
+        if self.unknown(level).any():
+            return math.inf
+        found = self._variances([tree.covariances_of(level) for tree in self.trees]).max(axis=1)
+        many = np.bincount(self.shapes.everywhere[level].of_unit, minlength=len(found))
+        order = np.argsort(found)
+        return float(found[order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)])
+
+    def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
+        """Of every asked group in the union of some units of each level."""
+        totals = []
+        for tree, block in zip(self.trees, self.blocks, strict=True):
+            each = np.eye(block.size)
+            forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
+            found = tree.covariances(forms)
+            totals.append(sum(found[level][some].sum(axis=0) for level, some in units.items())[None])
+        spread = self.asked.spread(self._variances(totals))
+        for level in units:
+            spread[:, self.unknown(level)] = np.inf
+        return spread
+
+    def unknown(self, level: int) -> NDArray[np.bool_]:
+        """Which asked groups nothing tells in a unit of this level that is not an only child."""
+        found = np.zeros(len(self.blocks[0].loadings(self.asked)[1]), dtype=np.bool_)
+        for tree, block in zip(self.trees, self.blocks, strict=True):
+            shared, squares = block.loadings(self.asked)
+            unseen = np.abs(shared @ tree.known[level].unknown).max(axis=1, initial=0)
+            found |= unseen * np.sqrt(squares) > _TINY
+        return np.asarray(self.asked.spread(found[None].astype(np.float64))[0] > 0)
+
+    def _variances(self, covariances: Sequence[Array]) -> Array:
+        """From one covariance matrix per block and kind, a row for each kind; groups in the order of a tensor."""
+        total: Array | None = None
+        scale: Array | None = None
+        for block, matrices in zip(self.blocks, covariances, strict=True):
+            shared, squares = block.loadings(self.asked)
+            rows, same = np.unique(np.round(shared, 12), axis=0, return_inverse=True)
+            part = np.einsum("fi,kij,fj->kf", rows, matrices, rows, optimize=True)[:, same.ravel()] * squares
+            bound = (np.abs(matrices).max(axis=(1, 2))[:, None] * (rows**2).sum(axis=1))[:, same.ravel()] * squares
+            total = part if total is None else total + part
+            scale = bound if scale is None else scale + bound
+        assert total is not None and scale is not None
+        return np.where(total <= 1e-13 * scale, 0.0, total)
+
+    @cached_property
+    def _tops(self) -> list[Index]:
+        """By level and unit, the level of the highest ancestor that is the same place."""
+        found = [np.zeros(self.spine.units(0), dtype=np.int64)]
+        for level in range(1, len(self.spine.levels)):
+            top = np.full(self.spine.units(level), level, dtype=np.int64)
+            only = self.shapes.only[level]
+            top[only] = found[-1][self.spine.parents(level)[only]]
+            found.append(top)
+        return found
+
+    def plain_sums(self, level: int, variances: Array, places: int = 1) -> tuple[Array, Array]:
+        """Where an estimate is a plain sum of values of one query of a level: the noise's parameter, and how many.
+
+        The best estimate is unique, so it is such a sum if its variance is that of the sum.
+        """
+        parameter, terms = np.zeros_like(variances), np.zeros_like(variances)
+        for one in self.measured[level]:
+            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * places
+            plain = (number > 0) & np.isclose(variances, number * one.variance, rtol=1e-9, atol=0)
+            parameter = np.where(plain, one.parameter, parameter)
+            terms = np.where(plain, number, terms)
+        return parameter, terms
+
+    # -- weights ---------------------------------------------------------------------------------------------
+
+    def weights(self, units: Mapping[int, Index]) -> Iterator[tuple[Measured, slice, Array]]:
+        """The weight of every measured value in the estimate of the one asked group in a union of units."""
+        assert self.asked.groups == 1
+        shape = [axis.basis.shape[1] for axis in self.axes]
+        form = contracted(np.ones((1,) * (1 + len(shape))), [f @ a.basis for f, a in self._pairs(self.asked)])
+        tensors = [np.zeros((self.spine.units(level), *shape)) for level in range(len(self.spine.levels))]
+        for tree, block in zip(self.trees, self.blocks, strict=True):
+            part = block.take(form)
+            forms = {level: (some, np.repeat(part, len(some), axis=0)) for level, some in units.items()}
+            for tensor, numbers in zip(tensors, tree.covariances(forms), strict=True):
+                block.put(tensor, numbers)
+        for tensor, level in zip(tensors, self.measured, strict=True):
+            for one in level:
+                matrices = [(f @ a.basis).T for f, a in self._pairs(one.margin)]
+                for some in parts(one.entry.units, one.entry.cells):
+                    yield one, some, one.margin.spread(contracted(tensor[some], matrices)) / one.variance
+
+    def _pairs(self, margin: Margin) -> Iterator[tuple[Array, Axis]]:
+        return zip(margin.factors, self.axes, strict=True)
+
+    def projected(self, margin: Margin, values: NDArray[np.generic]) -> Array:
+        """A'y in the blocks' basis, as a tensor."""
+        return contracted(margin.arranged(values), [f @ a.basis for f, a in self._pairs(margin)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """A design with the measured values: means of every block, kept down to the level ``deepest``."""
+
+    design: Design
+    deepest: int
+    upward: tuple[Upward, ...]
+
+    @classmethod
+    def of(cls, design: Design, measurements: Measurements, exact: Sequence[Counts | None], deepest: int) -> Answer:
+        """Read every query of the table once, in ranges of units, and go up the trees."""
+        weighted, fixed = [], []
+        for number, level in enumerate(design.measured):
+            shape = [axis.basis.shape[1] for axis in design.axes]
+            total = np.zeros((design.spine.units(number), *shape))
+            for one in level:
+                for units in parts(one.entry.units, one.entry.cells):
+                    values = measurements.values(one.entry, units)
+                    total[units] += design.projected(one.margin, values) / one.variance
+            weighted.append(total)
+            fixed.append([design.projected(margin, _given(exact[at])) for at, margin in design.fixed[number]])
+        upward = []
+        for block, tree in zip(design.blocks, design.trees, strict=True):
+            rights = {level: block.take(tensor) for level, tensor in enumerate(weighted)}
+            known = {level: [block.take(tensor) for tensor in tensors] for level, tensors in enumerate(fixed)}
+            upward.append(tree.up(rights, known, deepest))
+        return cls(design, deepest, tuple(upward))
+
+    def values(self, level: int) -> Array:
+        """The estimate of every asked group in every unit of a level."""
+        design = self.design
+        tensor = np.zeros((design.spine.units(level), *(axis.basis.shape[1] for axis in design.axes)))
+        for block, tree, upward in zip(design.blocks, design.trees, self.upward, strict=True):
+            block.put(tensor, tree.down(upward, level))
+        matrices = [(factor @ axis.basis).T for factor, axis in zip(design.asked.factors, design.axes, strict=True)]
+        return design.asked.spread(contracted(tensor, matrices))
+
+
+def _given(values: Counts | None) -> Counts:
+    assert values is not None
+    return values

@@ -1,0 +1,55 @@
+"""What a release will take: a rough model, calibrated on the benchmark (benchmarks/topdown.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.topdown.counting import Counted
+from stirred.topdown.fitting import CHUNK
+from stirred.topdown.measuring import Entry
+
+_VALUES_PER_SECOND = 3.0e6
+"""Measured values that are counted, drawn and written in a second, on two cores."""
+_FITTED_PER_SECOND = 8.0e6
+"""Measured values that are read and fitted in a second."""
+_BYTES_PER_VALUE = 1.3
+_BYTES_PER_RECORD = 2.0
+_BASE = 300_000_000
+_BYTES_PER_POSITIVE_CELL = 16 * 6
+"""Histograms of data and fit, at two levels each, with what is built beside them."""
+_BYTES_PER_HELD_VALUE = 8 * 3
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Rough cost of the release on a machine of two cores."""
+
+    seconds: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
+    """From the number of measured values, of positive cells and of records."""
+    values = sum(entry.units * entry.cells for entry in planned)
+    positive = sum(len(leaves.cells) for leaves in counted.leaves.values())
+    records = sum(int(leaves.counts.sum()) for leaves in counted.leaves.values())
+    widest = max(entry.cells for entry in planned)
+    held = min(values, max(CHUNK, 64 * widest))
+    return Forecast(
+        seconds=5 + values / _VALUES_PER_SECOND + values / _FITTED_PER_SECOND,
+        memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE),
+        disk_bytes=int(values * _BYTES_PER_VALUE + records * _BYTES_PER_RECORD),
+    )
+
+
+def available_memory() -> int | None:
+    """Bytes that can be used without swapping, where the system tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) * 1024 if found else None

@@ -1,0 +1,242 @@
+"""Margins as products of small matrices, and the blocks into which a least-squares problem about margins falls apart.
+
+A cell is a combination of values, so a sum over cells that asks about each attribute separately is a product of forms,
+one on the values of each attribute. A marginal query is a product of matrices, A = A_1 x ... x A_k, where A_a puts the
+values of attribute a into groups.
+
+Call two values of an attribute *alike* when no query or invariant tells them apart but those that list every value.
+Functions that are constant on sets of alike values, and functions that add up to zero on each of these sets, are two
+orthogonal spaces. Every A_a'A_a maps each of them to itself: the first by a matrix as large as there are sets, the
+second by the number 1 if the query lists every value and by 0 if not. Choosing one of the two for each attribute gives
+the *blocks* of the table: spaces that the precision matrices of all levels keep, so that each block is a problem of its
+own. Without recodes all values are alike, the first space is a mean, the second its contrasts, and blocks are the terms
+of an analysis of variance. Groups of unequal size make matrices that do not commute, so sets of alike values stay
+together; this also covers recodes that cross.
+
+The invariant a reader must know: a block holds ``size`` numbers for each of its ``copies``, and the same matrices apply
+to every copy. Only what the asked margin needs of a block is ever projected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.topdown.schema import Schema
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """The groups of a marginal, perhaps of some values only: for each attribute a row of zeros and ones per group.
+
+    >>> from stirred.topdown.schema import Attribute
+    >>> schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("0", "1", "2"))))
+    >>> Margin.of(schema, ["sex"], {"age": ["1", "2"]}).factors[1].tolist()
+    [[0.0, 1.0, 1.0]]
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+    """The names sorted by attribute, as places among ``names``."""
+    factors: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None) -> Margin:
+        """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values."""
+        for name in where or {}:
+            schema.base(name)
+        if len(set(names)) < len(names):
+            raise errors.estimate_question("A margin", "names each attribute or recode once")
+        bases = [attribute.name for attribute in schema.attributes]
+        places = [bases.index(schema.base(name)) for name in names]
+        order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
+        factors = []
+        for place, attribute in enumerate(schema.attributes):
+            factor = np.ones((1, len(attribute.values)))
+            for at in order:
+                if places[at] == place:
+                    one = _indicators(schema, names[at], attribute.values)
+                    factor = (factor[:, None, :] * one[None, :, :]).reshape(-1, factor.shape[1])
+            for name, wanted in (where or {}).items():
+                if schema.base(name) == attribute.name:
+                    factor = factor * (_chosen(schema, name, wanted) @ _indicators(schema, name, attribute.values))
+            factors.append(factor)
+        return cls(tuple(names), tuple(len(schema.values(name)) for name in names), order, tuple(factors))
+
+    @property
+    def groups(self) -> int:
+        return math.prod(self.sizes)
+
+    def arranged(self, values: NDArray[np.generic]) -> Array:
+        """Values with a column for each group, as a tensor with an axis for each attribute."""
+        tensor = values.reshape(-1, *self.sizes).transpose(0, *(1 + at for at in self.order))
+        return np.ascontiguousarray(tensor, dtype=np.float64).reshape(-1, *(len(factor) for factor in self.factors))
+
+    def spread(self, tensor: Array) -> Array:
+        """The inverse of :meth:`arranged`."""
+        back = np.argsort(np.array(self.order, dtype=np.int64))
+        split = tensor.reshape(-1, *(self.sizes[at] for at in self.order)).transpose(0, *(1 + int(at) for at in back))
+        return np.ascontiguousarray(split).reshape(len(tensor), -1)
+
+    def sums_of(self, finer: Margin) -> Array:
+        """For each of this margin's groups, in the order of a tensor, how many groups of ``finer`` it is the sum of;
+        0 where it is not such a sum."""
+        numbers = np.ones(1)
+        for mine, theirs in zip(self.factors, finer.factors, strict=True):
+            sizes = theirs.sum(axis=1)
+            inside = mine @ theirs.T
+            whole = (inside == sizes) & (sizes > 0)
+            fits = np.all(whole | (inside == 0), axis=1)
+            numbers = np.outer(numbers, whole.sum(axis=1) * fits).ravel()
+        return numbers
+
+
+def _indicators(schema: Schema, name: str, values: Sequence[str]) -> Array:
+    """A row for each value of an attribute or recode: which of the attribute's own values it is."""
+    place = {value: value for value in values}
+    for recode in schema.recodes:
+        if recode.name == name:
+            place = {value: label for label, group in recode.groups for value in group}
+    return np.array([[float(place[value] == label) for value in values] for label in schema.values(name)])
+
+
+def _chosen(schema: Schema, name: str, wanted: Sequence[str]) -> Array:
+    known = schema.values(name)
+    strange = [value for value in wanted if value not in known]
+    if strange:
+        raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
+    return np.array([[float(value in wanted) for value in known]])
+
+
+def contracted(tensor: Array, matrices: Sequence[Array]) -> Array:
+    """Every axis but the first multiplied by its matrix (a row for each old entry, a column for each new one)."""
+    shape = list(tensor.shape)
+    # Axes that shrink most come first, so that the others have less to do.
+    for axis in sorted(range(1, len(shape)), key=lambda at: matrices[at - 1].shape[1] / matrices[at - 1].shape[0]):
+        matrix = matrices[axis - 1]
+        after = math.prod(shape[axis + 1 :])
+        if after == 1:
+            tensor = tensor.reshape(-1, shape[axis]) @ matrix
+        else:
+            tensor = np.matmul(matrix.T, tensor.reshape(-1, shape[axis], after))
+        shape[axis] = matrix.shape[1]
+    return tensor.reshape(shape)
+
+
+# -- bases and blocks ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An orthonormal basis for one attribute, a column for each of its vectors.
+
+    The first ``shared`` are constant on sets of alike values; the others add up to zero on them, and there are as many
+    as the asked margin needs.
+    """
+
+    basis: Array
+    shared: int
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return self.shared, self.basis.shape[1] - self.shared
+
+
+def axes_for(asked: Margin, known: Sequence[Margin]) -> tuple[Axis, ...]:
+    """Bases for an asked margin, given all the margins that measurements and invariants are about."""
+    found = []
+    for place, factor in enumerate(asked.factors):
+        values = factor.shape[1]
+        alike = np.zeros(values, dtype=np.int64)
+        for margin in known:
+            groups = np.unique(margin.factors[place].T, axis=0, return_inverse=True)[1].ravel()
+            if int(groups.max()) + 1 < values:
+                alike = np.unique(alike * values + groups, return_inverse=True)[1].ravel()
+        sets = np.eye(int(alike.max()) + 1)[alike]
+        shared = sets / np.sqrt(sets.sum(axis=0))
+        rest = factor - factor @ shared @ shared.T
+        _, singular, rows = np.linalg.svd(rest, full_matrices=False)
+        found.append(Axis(np.hstack([shared, rows[singular > _TINY].T]), shared.shape[1]))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One block: for each attribute either the shared functions, or (``within``) the contrasts inside alike values."""
+
+    axes: tuple[Axis, ...]
+    within: tuple[bool, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(axis.widths[0] for axis, inner in zip(self.axes, self.within, strict=True) if not inner)
+
+    @property
+    def copies(self) -> int:
+        return math.prod(axis.widths[1] for axis, inner in zip(self.axes, self.within, strict=True) if inner)
+
+    def information(self, margin: Margin) -> Array:
+        """A'A of a query in this block, where A has a row for each group; the noise is still to be divided by."""
+        matrix: Array = np.ones((1, 1))
+        for axis, inner, factor in zip(self.axes, self.within, margin.factors, strict=True):
+            seen = factor @ axis.basis[:, self._part(axis, inner)]
+            square = seen.T @ seen
+            if inner:  # the same number for every contrast: 1 if all values are listed, else 0
+                assert np.allclose(square, square[0, 0] * np.eye(len(square)))
+                square = np.round(square[:1, :1])
+            matrix = np.asarray(np.kron(matrix, square), dtype=np.float64)
+        return matrix
+
+    def loadings(self, asked: Margin) -> tuple[Array, Array]:
+        """For each asked group its coefficients on the numbers of a copy, and the sum over copies of their squares."""
+        inner_squares, shared = np.ones(1), np.ones((1, 1))
+        for axis, inner, factor in zip(self.axes, self.within, asked.factors, strict=True):
+            part = factor @ axis.basis[:, self._part(axis, inner)]
+            if inner:
+                inner_squares = np.outer(inner_squares, (part**2).sum(axis=1)).ravel()
+                shared = np.repeat(shared, len(part), axis=0)
+            else:
+                inner_squares = np.repeat(inner_squares, len(part))
+                shared = (shared[:, None, :, None] * part[None, :, None, :]).reshape(len(shared) * len(part), -1)
+        return shared, inner_squares
+
+    def take(self, tensor: Array) -> Array:
+        """This block's numbers out of a tensor: units, size, copies."""
+        part = tensor[self._slices()]
+        outer = [1 + at for at, inner in enumerate(self.within) if not inner]
+        return part.transpose(0, *outer, *self._inside()).reshape(len(tensor), self.size, self.copies)
+
+    def put(self, tensor: Array, numbers: Array) -> None:
+        """The inverse of :meth:`take`, into a tensor."""
+        outer = [1 + at for at, inner in enumerate(self.within) if not inner]
+        order = [0, *outer, *self._inside()]
+        part = tensor[self._slices()]
+        part[...] = numbers.reshape([part.shape[at] for at in order]).transpose(np.argsort(order))
+
+    def _inside(self) -> list[int]:
+        return [1 + at for at, inner in enumerate(self.within) if inner]
+
+    def _slices(self) -> tuple[slice, ...]:
+        parts = (self._part(axis, inner) for axis, inner in zip(self.axes, self.within, strict=True))
+        return (slice(None), *parts)
+
+    @staticmethod
+    def _part(axis: Axis, inner: bool) -> slice:
+        return slice(axis.shared, None) if inner else slice(axis.shared)
+
+
+def blocks_of(axes: Sequence[Axis]) -> list[Block]:
+    """All blocks that have a copy."""
+    choices = [(False, True) if axis.widths[1] else (False,) for axis in axes]
+    return [Block(tuple(axes), within) for within in product(*choices)]

@@ -1,0 +1,252 @@
+"""Least squares over a tree, for one block: up the tree and down again, exactly.
+
+Each unit has a vector x of a block's numbers; a parent's is the sum of its children's. At each level there are
+measurements with precision matrix L and weighted values h = A'V^-1 y, the same L for all units of the level.
+
+Up: a unit with children knows their sum with covariance S = sum of the children's C, so with its own measurements its
+covariance is C = (L + S^-1)^-1 and its mean C (h + S^-1 s), s the sum of the children's means. Down: given the parent's
+mean m and covariance D from the whole tree, a child's are c + C S^-1 (m - s) and C - C S^-1 C + C S^-1 D S^-1 C. This
+is the generalised least squares estimate of everything together: the best linear unbiased one.
+
+Some directions may be known exactly (invariants) and others not at all (never measured). Both are the same for all
+units of a level: what is exact for children is exact for their sum, what is unknown for them is unknown for their sum
+unless the level measures it. So each level has an orthonormal basis of three parts, *exact*, *proper* and *unknown*;
+the matrices C and S^-1 live on the proper part and are zero elsewhere.
+
+The invariant a reader must know: covariances tell the weights. The estimate of a form gives a measurement with row a
+and variance v the weight Cov(a x, form) / v, so :meth:`BlockTree.covariances` answers for unions and explanations too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stirred import errors
+from stirred.topdown.forms import Array
+from stirred.topdown.shapes import Shapes
+from stirred.topdown.spine import Index, Spine
+
+_GATHERED = 1 << 22
+"""Matrix entries that are held for many units at a time."""
+
+_TINY = 1e-8
+_INCONSISTENT = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a level knows about the vector of each of its units."""
+
+    precision: Array
+    exact: Array
+    """Columns: an orthonormal basis of the directions known exactly."""
+    proper: Array
+    unknown: Array
+    solve: Array
+    """From the right sides of all exact equations, one below the other, to the exact part of the vector."""
+    equations: Array
+    """Their left sides."""
+
+    @classmethod
+    def of(
+        cls, size: int, measured: Sequence[tuple[Array, float]], fixed: Sequence[Array], below: Known | None
+    ) -> Known:
+        """From A'A and the variance of each query, A'A of each invariant, and what the level below knows."""
+        nothing = np.zeros((size, size))
+        precision = sum((matrix / variance for matrix, variance in measured), nothing)
+        told = [] if below is None or not below.exact.shape[1] else [below.exact @ below.exact.T]
+        equations = np.vstack([np.zeros((0, size)), *told, *fixed])
+        exact, rest = _split(sum((_scaled(matrix) for matrix in (*told, *fixed)), nothing))
+        seen = sum((_scaled(matrix) for matrix, _ in measured), exact @ exact.T)
+        known, unknown = _split(seen if below is None else seen + below.proper @ below.proper.T)
+        proper = known @ _split(known.T @ rest @ rest.T @ known)[0]
+        solve = np.linalg.pinv(equations, rcond=_TINY) if len(equations) else np.zeros((size, 0))
+        return cls(precision, exact, proper, unknown, solve, equations)
+
+    def inverse(self, matrices: Array) -> Array:
+        """Inverses of matrices on the proper part, zero elsewhere."""
+        if not self.proper.shape[1]:
+            return np.zeros_like(matrices)
+        inner = np.linalg.inv(self.proper.T @ matrices @ self.proper)
+        return np.asarray(self.proper @ ((inner + inner.transpose(0, 2, 1)) / 2) @ self.proper.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Upward:
+    """Means from each unit's subtree, and the sums of the children's means, by level; levels that no one asked for are
+    left out."""
+
+    means: Mapping[int, Array]
+    sums: Mapping[int, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTree:
+    """The matrices of one block, for every kind of unit of every level."""
+
+    spine: Spine
+    shapes: Shapes
+    known: tuple[Known, ...]
+    covariance: tuple[Array, ...]
+    """C by level and kind from below."""
+    precision_below: tuple[Array, ...]
+    """S^-1 by level but the last, and kind from below."""
+
+    @classmethod
+    def of(
+        cls,
+        spine: Spine,
+        shapes: Shapes,
+        size: int,
+        measured: Sequence[Sequence[tuple[Array, float]]],
+        fixed: Sequence[Sequence[Array]],
+    ) -> BlockTree:
+        """From A'A and variances by level, and A'A of invariants by level; ``size`` is that of the block."""
+        leaf = len(spine.levels) - 1
+        known = [Known.of(size, measured[leaf], fixed[leaf], None)]
+        covariance = [known[0].inverse(known[0].precision[None])]
+        below: list[Array] = []
+        for level in range(leaf - 1, -1, -1):
+            here = Known.of(size, measured[level], fixed[level], known[0])
+            starts, kinds = spine.first_child[level], shapes.below[level + 1].of_unit
+            sums = np.array(
+                [covariance[0][kinds[starts[u] : starts[u + 1]]].sum(0) for u in shapes.below[level].sample]
+            )
+            below.insert(0, known[0].inverse(sums))
+            covariance.insert(0, here.inverse(here.precision + below[0]))
+            known.insert(0, here)
+        return cls(spine, shapes, tuple(known), tuple(covariance), tuple(below))
+
+    # -- means -----------------------------------------------------------------------------------------------
+
+    def up(self, weighted: Mapping[int, Array], fixed: Mapping[int, Sequence[Array]], deepest: int) -> Upward:
+        """From the values h of every level, and A'y of its invariants; kept down to the level ``deepest``."""
+        means: dict[int, Array] = {}
+        sums: dict[int, Array] = {}
+        for level in range(len(self.spine.levels) - 1, -1, -1):
+            known, right = self.known[level], weighted[level]
+            added = self._added(level, means[level + 1]) if level + 1 in means else None
+            if level + 1 > deepest:
+                means.pop(level + 1, None)
+            if added is not None and level < deepest:
+                sums[level] = added
+            exact = self._exact(known, level, added, fixed[level]) if len(known.equations) else None
+            if exact is not None:
+                right = right - known.precision @ exact
+            if added is not None:
+                right = right + self._times_below(level, added if exact is None else added - exact)
+            mean = self._times_covariance(level, right)
+            means[level] = mean if exact is None else mean + exact
+        return Upward(means, sums)
+
+    def down(self, upward: Upward, level: int) -> Array:
+        """The means of a level's units from the whole tree."""
+        mean = upward.means[0]
+        for at in range(1, level + 1):
+            parents = self.spine.parents(at)
+            told = self._times_below(at - 1, mean - upward.sums[at - 1])
+            found = upward.means[at] + self._times_covariance(at, told[parents])
+            found[self.shapes.only[at]] = mean[parents[self.shapes.only[at]]]
+            mean = found
+        return mean
+
+    # -- covariances -----------------------------------------------------------------------------------------
+
+    def covariances_of(self, level: int) -> Array:
+        """The covariance of a unit's vector from the whole tree, for each kind of unit of a level."""
+        found = self.covariance[0]
+        for at in range(1, level + 1):
+            kinds = self.shapes.everywhere[at]
+            parents = self.spine.parents(at)[kinds.sample]
+            own = self.covariance[at][self.shapes.below[at].of_unit[kinds.sample]]
+            above = self.precision_below[at - 1][self.shapes.below[at - 1].of_unit[parents]]
+            told = found[self.shapes.everywhere[at - 1].of_unit[parents]]
+            gain = own @ above
+            only = np.isin(kinds.sample, self.shapes.only[at])[:, None, None]
+            found = np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
+        return found
+
+    def covariances(self, forms: Mapping[int, tuple[Index, Array]]) -> list[Array]:
+        """The covariance of every unit's vector with sums of forms.
+
+        ``forms`` has for some levels units and for each of them a matrix with a column for each form: what the form
+        takes of the unit. The result has by level a matrix with such columns for every unit.
+        """
+        columns = next(iter(forms.values()))[1].shape[2]
+        levels = range(len(self.spine.levels))
+        asked = [np.zeros((self.spine.units(level), len(self.known[0].precision), columns)) for level in levels]
+        for level, (units, matrices) in forms.items():
+            asked[level][units] += matrices
+        passed: list[Array] = []
+        for level in reversed(levels[1:]):
+            up = self._times_below(level - 1, self._added(level - 1, self._times_covariance(level, asked[level])))
+            only = self.shapes.only[level]
+            up[self.spine.parents(level)[only]] = asked[level][only]
+            asked[level - 1] += up
+            passed.insert(0, up)
+        found = [self._times_covariance(0, asked[0])]
+        for level in levels[1:]:
+            parents, only = self.spine.parents(level), self.shapes.only[level]
+            told = self._times_below(level - 1, found[-1]) - passed[level - 1]
+            here = self._times_covariance(level, asked[level] + told[parents])
+            here[only] = found[-1][parents[only]]
+            found.append(here)
+        return found
+
+    # -- helpers ---------------------------------------------------------------------------------------------
+
+    def _exact(self, known: Known, level: int, added: Array | None, fixed: Sequence[Array]) -> Array:
+        """The part of each unit's vector that is known exactly."""
+        rights = list(fixed)
+        if level + 1 < len(self.known) and self.known[level + 1].exact.shape[1]:
+            below = self.known[level + 1].exact
+            assert added is not None
+            rights.insert(0, below @ (below.T @ added))
+        right = np.concatenate(rights, axis=1)
+        found = np.asarray(known.solve @ right)
+        wrong = np.abs(known.equations @ found - right) > _INCONSISTENT * (1 + np.abs(right).max(initial=0))
+        if wrong.any():
+            raise errors.invariants_disagree(self.spine.levels[level], int(wrong.any(axis=(1, 2)).sum()))
+        return found
+
+    def _added(self, level: int, of_children: Array) -> Array:
+        return np.asarray(np.add.reduceat(of_children, self.spine.first_child[level][:-1], axis=0))
+
+    def _times_covariance(self, level: int, vectors: Array) -> Array:
+        return times(self.covariance[level], self.shapes.below[level].of_unit, vectors)
+
+    def _times_below(self, level: int, vectors: Array) -> Array:
+        return times(self.precision_below[level], self.shapes.below[level].of_unit, vectors)
+
+
+def times(matrices: Array, kinds: Index, vectors: Array) -> Array:
+    """The vectors of every unit (a column each) multiplied by the matrix of its kind."""
+    size = matrices.shape[1]
+    if size == 1:
+        return np.asarray(matrices[kinds] * vectors)
+    if len(matrices) == 1:
+        return np.asarray(matrices[0] @ vectors)
+    found = np.empty_like(vectors)
+    step = max(1, _GATHERED // size**2)
+    for start in range(0, len(vectors), step):
+        units = slice(start, start + step)
+        np.matmul(matrices[kinds[units]], vectors[units], out=found[units])
+    return found
+
+
+def _split(matrix: Array) -> tuple[Array, Array]:
+    """Orthonormal bases of the range and of the null space of a symmetric matrix."""
+    if not len(matrix):
+        return np.zeros((0, 0)), np.zeros((0, 0))
+    values, vectors = np.linalg.eigh(matrix)
+    positive = values > _TINY * max(1.0, float(values[-1]))
+    return vectors[:, positive], vectors[:, ~positive]
+
+
+def _scaled(matrix: Array) -> Array:
+    """The same null space, with entries of order one: how precise a query is does not decide what it is about."""
+    largest = float(np.abs(matrix).max(initial=0))
+    return matrix / largest if largest > 0 else matrix

@@ -1,0 +1,167 @@
+"""The parts of a TopDown plan: geography, tables with their queries, what is kept, what is asked for.
+
+Names and values here are public; shares and budgets are exact fractions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from stirred import errors
+from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred.release.plans import InputSection, Names, Section
+from stirred.topdown.schema import Attribute, Recode, Schema
+
+TOTAL = "total"
+"""The name of the query that counts all records."""
+
+
+def slug(text: object) -> str:
+    """A name as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", str(text))
+
+
+def _share(written: object) -> Fraction:
+    try:
+        share = as_fraction(written)
+    except NOT_A_NUMBER:
+        raise errors.topdown_plan(f"The share or budget {written!r}", "is a number, or a fraction in quotes") from None
+    if share < 0:
+        raise errors.topdown_plan(f"The share or budget {written!r}", "is not negative")
+    return share
+
+
+Share = Annotated[Fraction, BeforeValidator(_share), PlainSerializer(str, return_type=str)]
+
+
+class SpineSection(Section):
+    """The levels from the coarsest to the finest, each a column of the public list of geounits.
+
+    ``root`` names a level above the columns that has one unit. ``absent`` are levels of the budget's division that this
+    spine does not have, such as the nation for one state: their shares are not spent.
+    """
+
+    levels: Names
+    root: str | None = None
+    absent: Names = ()
+    input: InputSection = Field(default_factory=InputSection)
+
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        """From the root of this spine to its leaves."""
+        return (self.root, *self.levels) if self.root is not None else self.levels
+
+
+class AttributeSection(Section):
+    """A categorical column with its full domain."""
+
+    name: str
+    values: Names
+    column: str | None = None
+
+
+class RecodeSection(Section):
+    """A coarser version of an attribute: its groups by name, each with the values that belong to it."""
+
+    name: str
+    of: str
+    groups: Mapping[str, Names]
+
+
+class QuerySection(Section):
+    """A marginal to measure: the attributes or recodes it is by (none: the total), and its share of each level."""
+
+    by: Names = ()
+    shares: Mapping[str, Share] | Share
+
+    @property
+    def name(self) -> str:
+        return "*".join(self.by) or TOTAL
+
+    def share(self, level: str) -> Fraction:
+        return self.shares.get(level, Fraction(0)) if isinstance(self.shares, Mapping) else self.shares
+
+
+class TableSection(Section):
+    """A confidential table: one row for each unit, or with ``count`` one row for each kind of them.
+
+    Without ``rho`` it is not released: its counts serve invariants and constraints only.
+    """
+
+    name: str
+    unit: str
+    place: str | None = None
+    """The column with the finest geounit; by default it is called like the finest level."""
+    count: str | None = None
+    attributes: tuple[AttributeSection, ...] = ()
+    recodes: tuple[RecodeSection, ...] = ()
+    zeros: tuple[Mapping[str, Names], ...] = ()
+    """Combinations of values that cannot occur."""
+    rho: Share | None = None
+    level_shares: Mapping[str, Share] = Field(default_factory=dict)
+    queries: tuple[QuerySection, ...] = ()
+    input: InputSection = Field(default_factory=InputSection)
+
+    @cached_property
+    def schema_of(self) -> Schema:
+        attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
+        return Schema(attributes, tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes))
+
+    def rho_of(self, level: str, query: QuerySection) -> Fraction:
+        """rho of one query at one level; the noise on its cells has variance one over it."""
+        return (self.rho or Fraction(0)) * self.level_shares.get(level, Fraction(0)) * query.share(level)
+
+
+class InvariantSection(Section):
+    """A margin that is released as it is: the number of records by some attributes in every unit of a level."""
+
+    table: str
+    level: str
+    by: Names = ()
+
+
+class ConstraintSection(Section):
+    """What another table's counts in a finest geounit say about this one's.
+
+    ``each`` pairs an attribute of ``table`` with one of ``counted``: a value of the first goes with the same value of
+    the second. Without it, ``where`` picks cells of ``table`` and the whole count of ``counted`` is looked at. Where
+    nothing is counted there are none (``zero_without``); where something is, at least ``at_least`` for each.
+    """
+
+    table: str
+    counted: str
+    each: Mapping[str, str] = Field(default_factory=dict)
+    where: Mapping[str, Names] = Field(default_factory=dict)
+    at_least: int = 0
+    zero_without: bool = True
+
+
+class AskedSection(Section):
+    """A table to publish beside the microdata: counts by some attributes or recodes in every unit of a level."""
+
+    table: str
+    level: str
+    by: Names = ()
+
+    @property
+    def name(self) -> str:
+        return "-".join(slug(part) for part in (self.table, self.level, *self.by))
+
+
+class EarlierSection(Section):
+    """A release that this one must agree with: the counts of its records in every finest geounit, ``H(Z) = P``.
+
+    ``of`` is the earlier release's table (by default of the same name), ``by`` the attributes or recodes of ``table``
+    that agree with its columns of the same names (by default all columns it has).
+    """
+
+    path: str
+    table: str
+    of: str | None = None
+    by: Names = ()

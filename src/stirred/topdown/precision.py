@@ -1,0 +1,60 @@
+"""How well a plan will know each of its queries, before anything is measured: by itself, and from all together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stirred import errors
+from stirred.topdown.design import Design
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.shapes import Shapes
+from stirred.topdown.spine import Spine
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """The standard error of one cell of a query in one unit of a level."""
+
+    table: str
+    level: str
+    query: str
+    cells: int
+    rho: str
+    measured: float
+    """As the query is measured by itself."""
+    combined: float | None
+    """Of the best linear unbiased estimate from all queries of all levels and the invariants: the median over units
+    of the largest cell. None where recodes tie too many numbers together."""
+
+
+def expected_errors(plan: TopDownPlan, spine: Spine) -> tuple[ExpectedError, ...]:
+    """Of every query at every level; no data are needed."""
+    return tuple(_expected(plan, spine))
+
+
+def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
+    shapes = Shapes.of(spine)
+    for table in plan.released:
+        fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
+        designs = {}
+        for query in table.queries:
+            try:
+                designs[query.name] = Design.of(plan, spine, table.name, query.by, None, fixed, shapes)
+            except errors.StirredError as refusal:
+                if refusal.kind != "estimate-too-wide":
+                    raise
+        for number, level in enumerate(spine.levels):
+            for query in table.queries:
+                rho = table.rho_of(level, query)
+                design = designs.get(query.name)
+                yield ExpectedError(
+                    table.name,
+                    level,
+                    query.name,
+                    table.schema_of.number_of_groups(query.by),
+                    str(rho),
+                    math.sqrt(1 / rho) if rho else math.inf,
+                    None if design is None else math.sqrt(design.typical_variance(number)),
+                )

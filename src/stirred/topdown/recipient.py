@@ -1,0 +1,153 @@
+"""What a recipient can do with a TopDown release: verify it, and make further tables of it.
+
+Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
+zeros, the constraints and the tables beside them; measurement files against what the plan says was measured; the
+budget against the sum of all shares. Whether the noise was what it says cannot be seen from one release.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from stirred import errors
+from stirred.release.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
+from stirred.spec.forms import from_fields
+from stirred.tables.groups import cells
+from stirred.topdown.constraints import (
+    Counts,
+    constraint_words,
+    invariant_words,
+    leaves_breaking,
+)
+from stirred.topdown.counting import Counted, added_up, count_rows, marginal
+from stirred.topdown.drawing import (
+    GEOGRAPHY,
+    INVARIANTS,
+    MEASUREMENTS,
+    counts_table,
+    fingerprint,
+    read_geography,
+    read_invariants,
+)
+from stirred.topdown.measuring import INDEX, entries
+from stirred.topdown.microdata import ATTRIBUTE, PLACE
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import TableSection
+from stirred.topdown.problems import Histograms
+from stirred.topdown.specify import specify
+from stirred.topdown.spine import Spine
+
+
+def verify(path: str | Path) -> list[Verdict]:
+    """Everything a recipient can check, each with its verdict."""
+    return verify_with(path, _recount)
+
+
+def _recount(release: ReleaseFolder) -> list[Verdict]:
+    plan = TopDownPlan.from_published(release.certificate["plan"])
+    spine = read_geography(release.path / MEASUREMENTS / GEOGRAPHY, plan)
+    exact = read_invariants(release.path / INVARIANTS, plan, spine)
+    leaves, verdicts = {}, []
+    for table in plan.released:
+        leaves[table.name] = count_release(release, plan, spine, table)
+        verdicts += shape_verdicts(release, table.name, int(leaves[table.name].counts.sum()))
+        impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
+        for zero in table.zeros:
+            impossible |= table.schema_of.where(zero)
+        if table.zeros:
+            clean = not impossible[leaves[table.name].cells].any()
+            verdicts.append(Verdict(clean, f"{table.name} has no combination that cannot occur"))
+    verdicts += _invariants(release, plan, spine, exact, leaves)
+    counted = Counted(plan, spine, leaves)
+    verdicts += [
+        Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
+        for constraint in plan.constraints
+    ]
+    return [*verdicts, *_asked(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
+
+
+def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> Histograms:
+    """The released microdata, counted in the leaves."""
+    domains = {one.column or one.name: one.values for one in table.attributes}
+    return count_rows(release.open_table(table.name), table.name, spine, plan.spine.levels[-1], domains)
+
+
+def _invariants(
+    release: ReleaseFolder, plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], leaves: dict[str, Histograms]
+) -> list[Verdict]:
+    stated = release.certificate["invariants"]
+    verdicts = [Verdict(len(stated) == len(plan.invariants), "the certificate states the plan's invariants")]
+    for invariant, values, entry in zip(plan.invariants, exact, stated, strict=False):
+        words = invariant_words(invariant)
+        same = entry["sha256"] == fingerprint(values)
+        verdicts.append(Verdict(same, f"as certified: {words} ({values.size:,} counts)"))
+        if invariant.table in leaves:
+            schema = plan.table(invariant.table).schema_of
+            found = added_up(leaves[invariant.table], spine.first_leaf(spine.levels.index(invariant.level)))
+            counts = marginal(found, schema.groups(invariant.by), schema.number_of_groups(invariant.by))
+            verdicts.append(Verdict(np.array_equal(counts, values), f"recounted and equal: {words}"))
+    return verdicts
+
+
+def _asked(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
+    """Whether the tables beside the microdata are tables of it."""
+    verdicts = []
+    for asked in counted.plan.asked:
+        schema = counted.plan.table(asked.table).schema_of
+        found = counted.histograms(asked.table, counted.spine.levels.index(asked.level))
+        counts = marginal(found, schema.groups(asked.by), schema.number_of_groups(asked.by))
+        table = counts_table(counted.plan, counted.spine, asked.table, asked.level, asked.by, counts)
+        made = pa.BufferOutputStream()
+        pc.write_csv(table, made)
+        file = release.path / "tables" / f"{asked.name}.csv"
+        same = made.getvalue().to_pybytes() == file.read_bytes()
+        verdicts.append(Verdict(same, f"tables/{file.name} is a table of the microdata"))
+    return verdicts
+
+
+def _measurements(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> list[Verdict]:
+    folder = release.path / MEASUREMENTS
+    planned = entries(plan, spine)
+    stated = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    same = stated == json.loads(json.dumps([asdict(entry) for entry in planned]))
+    verdicts = [Verdict(same, f"the {len(planned)} measured queries are those of the plan, each with variance 1/rho")]
+    sizes = [pq.read_metadata(folder / entry.file).num_rows == entry.units * entry.cells for entry in planned]
+    return [*verdicts, Verdict(all(sizes), "every query is measured in every geounit and every cell")]
+
+
+def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
+    stated = from_fields(release.certificate["specification"])
+    rebuilt = specify(plan, not stated.marks)
+    spent = stated.budget.number == plan.rho
+    words = f"rho recomputed from all shares is the one certified ({float(plan.rho):.6f})"
+    return [
+        Verdict(spent, words),
+        Verdict(
+            json.loads(rebuilt.to_json()) == release.certificate["specification"],
+            "the specification is the one that the plan has",
+        ),
+    ]
+
+
+def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
+    """Counts of a released table by some of its columns."""
+    release = ReleaseFolder.open(path)
+    name = table or next(iter(release.dictionary))
+    if name not in release.dictionary:
+        raise errors.unknown_table(name, list(release.dictionary))
+    known = release.with_role(name, PLACE, ATTRIBUTE)
+    unknown = [column for column in by if column not in known]
+    if unknown:
+        raise errors.unknown_table_column(unknown, known)
+    read = release.read(name, by).table
+    counted = cells(read.pick(by), read.rows)
+    decoded = [read[column].decode(codes) for column, codes in zip(by, counted.codes, strict=True)]
+    return pa.table([*decoded, pa.array(counted.counts.astype(np.int64))], names=[*by, counted.label])

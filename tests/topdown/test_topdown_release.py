@@ -1,0 +1,368 @@
+"""Draw, finish, verify: what a release folder holds, what is spent when, and what tampering does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from census import SPENT, plan, tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_census import random_census
+from test_fitting import require_sound
+
+from stirred.errors import StirredError
+from stirred.noise import SeededSource
+from stirred.release.ledger import Ledger
+from stirred.release.manifest import write_manifest
+from stirred.topdown import finishing
+from stirred.topdown.constraints import invariant_values
+from stirred.topdown.counting import count_tables, marginal
+from stirred.topdown.drawing import draw, reopen
+from stirred.topdown.finishing import fit, release
+from stirred.topdown.recipient import tabulate, verify
+
+ASKED = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
+
+
+@pytest.fixture
+def made(tmp_path):
+    chosen = plan(asked=ASKED)
+    return release(chosen, tables(), out=tmp_path / "out", work=tmp_path / "work")
+
+
+@contextlib.contextmanager
+def refused(kind: str):
+    with pytest.raises(StirredError) as found:
+        yield found
+    assert found.value.kind == kind, found.value
+
+
+# -- random censuses ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32))
+def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factory, seed):
+    chosen, data = random_census(seed)
+    work = tmp_path_factory.mktemp("random") / "work"
+    drawn = draw(chosen, data, work=work, source=SeededSource(seed))
+    made = fit(drawn)
+    counted = count_tables(chosen, data)
+    reports = {table.name: [one for one in made.reports if one.table == table.name] for table in chosen.released}
+    require_sound(counted, {name: (leaves, reports[name]) for name, leaves in made.leaves.items()})
+    for exact, invariant in zip(invariant_values(counted), chosen.invariants, strict=True):
+        if invariant.table == "persons":
+            assert np.array_equal(made.counts("persons", invariant.level, invariant.by), exact)
+    shutil.rmtree(work.parent)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_without_noise_any_census_comes_back_exactly(tmp_path_factory, seed):
+    chosen, data = random_census(seed, rho=str(10**9))
+    work = tmp_path_factory.mktemp("exact") / "work"
+    made = fit(draw(chosen, data, work=work, source=SeededSource(seed)))
+    truth = count_tables(chosen, data).leaves["persons"]
+    found = made.leaves["persons"]
+    assert np.array_equal(truth.starts, found.starts) and np.array_equal(truth.cells, found.cells)
+    assert np.array_equal(truth.counts, found.counts)
+    shutil.rmtree(work.parent)
+
+
+# -- the folder ----------------------------------------------------------------------------------------------------
+
+
+def test_a_release_verifies_and_its_rows_are_what_was_fitted(made, tmp_path):
+    assert all(verdict.holds for verdict in verify(tmp_path / "out"))
+    rows = pl.read_parquet(tmp_path / "out" / "persons.parquet")
+    assert rows.columns == ["state", "county", "town", "kind", "adult", "colour"]
+    counts = made.counts("persons", "town", ("colour",))
+    for unit, town in enumerate(made.drawn.spine.names[-1].to_pylist()):
+        here = rows.filter(pl.col("town").cast(pl.String) == town)
+        for place, colour in enumerate(("red", "green", "blue", "black")):
+            assert here.filter(pl.col("colour").cast(pl.String) == colour).height == counts[unit, place]
+    asked = pl.read_csv(tmp_path / "out" / "tables" / "persons-county-minor-colour.csv")
+    assert asked["count"].to_list() == made.counts("persons", "county", ("minor", "colour")).ravel().tolist()
+    found = tabulate(tmp_path / "out", ["county"], "dwellings").to_pydict()
+    assert dict(zip(found["county"], found["count"], strict=True)) == {"a": 30, "b": 30}
+
+
+def test_a_release_of_nobody_is_a_release(tmp_path):
+    data = tables()
+    data = {name: frame if name == "geography" else frame.clear() for name, frame in data.items()}
+    made = release(plan(), data, out=tmp_path / "out")
+    assert made.counts("persons", "state").sum() == 0
+    assert pl.read_parquet(tmp_path / "out" / "persons.parquet").height == 0
+    assert all(verdict.holds for verdict in verify(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow"])
+def test_other_formats_verify_too(kind, tmp_path):
+    release(plan(format=kind, asked=ASKED), tables(), out=tmp_path / "out")
+    assert all(verdict.holds for verdict in verify(tmp_path / "out"))
+
+
+def test_the_certificate_states_plan_invariants_and_how_the_fit_went(made, tmp_path):
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert certificate["plan"]["mechanism"] == "topdown"
+    assert certificate["invariants"][0]["words"] == "the number of 'persons' in each county"
+    assert {(entry["table"], entry["level"]) for entry in certificate["fit"]} == {
+        (table, level) for table in ("persons", "dwellings") for level in ("state", "county", "town")
+    }
+    assert max(entry["worst_gap"] for entry in certificate["fit"]) <= 1e-6
+    readme = (tmp_path / "out" / "README.txt").read_text()
+    assert "the number of 'homes' by type in each town" in readme and "no finite budget" in " ".join(readme.split())
+
+
+def test_nothing_of_the_truth_is_in_a_release_unless_it_is_declared(tmp_path):
+    """Two datasets that agree on the invariants, measured with the same noise around the same values, cannot differ."""
+    data = tables()
+    shuffled = {name: frame.sample(fraction=1, shuffle=True, seed=3) for name, frame in data.items()}
+    folders = []
+    for number, given_data in enumerate((data, shuffled)):
+        drawn = draw(plan(), given_data, work=tmp_path / f"work{number}", source=SeededSource(5))
+        folders.append(fit(drawn).write(tmp_path / f"out{number}", for_tests=True))
+    files = [sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()) for folder in folders]
+    assert files[0] == files[1]
+    for name in files[0]:
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
+
+
+def test_errors_against_the_truth_are_written_only_when_asked_for(tmp_path):
+    made = release(plan(), tables(), out=tmp_path / "out", confidential=tmp_path / "errors")
+    assert (tmp_path / "errors").stat().st_mode & 0o077 == 0
+    rows = pl.read_csv(tmp_path / "errors" / "errors.csv")
+    towns = rows.filter((pl.col("table") == "persons") & (pl.col("level") == "town") & (pl.col("query") == "total"))
+    true = count_tables(plan(), tables()).histograms("persons", 2).totals()
+    assert towns["mean_absolute_error"].item() == pytest.approx(
+        np.abs(made.counts("persons", "town")[:, 0] - true).mean()
+    )
+    assert "errors" not in {path.name for path in (tmp_path / "out").iterdir()}
+
+
+# -- draw once, finish as often as wanted ----------------------------------------------------------------------
+
+
+def test_finishing_again_gives_the_same_and_costs_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "town.ledger", "town")
+    chosen = plan(dataset="town")
+    first = release(chosen, tables(), out=tmp_path / "first", work=tmp_path / "work", ledger=ledger)
+    second = release(chosen, out=tmp_path / "second", work=tmp_path / "work", ledger=ledger)
+    assert (tmp_path / "first" / "persons.parquet").read_bytes() == (
+        tmp_path / "second" / "persons.parquet"
+    ).read_bytes()
+    assert second.drawn.entry == first.drawn.entry
+    assert len(ledger.entries()) == 1  # the very same release
+    release(plan(dataset="town", asked=ASKED), out=tmp_path / "third", work=tmp_path / "work", ledger=ledger)
+    assert [entry.counted for entry in ledger.entries()] == [True, False]
+    assert [entry.folder for entry in ledger.entries()] == [tmp_path / "first", tmp_path / "third"]
+    assert all(verdict.holds for verdict in ledger.verify())
+    assert ledger.total().specification.budget.number == SPENT == first.specification.budget.number
+
+
+def test_what_the_fit_alone_uses_may_change_after_the_draw(tmp_path):
+    drawn = draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1))
+    other = plan(asked=ASKED, passes="one", constraints=[])
+    again = fit(reopen(other, tmp_path / "work"))
+    assert again.plan.constraints == () and again.reports[0].passes == 1
+    assert np.array_equal(again.drawn.exact[0], drawn.exact[0])
+
+
+def test_an_interrupted_measurement_leaves_nothing_and_spends_nothing(tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "town.ledger", "town")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stirred.topdown.drawing.write_geography", stop)  # after all noise is drawn
+    with pytest.raises(KeyboardInterrupt):
+        release(plan(dataset="town"), tables(), out=tmp_path / "out", ledger=ledger)
+    assert [path.name for path in tmp_path.iterdir()] == ["town.ledger"]
+    assert ledger.entries() == ()
+
+
+def test_an_interrupted_fit_keeps_what_was_paid_for(tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "town.ledger", "town")
+    chosen = plan(dataset="town")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(finishing, "fit_table", stop)
+        release(chosen, tables(), out=tmp_path / "out", ledger=ledger)
+    assert not (tmp_path / "out").exists() and (tmp_path / "out-work").is_dir()
+    assert (tmp_path / "out-work").stat().st_mode & 0o077 == 0
+    release(chosen, out=tmp_path / "out", ledger=ledger)  # the data are not read again
+    assert not (tmp_path / "out-work").exists()
+    assert ledger.total().specification.budget.number == SPENT
+    assert all(verdict.holds for verdict in ledger.verify())
+
+
+def test_a_limit_refuses_before_the_data_are_read(tmp_path):
+    limit = replace(
+        draw(plan(dataset="town"), tables(), work=tmp_path / "w", source=SeededSource(1)).specification, marks=()
+    )
+    ledger = Ledger.create(tmp_path / "town.ledger", "town", limit)
+    release(plan(dataset="town"), tables(), out=tmp_path / "first", ledger=ledger)
+    with refused("ledger-over-limit"):
+        release(plan(dataset="town"), {"persons": "no such file"}, out=tmp_path / "second", ledger=ledger)
+    assert not (tmp_path / "second-work").exists()
+
+
+def test_work_folders_that_cannot_be_used_are_refused(tmp_path):
+    draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1))
+    with refused("topdown-work") as other:
+        release(plan("3"), tables(), out=tmp_path / "out", work=tmp_path / "work")
+    assert "another plan" in str(other.value)
+    (tmp_path / "empty").mkdir()
+    with refused("topdown-work"):
+        release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "empty")
+    ledger = Ledger.create(tmp_path / "town.ledger", "town")
+    with refused("topdown-work") as uncounted:
+        release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "work", ledger=ledger)
+    assert "did not count" in str(uncounted.value)
+    damaged = tmp_path / "work" / "measurements" / "persons-town-total.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    with refused("topdown-work") as broken:
+        reopen(plan(), tmp_path / "work")
+    assert "persons-town-total.parquet" in str(broken.value)
+
+
+def test_a_seeded_draw_is_not_released(tmp_path):
+    made = fit(draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1)))
+    with refused("seeded-release"):
+        made.write(tmp_path / "out")
+
+
+def test_one_folder_cannot_be_both(tmp_path):
+    with refused("one-folder-for-both"):
+        release(plan(), tables(), out=tmp_path / "out", confidential=tmp_path / "out")
+    with refused("one-folder-for-both"):
+        release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "out")
+
+
+# -- tampering ---------------------------------------------------------------------------------------------------
+
+
+def rewrite(folder: Path, name: str, change) -> None:
+    change(folder / name)
+    write_manifest(folder)
+
+
+def move_a_person(path: Path) -> None:
+    rows = pl.read_parquet(path)
+    first = rows.filter(pl.col("county").cast(pl.String) == "b").head(1)
+    moved = first.with_columns(pl.lit("a").alias("county"), pl.lit("a1").alias("town"))
+    rest = (
+        rows.with_row_index()
+        .filter(pl.col("index") != rows.with_row_index().filter(pl.col("county").cast(pl.String) == "b")["index"][0])
+        .drop("index")
+    )
+    pl.concat([rest.cast(pl.String), moved.cast(pl.String)]).write_parquet(path)
+
+
+def lose_a_measurement(path: Path) -> None:
+    pl.read_parquet(path).head(3).write_parquet(path)
+
+
+def claim_less(path: Path) -> None:
+    entries = json.loads(path.read_text())
+    entries[0]["variance"] = "1000"
+    path.write_text(json.dumps(entries))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("persons.parquet", move_a_person, "recounted and equal: the number of 'persons' in each county"),
+        ("persons.parquet", lose_a_measurement, "persons has 200 rows"),
+        ("measurements/persons-town-total.parquet", lose_a_measurement, "every query is measured"),
+        ("measurements/measurements.json", claim_less, "each with variance 1/rho"),
+        ("invariants/3-homes-town-type.parquet", lambda path: pl.read_parquet(path).with_columns(
+            pl.lit(0, dtype=pl.Int64).alias("count")).write_parquet(path), "as certified: the number of 'homes'"),
+    ],
+)  # fmt: skip
+def test_tampering_is_noticed(made, tmp_path, name, change, words):
+    rewrite(tmp_path / "out", name, change)
+    failing = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
+    assert any(words in one for one in failing), failing
+
+
+def test_a_changed_file_is_noticed_by_the_manifest(made, tmp_path):
+    lose_a_measurement(tmp_path / "out" / "persons.parquet")
+    [verdict] = verify(tmp_path / "out")
+    assert not verdict.holds and "persons.parquet is not the file that was released" in verdict.words
+
+
+# -- after an earlier release --------------------------------------------------------------------------------------
+
+
+def detailed(path: Path, **more):
+    """A plan with one attribute more than the earlier one knows."""
+    section = {"path": str(path), "table": "persons", "by": ["kind", "colour"]}
+    return plan("1/4", earlier=[section], **more)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_later_release_agrees_with_an_earlier_one_exactly(seed, tmp_path):
+    data = tables(seed=seed)
+    first = release(plan("1/8"), data, out=tmp_path / "first")
+    second = release(detailed(tmp_path / "first"), data, out=tmp_path / "second")
+    for level in ("state", "county", "town"):
+        by = ("kind", "colour")
+        assert np.array_equal(first.counts("persons", level, by), second.counts("persons", level, by))
+    assert not np.array_equal(first.leaves["persons"].counts, second.leaves["persons"].counts)
+    assert all(verdict.holds for verdict in verify(tmp_path / "second"))
+    certificate = json.loads((tmp_path / "second" / "certificate.json").read_text())
+    [agreed] = certificate["agrees_with"]
+    assert agreed["by"] == ["kind", "colour"] and len(agreed["manifest_sha256"]) == 64
+
+
+def test_without_names_everything_the_earlier_release_has_is_kept(tmp_path):
+    data = tables()
+    first = release(plan("1/8"), data, out=tmp_path / "first")
+    later = plan("1/4", earlier=[{"path": str(tmp_path / "first"), "table": "persons"}])
+    second = release(later, data, out=tmp_path / "second")
+    assert np.array_equal(first.leaves["persons"].counts, second.leaves["persons"].counts)
+
+
+def test_earlier_releases_that_do_not_fit_are_refused_by_name(tmp_path):
+    first = tmp_path / "first"
+    other = tables(seed=8)
+    release(plan("1/8", invariants=plan().invariants[1:], constraints=[]), other, out=first)
+    with refused("topdown-contradiction") as found:
+        release(detailed(first), tables(persons=150), out=tmp_path / "second")
+    assert "the earlier release's 'persons' by kind, colour" in str(found.value)
+    assert not (tmp_path / "second-work").exists()  # found before any noise
+    with refused("unknown-table"):
+        release(plan(earlier=[{"path": str(first), "table": "persons", "of": "people"}]), tables(), out=tmp_path / "x")
+    with refused("missing-column"):
+        section = {"path": str(first), "table": "persons", "by": ["minor"]}
+        release(plan(earlier=[section]), tables(), out=tmp_path / "x")
+    with refused("topdown-crossing"):
+        crossing = {"path": str(first), "table": "persons", "by": ["colour"]}
+        release(plan(earlier=[crossing]), tables(), out=tmp_path / "x")
+
+
+def test_margins_that_cross_are_refused_before_the_data_are_read(tmp_path):
+    invariants = [
+        {"table": "persons", "level": "state", "by": ["adult"]},
+        {"table": "persons", "level": "town", "by": ["colour"]},
+    ]
+    with refused("topdown-crossing") as found:
+        release(plan(invariants=invariants, constraints=[]), {"persons": "no such file"}, out=tmp_path / "out")
+    assert "by adult in each state" in str(found.value) and "by colour in each town" in str(found.value)
+
+
+def test_counts_of_a_release_are_marginals_of_its_leaves(made):
+    schema = made.plan.table("persons").schema_of
+    groups = schema.groups(("kind",))
+    assert np.array_equal(made.counts("persons", "town", ("kind",)), marginal(made.leaves["persons"], groups, 3))
