@@ -1,0 +1,289 @@
+"""Unbiased answers from the noisy measurements of a TopDown release.
+
+The fitted tables of a release are whole, nonnegative and consistent, and therefore biased. Its measurements are not:
+each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this room
+gives the best linear unbiased estimate of any count in any place, its exact variance and an interval. Estimates are
+consistent as well: those of children add up to their parent's, those of a margin to its total.
+
+Not used, since they are not linear equations of margins: that counts are not negative, structural zeros, and
+constraints by other tables. Invariants are used where their values are given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from stirred import errors
+from stirred.estimate.estimates import Estimates, Source
+from stirred.release.documents import CERTIFICATE
+from stirred.topdown.constraints import Counts, invariant_words
+from stirred.topdown.design import Answer, Design
+from stirred.topdown.drawing import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
+from stirred.topdown.measuring import INDEX, Measurements, entries
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.shapes import Shapes
+from stirred.topdown.spine import Index, Spine
+
+KEPT = 1 << 24
+"""Numbers of a level that are kept although nobody has asked for the level yet."""
+
+Where = Mapping[str, Sequence[str]]
+Chosen = dict[str, tuple[str, ...]]
+Place = tuple[str, str]
+"""A level, and the name of one of its units."""
+
+
+@dataclass(eq=False, repr=False)
+class MeasuredRelease:
+    """The measurements of a release, ready to be asked."""
+
+    plan: TopDownPlan
+    spine: Spine
+    measurements: Measurements
+    exact: tuple[Counts | None, ...]
+    """The values of the plan's invariants, in their order; None where they are not known."""
+    _last: tuple[Any, Answer] | None = field(default=None, init=False)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        plan: TopDownPlan | None = None,
+        spine: Spine | None = None,
+        exact: Sequence[Counts | None] | None = None,
+    ) -> MeasuredRelease:
+        """Open a release folder, or the folder of its measurements.
+
+        Plan, spine and the values of invariants are read there (``certificate.json``, ``geography.parquet``,
+        ``invariants/``) unless they are given. ``exact`` has for each invariant of the plan its published values, a row
+        for each unit and a column for each group, or None; with an empty one none is used.
+        """
+        path = Path(folder)
+        path = path / MEASUREMENTS if (path / MEASUREMENTS / INDEX).is_file() else path
+        try:
+            measurements = Measurements(path)
+        except (OSError, ValueError, TypeError, KeyError):
+            raise errors.not_measurements(path, f"there is no readable {INDEX}") from None
+        plan = plan or _plan_of(path)
+        if spine is None:
+            if not (path / GEOGRAPHY).is_file():
+                raise errors.not_measurements(path, f"there is no {GEOGRAPHY}, and no spine is given")
+            spine = read_geography(path / GEOGRAPHY, plan)
+        _require_fit(plan, spine, measurements)
+        given = tuple(exact or (None,) * len(plan.invariants))
+        if exact is None and (path.parent / INVARIANTS).is_dir():
+            given = read_invariants(path.parent / INVARIANTS, plan, spine)
+        _require_values(plan, spine, given)
+        return cls(plan, spine, measurements, given)
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        return Shapes.of(self.spine)
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def estimate(
+        self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str,
+        units: Sequence[str] | None = None,
+    ) -> Estimates:  # fmt: skip
+        """The marginal by some attributes or recodes, of the records with the values of ``where``, in every unit of a
+        level or in some of them."""
+        by, where, at = _names(by), _conditions(where), self._level(level)
+        answer = self._answer(table, by, where, at)
+        chosen = np.arange(self.spine.units(at)) if units is None else self._units(at, units)
+        variances = answer.design.variances(at)[chosen]
+        values = np.where(np.isinf(variances), np.nan, answer.values(at)[chosen])
+        names = self.spine.names[at].take(chosen).to_pylist()
+        plain = answer.design.plain_sums(at, variances)
+        return self._estimates(table, by, where, level, names, values, variances, plain)
+
+    def union(
+        self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
+        name: str = "union",
+    ) -> Estimates:  # fmt: skip
+        """The same in the union of some units, of one level or of several; a leaf that is named twice counts once."""
+        by, where, units = _names(by), _conditions(where), self._whole_units(places)
+        answer = self._answer(table, by, where, max(units))
+        variances = answer.design.variances_of_sum(units)
+        values = sum(answer.values(level)[some].sum(axis=0, keepdims=True) for level, some in units.items())
+        values = np.where(np.isinf(variances), np.nan, values)
+        plain = np.zeros_like(variances), np.zeros_like(variances)
+        if len(units) == 1:
+            ((level, some),) = units.items()
+            plain = answer.design.plain_sums(level, variances, len(some))
+        return self._estimates(table, by, where, None, [name], values, variances, plain)
+
+    def explain(self, table: str, where: Where | None = None, *, places: Sequence[Place]) -> list[Source]:
+        """The measurements that the estimate of one count rests on, the largest shares of its variance first."""
+        where, units = _conditions(where), self._whole_units(places)
+        design = self._design(table, (), where)
+        variance = float(design.variances_of_sum(units)[0, 0])
+        if np.isinf(variance):
+            raise errors.not_estimable(table, "this count in this place")
+        inside, touched = self._relations(self._leaves(places))
+        found: dict[tuple[str, Any, str], list[tuple[int, float, float]]] = {}
+        for one, some, weights in design.weights(units):
+            at = self.spine.levels.index(one.entry.level)
+            whole, part = inside[at][some], touched[at][some]
+            relations = (("inside", whole), ("around", part & ~whole), ("beside", ~part))
+            for relation, mask in relations:
+                rows = weights[mask]
+                key = (one.entry.level, relation, one.entry.query)
+                found.setdefault(key, []).append(
+                    (len(rows), float(np.abs(rows).max(initial=0)), float((rows**2).sum()) * one.variance)
+                )
+        sources = [
+            Source(level, relation, query, sum(n for n, _, _ in seen), max(w for _, w, _ in seen),
+                   sum(v for _, _, v in seen) / variance if variance else 0.0)
+            for (level, relation, query), seen in found.items()
+        ]  # fmt: skip
+        return sorted((one for one in sources if one.weight > 0), key=lambda one: -one.share)
+
+    # -- helpers ---------------------------------------------------------------------------------------------
+
+    def _design(self, table: str, by: tuple[str, ...], where: Chosen) -> Design:
+        if self.plan.table(table).rho is None:
+            known = [one.name for one in self.plan.released]
+            raise errors.unknown_choice("measured table", table, known)
+        used = [n for n, one in enumerate(self.plan.invariants) if one.table == table and self.exact[n] is not None]
+        return Design.of(self.plan, self.spine, table, by, where, used, self.shapes)
+
+    def _answer(self, table: str, by: tuple[str, ...], where: Chosen, level: int) -> Answer:
+        """The last answer is kept: other levels and places of the same question need no reading, unless the finest
+        levels have too many numbers to be kept for them."""
+        key = (table, by, tuple(where.items()))
+        if self._last is None or self._last[0] != key or self._last[1].deepest < level:
+            design = self._design(table, by, where)
+            deepest = max(at for at in range(len(self.spine.levels)) if at <= level or design.numbers(at) <= KEPT)
+            self._last = None  # two answers at a time may be too many
+            self._last = key, Answer.of(design, self.measurements, self.exact, deepest)
+        return self._last[1]
+
+    def _estimates(
+        self, table: str, by: tuple[str, ...], where: Chosen, level: str | None, places: Sequence[str],
+        values: Any, variances: Any, plain: Any,
+    ) -> Estimates:  # fmt: skip
+        if np.isinf(variances).all():
+            raise errors.not_estimable(table, "this margin in these places")
+        section = self.plan.table(table)
+        own = [(one, known) for one, known in zip(self.plan.invariants, self.exact, strict=True) if one.table == table]
+        unused = [invariant_words(one) for one, known in own if known is None]
+        unused += ["combinations of values that cannot occur"] if section.zeros else []
+        unused += ["constraints by other tables"] if any(one.table == table for one in self.plan.constraints) else []
+        return Estimates(
+            table=table,
+            by=by,
+            where=where,
+            level=level,
+            places=tuple(places),
+            labels=tuple(section.schema_of.labels(by)),
+            values=values,
+            variances=variances,
+            parameter=plain[0],
+            terms=plain[1],
+            exact=tuple(invariant_words(one) for one, known in own if known is not None),
+            unused=tuple(unused),
+        )
+
+    def _level(self, name: str) -> int:
+        if name not in self.spine.levels:
+            raise errors.unknown_choice("level", name, self.spine.levels)
+        return self.spine.levels.index(name)
+
+    def _units(self, level: int, wanted: Sequence[str]) -> Index:
+        if not len(wanted):
+            raise errors.estimate_question("A question", "names at least one geounit")
+        place = {name: number for number, name in enumerate(self.spine.names[level].to_pylist())}
+        strange = [name for name in wanted if name not in place]
+        if strange:
+            raise errors.unknown_geounit(self.spine.levels[level], strange[0])
+        return np.array([place[name] for name in wanted], dtype=np.int64)
+
+    def _leaves(self, places: Sequence[Place]) -> Any:
+        """Which leaves lie in the union."""
+        if not len(places):
+            raise errors.estimate_question("A union", "names at least one geounit")
+        covered = np.zeros(self.spine.leaves, dtype=np.bool_)
+        for level in dict.fromkeys(level for level, _ in places):
+            at = self._level(level)
+            bounds = self.spine.first_leaf(at)
+            for unit in self._units(at, [name for of, name in places if of == level]):
+                covered[bounds[unit] : bounds[unit + 1]] = True
+        return covered
+
+    def _relations(self, covered: Any) -> tuple[list[Any], list[Any]]:
+        """By level the units that lie in the union, and those that have something in common with it."""
+        starts = [self.spine.first_leaf(level)[:-1] for level in range(len(self.spine.levels))]
+        inside = [np.logical_and.reduceat(covered, start) for start in starts]
+        return inside, [np.logical_or.reduceat(covered, start) for start in starts]
+
+    def _whole_units(self, places: Sequence[Place]) -> dict[int, Index]:
+        """A union as the fewest units, by level: where all children are in it, their parent takes their place."""
+        inside, _ = self._relations(self._leaves(places))
+        found = {}
+        for level, here in enumerate(inside):
+            if level:
+                here = here & ~inside[level - 1][self.spine.parents(level)]
+            if here.any():
+                found[level] = np.flatnonzero(here)
+        return found
+
+
+def _names(by: Sequence[str]) -> tuple[str, ...]:
+    """A single name may be written as it is."""
+    return (by,) if isinstance(by, str) else tuple(by)
+
+
+def _conditions(where: Where | None) -> Chosen:
+    return {name: _names(wanted) for name, wanted in (where or {}).items()}
+
+
+# -- opening -------------------------------------------------------------------------------------------------
+
+
+def _plan_of(path: Path) -> TopDownPlan:
+    for folder in (path, path.parent):
+        if (folder / CERTIFICATE).is_file():
+            try:
+                fields = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["plan"]
+            except (OSError, ValueError, KeyError, TypeError):
+                break
+            if not isinstance(fields, dict) or fields.get("mechanism") != "topdown":
+                break
+            return TopDownPlan.from_published(fields)
+    raise errors.not_measurements(path, f"no {CERTIFICATE} with a TopDown plan is beside it, and no plan is given")
+
+
+def _require_fit(plan: TopDownPlan, spine: Spine, measurements: Measurements) -> None:
+    """Everything the plan measures is there, for the units of the spine in their order."""
+    if spine.levels != plan.spine.all_levels:
+        raise errors.measurements_do_not_fit("the spine", "it has other levels than the plan")
+    if measurements.entries != entries(plan, spine):
+        raise errors.measurements_do_not_fit("the plan and the list of geounits", "other queries or units are listed")
+    for level, names in zip(spine.levels, spine.names, strict=True):
+        shortest = min((one for one in measurements.entries if one.level == level), key=lambda one: one.cells)
+        try:
+            read = pq.read_table(measurements.folder / shortest.file, columns=["geounit"])["geounit"]
+        except OSError:
+            raise errors.not_measurements(measurements.folder, f"{shortest.file} cannot be read") from None
+        found = read.to_numpy()[:: shortest.cells]
+        if len(read) != len(names) * shortest.cells or not np.array_equal(found, names.to_numpy(zero_copy_only=False)):
+            raise errors.measurements_do_not_fit("the list of geounits", f"level '{level}' has other units")
+
+
+def _require_values(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts | None]) -> None:
+    if len(exact) != len(plan.invariants):
+        raise errors.measurements_do_not_fit("the values of invariants", "there must be one, or None, for each")
+    for invariant, values in zip(plan.invariants, exact, strict=True):
+        groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)
+        units = spine.units(spine.levels.index(invariant.level))
+        if values is not None and values.shape != (units, groups):
+            raise errors.measurements_do_not_fit(invariant_words(invariant), f"{units:,} by {groups:,} are expected")
