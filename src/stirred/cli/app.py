@@ -17,10 +17,12 @@ from stirred.cli import (
     compare,
     demo,
     deployments,
+    estimate,
     explain,
     init,
     ledger,
     lint,
+    population,
     registry,
     release,
     tabulate,
@@ -45,6 +47,7 @@ app.command("check")(check.check)
 app.command("release")(release.release)
 app.command("verify")(verify.verify)
 app.command("tabulate")(tabulate.tabulate)
+app.command("estimate")(estimate.estimate)
 app.command("compare")(compare.compare)
 app.command("explain")(explain.explain)
 app.command("lint")(lint.lint)
@@ -52,6 +55,7 @@ app.command("deployments")(deployments.deployments)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(registry.app, name="registry")
 app.command("demo")(demo.demo)
+app.command("population")(population.population)
 
 
 @app.callback(invoke_without_command=True)

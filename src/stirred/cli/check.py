@@ -28,11 +28,15 @@ def check(
 ) -> None:
     """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
     stop."""
-    from stirred.cli.common import names, write_new
+    from stirred.cli.common import is_topdown, names, write_new
     from stirred.release.progress import OnTerminal
     from stirred.swap.checking import check as run
     from stirred.swap.plan import SwapPlan, exact_rate
 
+    swapping = {"--table": table, "--rates": rates, "--candidate": candidate, "--epsilon": epsilon, "--allow": allow}
+    if is_topdown(plan, swapping):
+        _topdown(plan, specification, as_json)
+        return
     read = SwapPlan.from_toml(plan, allow or ())
     with OnTerminal() as progress:
         found = run(
@@ -43,6 +47,21 @@ def check(
             wanted_epsilon=epsilon,
             progress=progress,
         )
+    if specification is not None:
+        write_new(specification, found.specification.to_json())
+    sys.stdout.write(found.to_json() if as_json else str(found))
+    if found.blocking:
+        raise typer.Exit(2)
+
+
+def _topdown(plan: Path, specification: Path | None, as_json: bool) -> None:
+    from stirred.cli.common import write_new
+    from stirred.release.progress import OnTerminal
+    from stirred.topdown.checking import check as run
+    from stirred.topdown.plan import TopDownPlan
+
+    with OnTerminal() as progress:
+        found = run(TopDownPlan.from_toml(plan), progress=progress)
     if specification is not None:
         write_new(specification, found.specification.to_json())
     sys.stdout.write(found.to_json() if as_json else str(found))

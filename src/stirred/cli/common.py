@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from stirred import errors
@@ -15,10 +16,29 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def is_topdown(plan: Path, of_swaps: Mapping[str, object]) -> bool:
+    """Whether a plan is one of TopDown; options that belong to swapping are then refused."""
+    from stirred.release.plans import mechanism_of
+
+    if mechanism_of(plan) != "topdown":
+        return False
+    for option, given in of_swaps.items():
+        if given is not None:
+            raise errors.option_not_for(option, "topdown")
+    return True
+
+
 def fitted(text: str) -> str:
     """Lines of the shape "name:   words" wrapped to the page, the words under one another."""
     indent = " " * 18
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent=indent) for line in text.splitlines())
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words under one another."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def write_new(path: Path, text: str) -> None:

@@ -6,7 +6,6 @@ largest stratum. Household sizes within cells are ours.
 
 from __future__ import annotations
 
-from itertools import count
 from pathlib import Path
 
 from stirred import errors
@@ -37,13 +36,8 @@ path = "dwellings.parquet"
 """
 
 
-def run(out: Path | None) -> None:
+def run(folder: Path) -> None:
     """Make the file, check nothing away, release, and print what happened."""
-    folder = out or next(
-        name
-        for number in count(1)
-        if not (name := Path("stirred-demo-swap" + (f"-{number}" if number > 1 else ""))).exists()
-    )
     check_target(folder.absolute())
     try:
         folder.mkdir()

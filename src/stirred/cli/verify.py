@@ -15,8 +15,12 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Verify a release from its own files: manifest, schema, invariants, epsilon. Exits with 1 if anything fails."""
-    from stirred.swap.recipient import verify as run
+    from stirred.release.opened import ReleaseFolder
 
+    if ReleaseFolder.open(release).mechanism == "topdown":
+        from stirred.topdown.recipient import verify as run
+    else:
+        from stirred.swap.recipient import verify as run
     verdicts = run(release)
     if as_json:
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
