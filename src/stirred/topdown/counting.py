@@ -170,9 +170,9 @@ def count_rows(
 ) -> Histograms:
     """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
     strange = dict.fromkeys((place, *domains), 0)
-    tally = _Tally()
+    tally, leaves = _Tally(), _Places(spine.names[-1])
     for part in read_parts(opened, (place, *domains, *([count] if count else []))):
-        key = _looked_up(part[place], spine.names[-1])
+        key = leaves.of(part[place])
         strange[place] += int((key < 0).sum())
         for column, values in domains.items():
             codes = _looked_up(part[column], pa.array(values))
@@ -212,6 +212,26 @@ class _Tally:
         self._settle()
         starts = np.searchsorted(self._keys, np.arange(units + 1, dtype=np.int64) * cells)
         return Histograms(starts.astype(np.int64), (self._keys % cells).astype(np.int32), self._counts)
+
+
+class _Places:
+    """Where names stand in a long list, looked up many times: the list is sorted once."""
+
+    def __init__(self, names: pa.Array) -> None:
+        texts = _bytes(names)
+        self._order = np.argsort(texts, kind="stable")
+        self._sorted = texts[self._order]
+
+    def of(self, column: Column) -> NDArray[np.int64]:
+        """The place of each row's value; -1 where it is not in the list."""
+        wanted = _bytes(column.values)
+        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
+        found = (self._sorted[at] == wanted) & column.values.is_valid().to_numpy(zero_copy_only=False)
+        return np.asarray(np.where(found, self._order[at], -1)[column.codes], dtype=np.int64)
+
+
+def _bytes(values: pa.Array) -> NDArray[np.bytes_]:
+    return np.array([text.encode() for text in as_text(values).fill_null("").to_pylist()], dtype=np.bytes_)
 
 
 def _looked_up(column: Column, known: pa.Array) -> NDArray[np.int64]:
