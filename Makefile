@@ -39,6 +39,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/tradeoffs.py
 	$(BIN)/python benchmarks/semantics.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python benchmarks/topdown.py
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

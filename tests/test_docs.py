@@ -3,12 +3,14 @@
 import re
 import shlex
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from stirred.cli import app
 from stirred.swap.plan import SwapPlan
+from stirred.topdown import TopDownPlan
 
 ROOT = Path(__file__).parent.parent
 
@@ -75,6 +77,35 @@ def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
     assert "one person has another age" in capsys.readouterr().out
 
 
+def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/topdown.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "FAILS" not in printed and "nothing is spent again" in printed and "90% interval" in printed
+    ((_, text),) = [block for block in blocks("docs/topdown.md") if block[0] == "toml"]
+    Path("example.toml").write_text(text)
+    plan = TopDownPlan.from_toml("example.toml")
+    assert plan.rho == Fraction(9, 20) and plan.asked[0].name == "persons-county-adult-sex"
+
+
+def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/estimates.md", {}, monkeypatch)
+    assert "two tracts" in capsys.readouterr().out and Path("adults.csv").exists()
+
+
+def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/limits.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "at most 0.028, 0.136 and 0.272" in " ".join(printed.split())
+    assert "0.700000" in printed and "2.1" in printed and "one is the stronger" in printed
+    assert len(list(Path("limit-figures").iterdir())) == 8
+    assert round(names["others_known"].loss(names["rows"]).epsilon, 9) == 0.7
+    assert round(names["all_alike"].loss(names["rows"]).epsilon, 9) == 2.1
+
+
 def test_the_reading_guide_lists_what_sentences_carry():
     text = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
     assert [int(number) for number in re.findall(r"^\| G(\d+) \|", text, flags=re.M)] == list(range(1, 27))
@@ -100,7 +131,10 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
         for line in text.splitlines()
         if line.startswith("stirred ")
     }
-    assert commands == {"init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"}
+    assert commands == {
+        *("init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"),
+        *("population", "estimate"),
+    }
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)
 

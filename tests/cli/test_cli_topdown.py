@@ -100,6 +100,8 @@ def test_release_verify_tabulate_and_explain(census, command, tmp_path):
     assert command("tabulate", out, "--by", "race", "--table", "units").code == 2
     explained = command("explain", out)
     assert explained.code == 0 and "the number of persons by state" in explained.said
+    concerned = command("explain", out, "--concern", "adult")  # the division of the budget is in the certificate
+    assert concerned.code == 0 and "one person has another adult" in concerned.said
     assert command("lint", out).code in (0, 1)
     assert all(line.startswith("holds") for line in command("ledger", "verify", tmp_path / "c.ledger").out.splitlines())
 
@@ -159,3 +161,42 @@ def test_the_demonstration_shows_released_beside_true_totals(command, tmp_path, 
     assert ended.code == 0, ended.err
     assert "block_group" in ended.out and "exact" in ended.out and "FAILS" not in ended.out
     assert command("verify", tmp_path / "shown" / "release").code == 0
+
+
+def test_estimates_from_a_release(census, command, tmp_path):
+    out = tmp_path / "out"
+    command("release", census / "plan.toml", "--out", out)
+    county = command("estimate", out, "--level", "county", "--by", "adult")
+    assert county.code == 0 and "90% interval" in county.out and "Known exactly and used" in county.out
+    assert "cannot occur" not in county.err
+    state = command("estimate", out, "--level", "state", "--confidence", "0.5")
+    assert state.out.splitlines()[1].split()[1:4] == ["3,000.0", "0.00", "3,000"]  # an invariant
+    tracts = pl.read_parquet(out / "measurements" / "geography.parquet")["tract"].unique().sort().to_list()
+    union = command("estimate", out, *(word for name in tracts for word in ("--place", f"tract={name}")), "--sources")
+    assert union.code == 0 and "3,000.0" in union.out and "What it rests on" in union.out
+    written = command("estimate", out, "--level", "block", "--where", "adult=yes", "--out", tmp_path / "blocks.csv")
+    assert written.code == 0 and pl.read_csv(tmp_path / "blocks.csv").columns[1:3] == ["estimate", "standard_error"]
+    long = command("estimate", out, "--level", "block", "--by", "race")
+    assert "more: --out FILE writes all" in long.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--level", "county", "--place", "tract=1"), "either --level or --place"),
+        ((), "either --level or --place"),
+        (("--level", "parish"), "parish"),
+        (("--place", "tract"), "name=value"),
+        (("--place", "tract=1"), "has no unit '1'"),
+        (("--level", "state", "--where", "adult=maybe"), "maybe"),
+        (("--level", "state", "--table", "units"), "units"),
+        (("--level", "state", "--confidence", "90"), "between 0 and 1"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(census, command, tmp_path_factory, words, said):
+    out = census / "asked"
+    if not out.exists():
+        command("release", census / "plan.toml", "--out", out)
+    ended = command("estimate", out, *words)
+    assert ended.code == 2 and said in ended.said
+    assert command("estimate", census, "--level", "state").code == 2

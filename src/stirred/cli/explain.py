@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from stirred.spec.allocations import Allocation
 
 from stirred.cli.compare import WHAT
 
@@ -46,7 +49,7 @@ def explain(
 
     explained = run(
         load(specification),
-        allocation=read_allocation(allocation) if allocation is not None else None,
+        allocation=read_allocation(allocation) if allocation is not None else _own_allocation(specification),
         concerns=concern or (),
         levels=level or LEVELS,
         deltas=delta or DELTAS,
@@ -66,3 +69,18 @@ def explain(
             for path in save(picture, figures):
                 print(f"wrote {path}", file=sys.stderr)
     sys.stdout.write(explained.to_json() if as_json else explained.text(brief))
+
+
+def _own_allocation(specification: str) -> Allocation | None:
+    """How a TopDown release divides its budget, which its certificate states."""
+    from stirred.release.documents import CERTIFICATE
+    from stirred.release.opened import ReleaseFolder
+
+    if not (Path(specification) / CERTIFICATE).is_file():
+        return None
+    release = ReleaseFolder.open(specification)
+    if release.mechanism != "topdown":
+        return None
+    from stirred.topdown.plan import TopDownPlan
+
+    return TopDownPlan.from_published(release.certificate["plan"]).allocation()
