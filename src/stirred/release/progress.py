@@ -10,6 +10,10 @@ import time
 from typing import Protocol
 
 
+_TELLING = 0.05
+"""The share of the work from which on the time it took says something about the rest."""
+
+
 class Progress(Protocol):
     """Told which stage begins, and where it can be told how much of the work is done."""
 
@@ -47,9 +51,7 @@ class OnTerminal:
         now = time.monotonic()
         if done is None or done <= 0 or self._began is None:
             self._began = now if done is not None else None
-            left = ""
-        else:
-            left = f" {time_left(now - self._began, done)}"
+        left = f" {time_left(now - self._began, done)}" if done and self._began and done >= _TELLING else ""
         self._status.update(f"{words} ...{left}")
 
     def __enter__(self) -> OnTerminal:

@@ -10,13 +10,15 @@ from stirred.topdown.counting import Counted
 from stirred.topdown.fitting import CHUNK
 from stirred.topdown.measuring import Entry
 
-_VALUES_PER_SECOND = 3.0e6
+_VALUES_PER_SECOND = 1.2e7
 """Measured values that are counted, drawn and written in a second, on two cores."""
-_FITTED_PER_SECOND = 8.0e6
+_FITTED_PER_SECOND = 2.0e7
 """Measured values that are read and fitted in a second."""
-_BYTES_PER_VALUE = 1.3
+_RECORDS_PER_SECOND = 5.0e5
+"""Records that are read, counted, and written again in a second."""
+_BYTES_PER_VALUE = 0.9
 _BYTES_PER_RECORD = 2.0
-_BASE = 300_000_000
+_BASE = 400_000_000
 _BYTES_PER_POSITIVE_CELL = 16 * 6
 """Histograms of data and fit, at two levels each, with what is built beside them."""
 _BYTES_PER_HELD_VALUE = 8 * 3
@@ -39,7 +41,7 @@ def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
     widest = max(entry.cells for entry in planned)
     held = min(values, max(CHUNK, 64 * widest))
     return Forecast(
-        seconds=5 + values / _VALUES_PER_SECOND + values / _FITTED_PER_SECOND,
+        seconds=3 + records / _RECORDS_PER_SECOND + values / _VALUES_PER_SECOND + values / _FITTED_PER_SECOND,
         memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE),
         disk_bytes=int(values * _BYTES_PER_VALUE + records * _BYTES_PER_RECORD),
     )
