@@ -9,7 +9,6 @@ import threading
 import time
 from typing import Protocol
 
-
 _TELLING = 0.05
 """The share of the work from which on the time it took says something about the rest."""
 
