@@ -66,6 +66,7 @@ def random_census(seed: int, rho: str | None = None) -> tuple[TopDownPlan, dict[
         "queries": [
             {"by": by, "shares": {level: part["*".join(by)] for level, part in zip(every, divided, strict=True)}}
             for by in asked
+            if any(part["*".join(by)] != "0" for part in divided)
         ],
     }  # fmt: skip
     # Facilities stand where some of a kind live, so the data keep the constraint.

@@ -96,6 +96,12 @@ def test_one_state_of_the_2020_census_spends_less():
         (lambda f: f["constraints"][0].update(at_least=-1), "not negative"),
         (lambda f: f["constraints"][0].update(each={"kind": "sort"}), "'sort'"),
         (lambda f: f.update(anything=1), "anything"),
+        (lambda f: f["tables"][0]["queries"].append({"by": ["colour"], "shares": 0}), "share at some level"),
+        (lambda f: f["constraints"][0].update(table="homes"), "has a rho"),
+        (lambda f: f.update(asked=[{"table": "homes", "level": "town"}]), "has a rho"),
+        (lambda f: f.update(asked=[{"table": "persons", "level": "moon"}]), "no level 'moon'"),
+        (lambda f: f.update(asked=[{"table": "persons", "level": "town"}] * 2), "asked for once"),
+        (lambda f: f["tables"][0]["attributes"][1].update(column="town"), "called like a level"),
     ],
 )
 def test_a_plan_that_does_not_hold_together_is_refused(change, words):
@@ -120,3 +126,25 @@ def test_cells_and_groups_by_counting():
     assert schema.base("c") == "a" and schema.number_of_groups(["c", "b"]) == 4
     chosen = schema.where({"c": ["first"], "b": ["1"]})
     assert [cells[n] for n in np.flatnonzero(chosen)] == [("x", "1"), ("z", "1")]
+
+
+def test_a_plan_written_as_a_file_is_read_back(tmp_path):
+    earlier = [{"path": "first", "table": "persons", "by": ["kind"]}]
+    asked = [{"table": "persons", "level": "county", "by": ["minor"]}]
+    before = TopDownPlan(**fields("1/3", earlier=earlier, asked=asked, passes="two", dataset='a "town"'))
+    (tmp_path / "plan.toml").write_text(before.reading({"geography": "g.csv", "persons": "p.csv"}).to_toml())
+    after = TopDownPlan.from_toml(tmp_path / "plan.toml")
+    assert after.published() == before.published() and after.rho == before.rho
+    assert after.spine.input.path == str(tmp_path / "g.csv") and after.earlier[0].path == str(tmp_path / "first")
+    again = TopDownPlan.from_published(after.published())
+    assert again.hash() == before.hash()
+
+
+def test_what_the_fit_alone_uses_is_not_part_of_a_draw():
+    plain = TopDownPlan(**fields())
+    other = TopDownPlan(**fields(passes="one", constraints=[], asked=[{"table": "persons", "level": "town"}]))
+    assert plain.hash() != other.hash() and plain.drawn_hash() == other.drawn_hash()
+    assert plain.drawn_hash() != TopDownPlan(**fields("3")).drawn_hash()
+    assert (
+        plain.drawn_hash() != TopDownPlan(**fields(invariants=fields()["invariants"][:-1], constraints=[])).drawn_hash()
+    )

@@ -217,6 +217,9 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
             _require_one(table.name, f"the queries at level '{level}'", shares)
         elif level in plan.spine.all_levels:
             raise errors.topdown_plan(f"The level '{level}' of '{table.name}'", "has a share of the budget")
+    for query in table.queries:
+        if not any(table.rho_of(level, query) for level in plan.spine.all_levels):
+            raise errors.topdown_plan(f"The query '{query.name}' of '{table.name}'", "has a share at some level")
 
 
 def _require_one(table: str, where: str, shares: Sequence[Fraction]) -> None:
