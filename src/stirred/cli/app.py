@@ -21,6 +21,7 @@ from stirred.cli import (
     explain,
     init,
     ledger,
+    limits,
     lint,
     population,
     registry,
@@ -50,6 +51,7 @@ app.command("tabulate")(tabulate.tabulate)
 app.command("estimate")(estimate.estimate)
 app.command("compare")(compare.compare)
 app.command("explain")(explain.explain)
+app.command("limits")(limits.limits)
 app.command("lint")(lint.lint)
 app.command("deployments")(deployments.deployments)
 app.add_typer(ledger.app, name="ledger")

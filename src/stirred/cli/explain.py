@@ -39,8 +39,11 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
+    import json
+
     from stirred.cli.common import write_new
     from stirred.release.folder import check_target
+    from stirred.report.limits_said import of_explanation
     from stirred.semantics import explain as run
     from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
     from stirred.spec.allocations import read_allocation
@@ -55,12 +58,13 @@ def explain(
         deltas=delta or DELTAS,
         groups=group or GROUPS,
     )
+    limits = of_explanation(explained)
     for target in (html, figures):
         if target is not None:
             check_target(target)
     name = explained.specification.name or specification
     if html is not None:
-        write_new(html, page(f"What {name} means", explained._repr_html_()))
+        write_new(html, page(f"What {name} means", explained._repr_html_() + limits.html()))
     if figures is not None:
         from stirred.report.figures import save
 
@@ -68,7 +72,11 @@ def explain(
         for picture in explained.pictures():
             for path in save(picture, figures):
                 print(f"wrote {path}", file=sys.stderr)
-    sys.stdout.write(explained.to_json() if as_json else explained.text(brief))
+    if as_json:
+        fields = {**explained.to_fields(), "limits": limits.to_fields()}
+        sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        sys.stdout.write(f"{explained.text(brief)}\n{limits.text(brief)}")
 
 
 def _own_allocation(specification: str) -> Allocation | None:

@@ -131,4 +131,10 @@ def pufferfish(attackers: str, secrets: str) -> Flavor:
         objects="distributions",
         starts="before the data are generated: generating them is a part of the mechanism",
     )
-    return Flavor(domain, Multiverse(), InputPremetric.relation(secrets, "secret"), OutputPremetric("multiplicative"))
+    words = (
+        "On pairs of conditional distributions: 1 between what one attacker believes given one secret of a pair and "
+        f"given the other (the pairs: {secrets}), infinite for others"
+    )
+    premetric = InputPremetric.relation(secrets, "secret", words=words)
+    compared = Multiverse(words="All distributions are compared: nothing is held fixed.")
+    return Flavor(domain, compared, premetric, OutputPremetric("multiplicative"))

@@ -161,11 +161,12 @@ class Specification:
 
     def nearest_words(self) -> str:
         """How far the nearest counterfactual is, and what the budget is there."""
+        objects = self.domain.objects
         if self.nearest is None:
-            return "how far apart the nearest datasets of a universe are is not known"
+            return f"how far apart the nearest {objects} of a universe are is not known"
         if self.nearest == math.inf:
-            return "no universe holds two datasets: there is no counterfactual, and nothing is protected"
-        said = f"the nearest datasets of a universe are {_plain(self.nearest)} apart"
+            return f"no universe holds two {objects}: there is no counterfactual, and nothing is protected"
+        said = f"the nearest {objects} of a universe are {_plain(self.nearest)} apart"
         if self.budget.is_curve or self.nearest == 1:
             return said
         return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"

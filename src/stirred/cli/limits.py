@@ -1,0 +1,44 @@
+"""``stirred limits``: what anyone can at most learn from an epsilon."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def limits(
+    epsilon: Annotated[str, typer.Option(help="The privacy loss of pure differential privacy, per record replaced.")],
+    records: Annotated[int, typer.Option(help="How many records the database has.")],
+    distance: Annotated[
+        str | None, typer.Option(help="Ask about datasets this far apart instead, in records; 'infinity' is allowed.")
+    ] = None,
+    level: Annotated[
+        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
+    ] = None,
+    prior: Annotated[
+        list[float] | None, typer.Option(help="What was believed before, as a probability (default 0.01, 0.1, 0.5).")
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also draw figures into this new folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what anyone can at most learn, whatever their model of the data: about one record, and about all of them."""
+    from stirred.limits import LEVELS, PRIORS
+    from stirred.release.folder import check_target
+    from stirred.report.limits_said import of_epsilon
+
+    said = of_epsilon(epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS)
+    if figures is not None:
+        from stirred.report.figures import save
+        from stirred.report.limit_figures import pictures_at
+        from stirred.spec.exact import exact
+
+        check_target(figures)
+        pictures = pictures_at(exact(epsilon, "Epsilon"), records)
+        figures.mkdir()
+        for picture in pictures:
+            for path in save(picture, figures):
+                print(f"wrote {path}", file=sys.stderr)
+    sys.stdout.write(said.to_json() if as_json else said.text())

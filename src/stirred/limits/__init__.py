@@ -1,0 +1,113 @@
+"""The limits of learning: what anyone can at most conclude who knows the guarantee, whatever the model of the data."""
+
+from stirred.limits.analysis import FiniteAnalysis
+from stirred.limits.attackers import all_but_one_known, equal_records, independent_records
+from stirred.limits.bounds import (
+    FORMS,
+    LEVELS,
+    PRIORS,
+    Band,
+    Form,
+    Limit,
+    data_bounds,
+    density_bounds,
+    limit_at,
+    mixture_bounds,
+    posterior_bounds,
+    power_bounds,
+    radius,
+    standard_limits,
+)
+from stirred.limits.clamped import ClampedCount
+from stirred.limits.companions import (
+    Beliefs,
+    laplace_count_beliefs,
+    laplace_count_densities,
+    laplace_power,
+    laplace_threshold,
+    response_likelihood,
+    response_power,
+)
+from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
+from stirred.limits.densities import Density, DensityDistances, density_distances, hockey_stick_of_densities
+from stirred.limits.distances import (
+    LogRatios,
+    approximate_distance,
+    density_ratio_distance,
+    linear_vacuous_distance,
+    log_ratio_range,
+    multiplicative_distance,
+    odds_ratio_distance,
+    total_variation_distance,
+)
+from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
+from stirred.limits.graphs import (
+    DatabaseGraph,
+    Membership,
+    depends_on_component_only,
+    in_intervals,
+    privacy_loss,
+    with_component,
+)
+from stirred.limits.intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
+
+__all__ = [
+    "FIGURES",
+    "FORMS",
+    "LEVELS",
+    "PRIORS",
+    "Band",
+    "Beliefs",
+    "ClampedCount",
+    "Curve",
+    "DatabaseGraph",
+    "Density",
+    "DensityDistances",
+    "DensityRatioNeighbourhood",
+    "FiniteAnalysis",
+    "Form",
+    "Limit",
+    "LimitFigure",
+    "LogRatios",
+    "MeasureInterval",
+    "Membership",
+    "ProbabilityInterval",
+    "Pufferfish",
+    "PufferfishLoss",
+    "all_but_one_known",
+    "approximate_distance",
+    "chapter_figure",
+    "data_bounds",
+    "density_bounds",
+    "density_distances",
+    "density_ratio_distance",
+    "depends_on_component_only",
+    "equal_records",
+    "figures_at",
+    "hockey_stick_of_densities",
+    "in_intervals",
+    "independent_records",
+    "laplace_count_beliefs",
+    "laplace_count_bounds",
+    "laplace_count_densities",
+    "laplace_count_mixture",
+    "laplace_power",
+    "laplace_threshold",
+    "limit_at",
+    "linear_vacuous_distance",
+    "log_ratio_range",
+    "mixture_bounds",
+    "multiplicative_distance",
+    "odds_ratio_distance",
+    "posterior_bounds",
+    "power_bounds",
+    "privacy_loss",
+    "radius",
+    "response_bounds",
+    "response_likelihood",
+    "response_power",
+    "standard_limits",
+    "total_variation_distance",
+    "with_component",
+]

@@ -1,0 +1,142 @@
+"""Exact companions of the bounds: what is true for mechanisms and models that can be worked out (section 5.9).
+
+The bounds of :mod:`stirred.limits.bounds` hold for every mechanism, model and prior. Here are the numbers of some that
+are known in full, to be put beside them: the best test and the beliefs on a count with Laplace noise, and on randomised
+responses. A count is that of bits; at Hamming distance d the count differs by at most d, and by d for the two
+datasets that are compared. The clamped count of Example 5.6.5 is in :mod:`stirred.limits.clamped`.
+
+The invariant a reader must know: nothing is drawn and nothing is searched for; every number is a closed form or a
+finite sum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, xlogy
+from scipy.stats import binom
+
+from stirred import errors
+from stirred.limits.bounds import radius
+from stirred.limits.distances import one_probability
+from stirred.loss import PowerCurve, power_curve
+from stirred.loss.checks import Number, finite
+from stirred.loss.tradeoffs import in_unit
+
+Array = NDArray[np.float64]
+
+MOST_RECORDS = 100_000
+"""Of randomised responses: the law of their number is listed in full."""
+
+
+# -- a count with Laplace noise ------------------------------------------------------------------------------
+
+
+def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Array:
+    """The power of the best test between two datasets whose counts are ``distance`` apart, with r = epsilon d:
+
+        a e^r for a <= e^-r / 2,  1 - e^-r / (4 a) for a <= 1/2,  1 - (1 - a) e^-r above.
+
+    The bound of Corollary 5.5.2 is attained for the first and the last; Neyman and Pearson reject above a threshold.
+
+    >>> laplace_power([0.05, 0.05, 0.6], 1, [2, 3, 1]).round(6).tolist()
+    [0.369453, 0.751065, 0.852848]
+    """
+    a, r = np.broadcast_arrays(in_unit("level", level), radius(epsilon, distance))
+    shrunk = np.exp(-r)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = np.where(a == 0, 0.0, a * np.exp(r))
+    middle = 1 - shrunk / (4 * np.where(a > shrunk / 2, a, 1.0))
+    last = 1 - (1 - a) * shrunk
+    return np.where(a <= shrunk / 2, first, np.where(a <= 0.5, middle, last))
+
+
+def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
+    """Above which output this test of the smaller count, taken as 0, rejects: the quantile of the noise at 1 - level.
+
+    >>> laplace_threshold(0.05, 1).round(6).tolist()
+    2.302585
+    """
+    a, e = in_unit("level", level), finite("epsilon", epsilon)
+    if e == 0:
+        raise errors.parameter_out_of_range("epsilon", epsilon, "above 0")
+    with np.errstate(divide="ignore"):
+        right, left = -np.log(2 * np.minimum(a, 0.5)), np.log(2 * np.minimum(1 - a, 0.5))
+    return np.asarray(np.where(a <= 0.5, right, left) / e)
+
+
+def laplace_count_densities(outputs: ArrayLike, epsilon: Number, records: int) -> Array:
+    """p_x(t) for each sum 0, ..., ``records`` (rows) and output (columns)."""
+    t, e = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon)
+    sums = np.arange(_records(records) + 1, dtype=np.float64).reshape(-1, *[1] * t.ndim)
+    return np.asarray(e / 2 * np.exp(-e * np.abs(t - sums)))
+
+
+class Beliefs(NamedTuple):
+    """The probability density of outputs, and what is believed about each sum after each of them."""
+
+    density: Array
+    posterior: Array
+    """Outputs on the first axes, sums on the last."""
+
+
+def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Number) -> Beliefs:
+    """Everything about the count of bits where ``weights`` are the probabilities of the sums 0, 1, ..., n: as a model
+    of the data, p(t | theta); as what somebody believes, the prior predictive density and the posterior.
+
+    >>> found = laplace_count_beliefs([0, 0.5], [0.5, 0.5], 1)  # section 5.9: one bit, all others known
+    >>> found.posterior.round(6).tolist()
+    [[0.731059, 0.268941], [0.5, 0.5]]
+    """
+    believed = one_probability("The probability of the sums", weights)
+    rows = laplace_count_densities(outputs, epsilon, max(1, len(believed) - 1))[: len(believed)]
+    joint = np.moveaxis(rows, 0, -1) * believed
+    density = joint.sum(axis=-1)
+    # Far out all densities underflow together; only their ratios count there.
+    nearest = np.clip(np.asarray(outputs, dtype=np.float64), 0, len(believed) - 1)
+    sums = np.arange(len(believed), dtype=np.float64)
+    ratios = believed * np.exp(-finite("epsilon", epsilon) * np.abs(nearest[..., None] - sums))
+    return Beliefs(density, ratios / ratios.sum(axis=-1, keepdims=True))
+
+
+# -- randomised response -------------------------------------------------------------------------------------
+
+
+def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array:
+    """The power of the best test of n zeros against n ones on their randomised responses: how many are ones is
+    sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2 at every level.
+
+    >>> response_power([0.05, 0.5], 1).round(6).tolist()
+    [0.135914, 0.81606]
+    """
+    e, n = finite("epsilon", epsilon), _records(records)
+    if n > MOST_RECORDS:
+        raise errors.parameter_out_of_range("records", records, f"at most {MOST_RECORDS}")
+    zeros = binom.pmf(np.arange(n + 1), n, float(expit(-e)))
+    ones = zeros[::-1]
+    vertices = power_curve(zeros / math.fsum(zeros), ones / math.fsum(ones))
+    return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
+
+
+def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon: Number) -> Array:
+    """The probability of one sequence of responses with so many ``ones``, where bits are ones independently with
+    probability ``rate``: q^k (1 - q)^(n - k), q the probability that a response is a one.
+
+    >>> response_likelihood([0, 10], 10, [0, 1], 1).round(8).tolist()
+    [0.04360354, 0.04360354]
+    """
+    k, n = np.asarray(ones, dtype=np.float64), _records(records)
+    if not bool(np.all((k >= 0) & (k <= n) & (k == np.floor(k)))):
+        raise errors.parameter_out_of_range("ones", "not among them", "whole numbers from 0 to the number of records")
+    e, theta = finite("epsilon", epsilon), in_unit("rate", rate)
+    q = theta * expit(e) + (1 - theta) * expit(-e)
+    return np.asarray(np.exp(xlogy(k, q) + xlogy(n - k, 1 - q)))
+
+
+def _records(records: int) -> int:
+    if not isinstance(records, int) or records < 1:
+        raise errors.parameter_out_of_range("records", records, "a whole number that is at least 1")
+    return records

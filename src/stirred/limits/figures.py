@@ -1,0 +1,211 @@
+"""Figures 5.1 to 5.4 as data, at any epsilon: curves with their names, titles and captions; ``report`` draws them.
+
+The published figures leave open at which outputs the posteriors of Figure 5.4 are drawn (they come from samples); here
+they are the middles of ten equally probable parts of what the release can be. Figure 5.2 is for vectors of bits at
+Hamming distance, the only reading that gives its numbers; its second band, of somebody who knows the whole mechanism,
+is an addition.
+
+The invariant a reader must know: nothing is sampled. Every y is a formula of the room at its x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stirred import errors
+from stirred.limits.clamped import ClampedCount
+from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
+from stirred.limits.densities import Density
+from stirred.loss.checks import Number, finite
+
+Array = NDArray[np.float64]
+
+FIGURES = ("5.1", "5.2", "5.3", "5.4")
+CHAPTER = "Bailie (2025)"
+
+MOST_RADIUS = 200.0
+"""Beyond this epsilon times n the band of a count does not fit on an axis."""
+MOST_EPSILON = 5.0
+"""Beyond this the posterior band of Figure 5.4 hides everything in it."""
+LOG_RADIUS = 4.0
+"""From this epsilon times n on the axis of Figure 5.2 is logarithmic."""
+MOST_RECORDS = 50
+PARTS = 10
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points from left to right; curves of one name belong together."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    dashed: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class LimitFigure:
+    """Everything that is shown: curves over two axes, and the words beside them. ``name`` is that of its files."""
+
+    name: str
+    title: str
+    subtitle: str
+    x_title: str
+    y_title: str
+    curves: tuple[Curve, ...]
+    caption: str
+    y_log: bool = False
+
+    def curve(self, name: str) -> Curve:
+        """The first curve of this name."""
+        for one in self.curves:
+            if one.name == name:
+                return one
+        raise errors.unknown_choice("curve", name, [one.name for one in self.curves])
+
+
+def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
+    """A figure of the chapter as published: one panel, or two for Figure 5.2.
+
+    >>> [panel.subtitle for panel in chapter_figure("5.2")]
+    ['epsilon = 0.1, 10 bits', 'epsilon = 0.25, 10 bits']
+    """
+    made: dict[str, tuple[LimitFigure, ...]] = {
+        "5.1": (laplace_pair_figure(2.0),),
+        "5.2": (laplace_count_figure(0.1, 10), laplace_count_figure(0.25, 10)),
+        "5.3": (response_figure(1.0, 10),),
+        "5.4": (clamped_figure(ClampedCount()),),
+    }
+    if number not in made:
+        raise errors.unknown_choice("figure", number, list(FIGURES))
+    panels, name = made[number], f"figure-{number.replace('.', '-')}"
+    endings = [""] if len(panels) == 1 else [f"-{letter}" for letter in "ab"]
+    return tuple(
+        replace(panel, name=name + ending, caption=f"Figure {number} of {CHAPTER}, computed again. {panel.caption}")
+        for panel, ending in zip(panels, endings, strict=True)
+    )
+
+
+def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
+    """The four kinds of figure at one epsilon and number of records; those that would show nothing are left out.
+
+    >>> [one.name for one in figures_at(1, 10)]
+    ['limits-laplace', 'limits-count', 'limits-response', 'limits-posterior']
+    """
+    e = finite("epsilon", epsilon)
+    if e == 0:
+        raise errors.parameter_out_of_range("epsilon", "0", "above 0 to be drawn")
+    found = [replace(laplace_pair_figure(e), name="limits-laplace")]
+    if e * records <= MOST_RADIUS:
+        found.append(replace(laplace_count_figure(e, records), name="limits-count"))
+    found.append(replace(response_figure(e, min(max(records, 2), MOST_RECORDS)), name="limits-response"))
+    if e <= MOST_EPSILON:
+        found.append(replace(clamped_figure(ClampedCount(epsilon=e)), name="limits-posterior"))
+    return tuple(found)
+
+
+def laplace_pair_figure(epsilon: float) -> LimitFigure:
+    """Figure 5.1: the densities of a count with Laplace noise for two neighbours whose counts differ by one."""
+    t = np.linspace(-2, 3, 501)
+    first, second = (Density.laplace(q, 1 / epsilon)(t) for q in (0.0, 1.0))
+    heights = [float(Density.laplace(q, 1 / epsilon)(np.array([-0.5]))[0]) for q in (1.0, 0.0)]
+    curves = (
+        _curve("the data as they are, count q", t, first),
+        _curve("a neighbour, count q + 1", t, second, dashed=True),
+        _curve("a factor of e^epsilon", [-0.5, -0.5], heights),
+    )
+    return LimitFigure(
+        "laplace",
+        "Noise that makes neighbours hard to tell apart",
+        f"Laplace noise, epsilon = {epsilon:g}",
+        "output, counted from q",
+        "probability density",
+        curves,
+        "Left of q the first density is e^epsilon times the second, right of q + 1 it is e^-epsilon times: whatever is "
+        f"released, the two worlds differ by at most a factor of {_rounded(math.exp(epsilon))}. Half a unit left of q "
+        f"the densities are {_rounded(heights[0])} and {_rounded(heights[1])}. The two datasets differ in one record.",
+    )
+
+
+def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
+    """Figure 5.2: bounds on the probability density of what is released under any model of n bits."""
+    n = records
+    t = np.linspace(-2.0 * n, 3.0 * n, 501)
+    if epsilon * n > MOST_RADIUS:
+        raise errors.parameter_out_of_range("epsilon times records", f"{epsilon * n:g}", f"at most {MOST_RADIUS:g}")
+    band, known = laplace_count_bounds(t, epsilon, n), laplace_count_mixture(t, epsilon, n)
+    bits = "1 bit" if n == 1 else f"{n} bits"
+    return LimitFigure(
+        "count",
+        "What any model of the data can give the release",
+        f"epsilon = {epsilon:g}, {bits}",
+        "output",
+        "probability density",
+        (
+            _curve("at most, from epsilon alone", t, band.upper),
+            _curve("at least, from epsilon alone", t, band.lower),
+            _curve("at most, the mechanism being known", t, known.upper, dashed=True),
+            _curve("at least, the mechanism being known", t, known.lower, dashed=True),
+        ),
+        "A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem 5.4.1 uses "
+        "epsilon, a distance and one density; the band of somebody who knows the whole mechanism is narrower between "
+        "the possible counts and the same outside.",
+        y_log=epsilon * n > LOG_RADIUS,
+    )
+
+
+def response_figure(epsilon: float, records: int) -> LimitFigure:
+    """Figure 5.3: bounds on the probability of a sequence of randomised responses, by its length."""
+    n = np.arange(1, records + 1)
+    band = response_bounds(n, epsilon)
+    return LimitFigure(
+        "response",
+        "What any model of the data can give randomised responses",
+        f"epsilon = {epsilon:g}",
+        "number of respondents",
+        "probability of the responses",
+        (_curve("at most", n, band.upper), _curve("at least", n, band.lower)),
+        "Equation 5.8. Each respondent's bit is turned round with probability 1/(1 + e^epsilon). Both bounds are "
+        "attained: at most by a model that gives the bits that were answered, at least by one that gives the opposite.",
+    )
+
+
+def clamped_figure(count: ClampedCount) -> LimitFigure:
+    """Figure 5.4: the posterior density of a rate, at ten outputs, between the bounds of Theorem 5.6.3."""
+    theta = np.linspace(0, 10 / count.rate, 201)
+    band = count.posterior_bounds(theta)
+    outputs = [count.quantile((2 * part + 1) / (2 * PARTS)) for part in range(PARTS)]
+    name = "posterior, at ten outputs"
+    said = ", ".join(f"{output:.1f}" for output in outputs)
+    return LimitFigure(
+        "posterior",
+        "What can be believed about a rate after a noisy count",
+        f"epsilon = {count.epsilon:g}, count clamped to [{count.low}, {count.high}], "
+        f"Gamma({count.shape:g}, {count.rate:g}) prior",
+        "rate",
+        "probability density",
+        (
+            *(_curve(name, theta, count.posterior(theta, output)) for output in outputs),
+            _curve("prior", theta, count.prior(theta), dashed=True),
+            _curve("at most, from epsilon alone", theta, band.upper),
+            _curve("at least, from epsilon alone", theta, band.lower),
+        ),
+        "Theorem 5.6.3: one Poisson count may be replaced by any other. Posteriors are exact, not sampled, at the "
+        f"middles of ten equally probable parts of the release: {said}. Beyond the clamp the posterior does not change "
+        "any more. The bounds hold for every output, mechanism and model with this epsilon.",
+    )
+
+
+def _curve(name: str, x: ArrayLike | Sequence[float], y: ArrayLike | Sequence[float], dashed: bool = False) -> Curve:
+    across, up = (np.asarray(values, dtype=np.float64).tolist() for values in (x, y))
+    return Curve(name, tuple(across), tuple(up), dashed)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.3g}"
