@@ -46,7 +46,9 @@ def plan_of(attributes, recodes, queries, shares, invariants=(), rho="1/2", leve
         "attributes": [{"name": name, "values": values} for name, values in attributes.items()],
         "recodes": [{"name": name, "of": of, "groups": groups} for name, (of, groups) in recodes.items()],
         "queries": [
-            {"by": by, "shares": {level: divided[level][n] for level in LEVELS}} for n, by in enumerate(queries)
+            {"by": by, "shares": {level: divided[level][n] for level in LEVELS}}
+            for n, by in enumerate(queries)
+            if any(divided[level][n] for level in LEVELS)
         ],
     }  # fmt: skip
     kept = [{"table": "persons", "level": level, "by": by} for level, by in invariants]
