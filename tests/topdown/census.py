@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
+from stirred.errors import StirredError
 from stirred.topdown.plan import TopDownPlan
 
 HOMES = ("nursing", "college")
@@ -80,3 +83,10 @@ def plan(rho: Any = "2", **more: Any) -> TopDownPlan:
 
 
 SPENT = Fraction(5, 2)
+
+
+@contextlib.contextmanager
+def refused(kind: str):
+    with pytest.raises(StirredError) as found:
+        yield found
+    assert found.value.kind == kind, found.value

@@ -8,7 +8,7 @@ import pytest
 from census import fields, plan
 
 from stirred.errors import StirredError
-from stirred.semantics import explain
+from stirred.semantics import concerned_change, explain, exposure
 from stirred.spec import Invariant, compose
 from stirred.spec.allocations import allocation
 from stirred.spec.loading import load
@@ -61,7 +61,7 @@ def test_a_plans_budget_is_the_sum_of_its_queries_and_composes():
     stated = specify(plan())
     assert stated.budget.number == Fraction(5, 2)
     assert compose(stated, stated).specification.budget.number == 5
-    assert "one person is taken to touch at most one dwelling" in str(stated.input_premetric)
+    assert "files that differ in one person are taken to differ in at most one dwelling" in str(stated.input_premetric)
 
 
 def test_the_nearest_dataset_is_one_record_away_only_where_an_attribute_is_free():
@@ -85,3 +85,17 @@ def test_a_plan_is_explained_per_attribute():
 def test_unknown_presets_are_refused():
     with pytest.raises(StirredError, match="no preset"):
         preset("pl94-2030", DOMAINS)
+
+
+def test_an_invariant_by_a_recode_binds_the_attribute_it_is_of():
+    """One person who becomes an adult changes the number of minors: two must exchange (the recode is one to one)."""
+    kept = [{"table": "persons", "level": "state", "by": ["minor"]}, *fields()["invariants"][1:]]
+    chosen = plan(invariants=kept)
+    exposed = exposure(chosen.allocation(), "adult", rounded=False)
+    assert concerned_change(specify(chosen), exposed).distance == 2
+    assert concerned_change(specify(plan()), exposure(plan().allocation(), "adult", rounded=False)).distance == 1
+
+
+def test_the_domain_says_which_data_are_refused():
+    [*_, zeros, homes, dwellings] = specify(plan()).domain.restricted_by
+    assert "cannot occur" in zeros and "(kind as type)" in homes and "kind in household" in dwellings

@@ -25,6 +25,7 @@ from stirred.topdown.recipient import verify
 
 PERSONS = 80_000
 SHOWN = 3
+_HOLDS = "stirred verify holds: invariants, constraints and the budget were counted again from the folder."
 
 
 def run(folder: Path) -> None:
@@ -51,11 +52,9 @@ def run(folder: Path) -> None:
         truth = count_tables(plan)
     print(_table(plan, made, truth))
     print()
-    for verdict in verify(folder / "release"):
-        if not verdict.holds:
-            print(f"FAILS  {verdict.words}")
+    failing = [verdict.words for verdict in verify(folder / "release") if not verdict.holds]
+    print("\n".join(f"FAILS  {words}" for words in failing) or _HOLDS)
     print(
-        f"stirred verify holds: invariants, constraints and the budget were counted again from the folder.\n"
         f"rho = {display(made.specification.budget.number)} per person, between censuses that agree on what is kept "
         "exactly. One state does not spend\nthe nation's share of the 2020 budget.\n"
     )

@@ -37,6 +37,8 @@ def estimate(
 
     if (level is None) == (place is None):
         raise errors.estimate_question("A question", "has either --level or --place")
+    if sources and place is None:
+        raise errors.estimate_question("--sources", "goes with --place")
     opened = MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
     chosen = {key: names(values) for key, values in (_pair(text, "--where") for text in where or [])}

@@ -86,7 +86,9 @@ def _topdown(plan: Path, out: Path, work: Path | None, confidential: Path | None
         with OnTerminal() as progress:
             made = release(read, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress)
     except BaseException:
-        if is_work(place) and not resumed:
+        if out.exists():
+            print(f"stirred: the release in {out} is there and whole; {place} can be deleted.", file=sys.stderr)
+        elif is_work(place) and not resumed:
             print(
                 f"stirred: the measurements are drawn and kept in {place}. The same command goes on from them without "
                 "spending again.",
@@ -107,7 +109,7 @@ def _topdown(plan: Path, out: Path, work: Path | None, confidential: Path | None
             "voids the guarantee."
         )
     if work is not None:
-        print(f"The measurements stay in {work}: finishing again, with other constraints or tables, spends nothing.")
+        print(f"The measurements stay in {work}: finishing again, with other tables asked for, spends nothing.")
     _print_end(ledger, out)
 
 

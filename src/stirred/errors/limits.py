@@ -96,6 +96,14 @@ def secrets_overlap(first: str, second: str) -> LimitsError:
     )
 
 
+def names_collide() -> LimitsError:
+    return LimitsError(
+        "names-collide",
+        "Two different values have the same text, so secrets or attackers named after them would be taken for one.",
+        "Give values whose texts differ: 'one' in place of '1' where there is also the number 1.",
+    )
+
+
 def impossible_secret(name: str) -> LimitsError:
     return LimitsError(
         "impossible-secret",

@@ -8,7 +8,9 @@ from stirred.errors.kinds import DataError, OutputError, PlanError, listed
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
-    return PlanError("topdown-plan", f"In a TopDown plan: {what} {must}.", "docs/topdown.md explains its fields.")
+    return PlanError(
+        "topdown-plan", f"In a TopDown plan this must hold: {what} {must}.", "docs/topdown.md explains its fields."
+    )
 
 
 def topdown_geography(level: str, problem: str) -> DataError:
@@ -26,8 +28,8 @@ def topdown_place(table: str, column: str, rows: int) -> DataError:
 def topdown_category(table: str, column: str, rows: int) -> DataError:
     return DataError(
         "topdown-category",
-        f"In table '{table}' {rows:,} rows have a value in column '{column}' that the plan does not list.",
-        "List every value that can occur, from the code book, or mend the rows.",
+        f"In table '{table}' {rows:,} rows have no value in column '{column}', or one that the plan does not list.",
+        "List every value that can occur, from the code book, and give rows without a value one of them.",
     )
 
 
@@ -51,7 +53,7 @@ def topdown_contradiction(first: str, second: str, level: str, units: int) -> Da
     together = f" together with {second}" if second else ""
     return DataError(
         "topdown-contradiction",
-        f"In {units:,} units of level '{level}' the data contradict {first}{together}.",
+        f"At level '{level}', in {units:,} of its units, the data contradict {first}{together}.",
         "No release could keep both. Mend the data, or leave one out of the plan.",
     )
 
@@ -70,6 +72,14 @@ def topdown_crossing(table: str, first: str, second: str) -> PlanError:
         f"In table '{table}' {first} and {second} cross: neither lies inside the other, and integers that keep both "
         "need not exist.",
         "Keep one of them, or the finer one that has both.",
+    )
+
+
+def topdown_earlier(folder: object, problem: str) -> PlanError:
+    return PlanError(
+        "topdown-earlier",
+        f"The plan cannot agree with the earlier release {folder}: {problem}.",
+        "docs/topdown.md says what an earlier release must be.",
     )
 
 

@@ -112,8 +112,8 @@ def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | Non
             if np.isinf(error):
                 rows.append((place, *label, "-", "-", "not measured"))
             else:
-                ends = f"{lower[at, group]:,.0f} to {upper[at, group]:,.0f}"
-                rows.append((place, *label, f"{value:,.1f}", f"{error:,.2f}", ends))
+                ends = f"{lower[at, group] + 0:,.0f} to {upper[at, group] + 0:,.0f}"
+                rows.append((place, *label, f"{round(value, 1) + 0:,.1f}", f"{error:,.2f}", ends))
     return rows
 
 

@@ -164,7 +164,9 @@ def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]
 
 
 def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False, default=_plain) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(fields, indent=2, ensure_ascii=False, default=_plain, allow_nan=False) + "\n", encoding="utf-8"
+    )
 
 
 def _plain(value: object) -> object:

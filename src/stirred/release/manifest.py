@@ -57,7 +57,11 @@ def _files(folder: Path) -> list[Path]:
     )
 
 
-def _entry(folder: Path, path: Path) -> Entry:
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Entry(path.relative_to(folder).as_posix(), path.stat().st_size, digest)
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _entry(folder: Path, path: Path) -> Entry:
+    return Entry(path.relative_to(folder).as_posix(), path.stat().st_size, digest_of(path))

@@ -101,7 +101,7 @@ def verify_with(path: str | Path, recount: Callable[[ReleaseFolder], list[Verdic
         return verdicts + _documents_agree(release) + recount(release)
     except errors.StirredError as problem:
         reason = str(problem)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError):
         reason = "its documents contradict its tables, or each other"
     return [*verdicts, Verdict(False, f"the tables can be read and recounted: {reason}")]
 

@@ -129,15 +129,16 @@ class Concern:
         return tuple(cell for cell in kept if cell not in self.without)
 
     def columns(self, allocation: Allocation) -> tuple[str, ...]:
-        """What may differ in the one record: the attributes, and the levels of its location. Of chosen queries, what
-        they tell about; a total tells about its level."""
+        """What may differ in the one record: the attributes with their recodes, and the levels of its location. Of
+        chosen queries, what they tell about; a total tells about its level."""
         if self.cells is not None:
             told = {query.name: query.attributes for part in allocation.parts for query in part.queries}
-            columns = [name for level, query in self.cells for name in (told[query] or (level,))]
-            return tuple(dict.fromkeys(columns))
-        if self.whole:
-            return (*allocation.levels, *allocation.attributes)
-        return (*(_below(allocation, self.within) if self.within is not None else ()), *self.attributes)
+            columns = tuple(dict.fromkeys(name for level, query in self.cells for name in (told[query] or (level,))))
+        elif self.whole:
+            columns = (*allocation.levels, *allocation.attributes)
+        else:
+            columns = (*(_below(allocation, self.within) if self.within is not None else ()), *self.attributes)
+        return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns))
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,8 @@ class Allocation:
     published: tuple[PublishedEpsilon, ...] = ()
     concerns: tuple[PublishedConcern, ...] = ()
     errata: tuple[Erratum, ...] = ()
+    recodes: tuple[tuple[str, str], ...] = ()
+    """Coarser versions of attributes that invariants may name: the recode, and the attribute it is of."""
 
     @property
     def queries(self) -> tuple[str, ...]:

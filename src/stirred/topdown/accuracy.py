@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
@@ -70,6 +71,8 @@ def compare(plan: TopDownPlan, spine: Spine, leaves: Mapping[str, Histograms], t
 
 def write_confidential(folder: Path, errors: list[Accuracy]) -> None:
     (folder / "CONFIDENTIAL.txt").write_text(NOTE, encoding="utf-8")
-    lines = [",".join(field.name for field in fields(Accuracy))]
-    lines += [",".join(f"{one:.6g}" if isinstance(one, float) else str(one) for one in astuple(row)) for row in errors]
-    (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with (folder / "errors.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(field.name for field in fields(Accuracy))
+        for row in errors:
+            lines.writerow(f"{one:.6g}" if isinstance(one, float) else one for one in astuple(row))

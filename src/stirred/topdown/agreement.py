@@ -1,22 +1,24 @@
 """Earlier releases that a new one must agree with: ``H(Z) = P``, as detailed tables follow redistricting data.
 
 An earlier release is public, so agreeing with it costs nothing: it is read like the geography, and its counts become
-bounds of the fit. What both releases together satisfy is the composition of their specifications.
+bounds of the fit. What both releases together satisfy is the composition of their specifications, and a release that
+repeats another's invariants declares them too.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred.release.manifest import NAME as MANIFEST
+from stirred.release.ledger import Ledger, manifest_of
+from stirred.release.manifest import differences, read_manifest
 from stirred.release.opened import ReleaseFolder
 from stirred.topdown.counting import count_rows
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import EarlierSection
+from stirred.topdown.plan_sections import EarlierSection, InvariantSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.spine import Spine
 
@@ -25,6 +27,7 @@ from stirred.topdown.spine import Spine
 class Agreement:
     """How many records an earlier release has in each leaf and each group of the marginal ``by`` of a table."""
 
+    path: Path
     table: str
     by: tuple[str, ...]
     leaves: Histograms
@@ -40,23 +43,60 @@ def read_agreements(plan: TopDownPlan, spine: Spine) -> tuple[Agreement, ...]:
     return tuple(_read(plan, spine, section) for section in plan.earlier)
 
 
+def require_counted(agreements: Sequence[Agreement], ledger: Ledger) -> None:
+    """Refuse an earlier release that a ledger does not know: the two are paid for together."""
+    known = {entry.manifest for entry in ledger.entries()}
+    for agreement in agreements:
+        if agreement.manifest not in known:
+            raise errors.topdown_earlier(agreement.path, f"the ledger {ledger.path} has not counted it")
+
+
 def _read(plan: TopDownPlan, spine: Spine, section: EarlierSection) -> Agreement:
     release = ReleaseFolder.open(section.path)
+    if release.mechanism != "topdown":
+        raise errors.topdown_earlier(release.path, "it is not a TopDown release")
+    if found := differences(release.path, read_manifest(release.path)):
+        raise errors.topdown_earlier(release.path, found[0])
+    before = TopDownPlan.from_published(release.certificate["plan"])
     name = section.of or section.table
     if name not in release.dictionary:
         raise errors.unknown_table(name, list(release.dictionary))
-    schema, place = plan.table(section.table).schema_of, plan.spine.levels[-1]
-    by = section.by or tuple(release.with_role(name, "attribute"))
-    missing = [column for column in (place, *by) if column not in release.columns(name)]
+    columns = {one.name: one.column or one.name for one in before.table(name).attributes}
+    by = section.by or tuple(columns)
+    missing = [one for one in by if one not in columns]
     if missing:
         raise errors.missing_columns(f"the earlier release's {name}", missing)
-    strange = [column for column in by if column not in schema.names]
-    if strange:
-        raise errors.unknown_choice("attribute or recode", strange[0], schema.names)
-    domains = {column: schema.values(column) for column in by}
+    schema, place = plan.table(section.table).schema_of, plan.spine.levels[-1]
+    if place not in release.columns(name):
+        raise errors.missing_columns(f"the earlier release's {name}", [place])
+    _require_invariants(plan, before, section, name, by)
+    domains = {columns[one]: schema.values(one) for one in by}
     counts = count_rows(release.open_table(name), f"the earlier release's {name}", spine, place, domains)
-    manifest = hashlib.sha256((release.path / MANIFEST).read_bytes()).hexdigest()
-    return Agreement(section.table, tuple(by), counts, manifest)
+    return Agreement(release.path, section.table, tuple(by), counts, manifest_of(release.path))
+
+
+def _require_invariants(
+    plan: TopDownPlan, before: TopDownPlan, section: EarlierSection, name: str, by: Sequence[str]
+) -> None:
+    """What the earlier release keeps exactly and this one repeats must be an invariant here, or be said to be noisy."""
+    mine = [one for one in plan.invariants if one.table == section.table]
+    for kept in before.invariants:
+        if (
+            kept.table == name
+            and set(kept.by) <= set(by)
+            and not any(_at_least_as_fine(plan, one, kept) for one in mine)
+        ):
+            words = f"by {', '.join(kept.by)} " if kept.by else ""
+            problem = (
+                f"it keeps the number of '{name}' {words}in each {kept.level} exactly, so this plan must declare it"
+            )
+            raise errors.topdown_earlier(section.path, problem)
+
+
+def _at_least_as_fine(plan: TopDownPlan, mine: InvariantSection, theirs: InvariantSection) -> bool:
+    levels = plan.spine.all_levels
+    finer = theirs.level in levels and levels.index(mine.level) >= levels.index(theirs.level)
+    return finer and set(theirs.by) <= set(mine.by)
 
 
 def about(agreements: Sequence[Agreement], table: str) -> list[Agreement]:

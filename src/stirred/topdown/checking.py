@@ -14,8 +14,10 @@ from typing import Any
 
 from stirred import errors
 from stirred.release.progress import Progress, Silent
-from stirred.semantics import Exposure, overview
+from stirred.semantics import concerned_change, overview
+from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification
+from stirred.spec.invariant import plural
 from stirred.topdown.drawing import prepare
 from stirred.topdown.fitting import two_passes
 from stirred.topdown.forecast import Forecast, available_memory, forecast
@@ -41,6 +43,17 @@ class LevelPlan:
     """The sum of all precisions over that of the detailed query: sweeps grow with it; infinite without such a query."""
 
 
+@dataclass(frozen=True)
+class ConcernPower:
+    """What the measurements tell about one thing, between the nearest files of a universe that differ in it alone."""
+
+    concern: str
+    between: str
+    rho: float
+    power: float
+    """Of the best test at level 0.05, with Gaussian noise in place of the discrete one."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TopDownCheck:
     """What the data say about a plan. Confidential."""
@@ -53,14 +66,14 @@ class TopDownCheck:
     measurements: int
     expected: tuple[ExpectedError, ...]
     levels: tuple[LevelPlan, ...]
-    exposures: tuple[Exposure, ...]
+    concerns: tuple[ConcernPower, ...]
     forecast: Forecast
     available: int | None
     """Bytes of memory that this machine has free, where it tells."""
 
     @property
     def blocking(self) -> list[errors.StirredError]:
-        """What would stop a release."""
+        """What should be mended before a release."""
         needed = self.forecast.memory_bytes
         if self.available is None or needed <= self.available:
             return []
@@ -75,16 +88,16 @@ class TopDownCheck:
             "geounits": dict(self.geounits),
             "cells": dict(self.cells),
             "measurements": self.measurements,
-            "expected_errors": [asdict(one) for one in self.expected],
-            "fit": [{**asdict(one), "kappa": one.kappa if math.isfinite(one.kappa) else None} for one in self.levels],
+            "expected_errors": [_finite(asdict(one)) for one in self.expected],
+            "fit": [_finite(asdict(one)) for one in self.levels],
             "concerns": [
-                {"concern": str(one.concern), "rho": str(one.rho), "power_at_0.05": float(one.gaussian.power(LEVEL))}
-                for one in self.exposures
+                {"concern": one.concern, "between": one.between, "rho": one.rho, "power_at_0.05": one.power}
+                for one in self.concerns
             ],
             "forecast": asdict(self.forecast),
             "stops": [{"kind": stop.kind, "words": str(stop)} for stop in self.blocking],
         }
-        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         from stirred.topdown.words import describe
@@ -121,10 +134,27 @@ def check(
             for table in plan.released
             for number, level in enumerate(spine.levels)
         ),
-        exposures=overview(plan.allocation(), plan.unit, rounded=False),
+        concerns=concern_powers(plan),
         forecast=forecast(counted, planned),
         available=available_memory(),
     )
+
+
+def concern_powers(plan: TopDownPlan) -> tuple[ConcernPower, ...]:
+    """The concerns that everybody asks about, each at a change that keeps the invariants."""
+    specification = specify(plan)
+    found = []
+    for exposed in overview(plan.allocation(), plan.unit, rounded=False):
+        exchange = concerned_change(specification, exposed).words.startswith("two ")
+        rho = exposed.exchanged_rho if exchange else exposed.rho
+        between = f"two {plural(plan.unit)} that exchange" if exchange else f"one {plan.unit} changed"
+        found.append(ConcernPower(str(exposed.concern), between, float(rho), float(gaussian_curve(rho).power(LEVEL))))
+    return tuple(found)
+
+
+def _finite(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: null stands for it."""
+    return {key: None if value == math.inf else value for key, value in fields.items()}
 
 
 def _kappa(plan: TopDownPlan, name: str, level: str) -> float:

@@ -86,20 +86,21 @@ def require_agreement(
         for zero in table.zeros:
             possible &= ~schema.where(zero)
         empty = np.bincount(own[possible], minlength=number) == 0
-        _refuse(plan, agreement, agreement.leaves.dense(number)[:, empty] > 0, "a combination that cannot occur")
+        never = marginal(agreement.leaves, np.where(empty, 0, -1).astype(np.int32), 1) > 0
+        _refuse(plan, agreement, never, "a combination that cannot occur")
         for invariant, values in zip(plan.invariants, exact, strict=True):
             groups = schema.groups(invariant.by) if invariant.table == table.name else None
             if groups is not None and refines(own, groups):
                 level = plan.spine.all_levels.index(invariant.level)
-                sums = added_up(agreement.leaves, spine.first_leaf(level)).dense(number)
+                sums = added_up(agreement.leaves, spine.first_leaf(level))
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                different = _summed(sums, coarser, values.shape[1]) != values
+                different = marginal(sums, coarser, values.shape[1]) != values
                 _refuse(plan, agreement, different, invariant_words(invariant), invariant.level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, _about(plan, constraint)):
                 groups, counts = _counted(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                found = _summed(agreement.leaves.dense(number), coarser, counts.shape[1])
+                found = marginal(agreement.leaves, coarser, counts.shape[1])
                 _refuse(plan, agreement, _wrong(constraint, found, counts), constraint_words(constraint))
 
 

@@ -29,6 +29,8 @@ from stirred.topdown.spine import Index, Spine, build_spine
 
 GEOGRAPHY = "geography"
 """What the public list of geounits is called among the inputs."""
+MOST = 1 << 31
+"""Records that one row may stand for; with as many rows as a file can have, sums stay far below 2^63."""
 HELD = 1 << 22
 """Keys that may wait to be put together."""
 
@@ -170,7 +172,7 @@ def count_rows(
 ) -> Histograms:
     """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
     strange = dict.fromkeys((place, *domains), 0)
-    tally, leaves = _Tally(), _Places(spine.names[-1])
+    tally, leaves = _Tally(), Places(spine.names[-1])
     for part in read_parts(opened, (place, *domains, *([count] if count else []))):
         key = leaves.of(part[place])
         strange[place] += int((key < 0).sum())
@@ -214,7 +216,7 @@ class _Tally:
         return Histograms(starts.astype(np.int64), (self._keys % cells).astype(np.int32), self._counts)
 
 
-class _Places:
+class Places:
     """Where names stand in a long list, looked up many times: the list is sorted once."""
 
     def __init__(self, names: pa.Array) -> None:
@@ -250,4 +252,6 @@ def _counts(table: str, column: Column) -> NDArray[np.int64]:
         raise errors.topdown_count(table, column.name, "are not whole numbers") from None
     if bool(np.any(values < 0)):
         raise errors.topdown_count(table, column.name, "are negative somewhere")
+    if bool(np.any(values > MOST)):
+        raise errors.topdown_count(table, column.name, f"are above {MOST:,} somewhere")
     return np.asarray(values[column.codes], dtype=np.int64)

@@ -9,9 +9,12 @@ from it does not.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,14 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred.noise import RandomSource, SystemSource
-from stirred.release.folder import appearing, is_unfinished
+from stirred.release.folder import appearing, check_target, is_unfinished
 from stirred.release.ledger import Ledger
 from stirred.release.manifest import differences, read_manifest, write_manifest
 from stirred.release.plans import InputSection
 from stirred.release.progress import Progress, Silent
 from stirred.spec import Specification
-from stirred.topdown.agreement import Agreement, read_agreements
+from stirred.tables.groups import free_label
+from stirred.topdown.agreement import Agreement, read_agreements, require_counted
 from stirred.topdown.constraints import (
     Counts,
     invariant_values,
@@ -75,7 +79,7 @@ class Drawn:
 
 
 def prepare(
-    plan: TopDownPlan, data: Mapping[str, Any] | None, progress: Progress
+    plan: TopDownPlan, data: Mapping[str, Any] | None, progress: Progress, ledger: Ledger | None = None
 ) -> tuple[Counted, tuple[Counts, ...]]:
     """Count the data and refuse what no release could keep, before any noise is drawn."""
     progress.stage("reading and counting")
@@ -85,6 +89,8 @@ def prepare(
     require_kept(counted)
     exact = invariant_values(counted)
     agreements = read_agreements(plan, counted.spine)
+    if ledger is not None:
+        require_counted(agreements, ledger)
     require_nested(plan, agreements)
     require_agreement(plan, counted.spine, exact, agreements)
     return counted, exact
@@ -108,8 +114,8 @@ def draw(
     if ledger is not None:
         ledger.check_dataset(plan.dataset)
         ledger.check(specification)
-    with appearing(work, private=True) as folder:
-        counted, exact = prepare(plan, data, progress)
+    with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
+        counted, exact = prepare(plan, data, progress, ledger)
         (folder / MEASUREMENTS).mkdir()
         measure(counted, folder / MEASUREMENTS, source, progress)
         progress.stage("writing what a fit needs")
@@ -120,6 +126,8 @@ def draw(
                 folder / INVARIANTS / invariant_file(number, invariant), plan, counted.spine, number, values
             )
         entry = None
+        held.enter_context(_alone(work))  # until the folder is there: of two runs at once only one pays
+        check_target(work)
         if ledger is not None:
             progress.stage("counting the draw in the ledger")
             entry = ledger.spend(specification, f"TopDown with rho {float(plan.rho):.6g}, plan {plan.hash()[:12]}")
@@ -136,6 +144,17 @@ def draw(
         (folder / DRAWN).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
         write_manifest(folder)
     return reopen(plan, work)
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """One run at a time for a target that is about to appear."""
+    lock = os.open(target.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def reopen(plan: TopDownPlan, work: str | Path) -> Drawn:
@@ -212,9 +231,7 @@ def counts_table(
     for at in range(len(by)):
         texts = pa.array([label[at] for label in labels], type=pa.string())
         columns.append(texts.take(pa.array(np.tile(np.arange(groups), units))))
-    return pa.table(
-        [*columns, pa.array(values.ravel())], names=[level, *by, "count" if "count" not in by else "number"]
-    )
+    return pa.table([*columns, pa.array(values.ravel())], names=[level, *by, free_label("count", [level, *by])])
 
 
 def read_invariants(folder: Path, plan: TopDownPlan, spine: Spine) -> tuple[Counts, ...]:
@@ -222,10 +239,14 @@ def read_invariants(folder: Path, plan: TopDownPlan, spine: Spine) -> tuple[Coun
     found = []
     for number, invariant in enumerate(plan.invariants):
         groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)
-        values = pq.read_table(folder / invariant_file(number, invariant)).columns[-1].to_numpy().astype(np.int64)
-        if len(values) != spine.units(spine.levels.index(invariant.level)) * groups:
-            raise errors.not_a_release(folder.parent, f"{invariant_file(number, invariant)} has another number of rows")
-        found.append(values.reshape(-1, groups))
+        read = pq.read_table(folder / invariant_file(number, invariant))
+        values = read.columns[-1].to_numpy().astype(np.int64)
+        if len(values) == spine.units(spine.levels.index(invariant.level)) * groups:
+            found.append(values.reshape(-1, groups))
+            stated = counts_table(plan, spine, invariant.table, invariant.level, invariant.by, found[-1])
+            if stated.equals(read):
+                continue
+        raise errors.not_a_release(folder.parent, f"{invariant_file(number, invariant)} is not about the plan's places")
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,17 @@ from stirred import errors
 from stirred.release.documents import README, RecountedInvariant, write_certificate, write_dictionary
 from stirred.release.folder import appearing, check_target
 from stirred.release.ledger import Ledger
-from stirred.release.manifest import write_manifest
+from stirred.release.manifest import digest_of, write_manifest
 from stirred.release.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.tables.write import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_confidential
+from stirred.topdown.agreement import require_counted
 from stirred.topdown.constraints import invariant_words
 from stirred.topdown.counting import Counted, added_up, count_tables, marginal
 from stirred.topdown.drawing import (
     DRAWN,
+    GEOGRAPHY,
     INVARIANTS,
     MEASUREMENTS,
     Drawn,
@@ -122,10 +124,12 @@ class TopDownRelease:
         for asked in plan.asked:
             write_asked(folder / "tables" / f"{asked.name}.csv", self, asked)
         for part in (MEASUREMENTS, INVARIANTS):
-            shutil.copytree(self.drawn.folder / part, folder / part, copy_function=_linked)
+            # Copies, not links: the release is to be given away, and the work folder stays private and unchanged.
+            shutil.copytree(self.drawn.folder / part, folder / part, copy_function=shutil.copyfile)
         write_dictionary(folder, tables)
         certificate = {
-            "fit": [asdict(report) for report in self.reports],
+            "fit": [report.published() for report in self.reports],
+            "geography_sha256": digest_of(self.drawn.folder / MEASUREMENTS / GEOGRAPHY),
             "agrees_with": [one.published() for one in self.drawn.agreements],
         }
         write_certificate(
@@ -187,15 +191,6 @@ def note_release(ledger: Ledger, entry: int, out: Path) -> None:
         ledger.record(None, f"a further fit of entry {entry}", out, derived_from=entry)
 
 
-def _linked(source: str, target: str) -> str:
-    """A file of the work folder in the release without another copy on the same disk."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-    return target
-
-
 def release(
     plan: TopDownPlan,
     data: Mapping[str, Any] | None = None,
@@ -228,6 +223,7 @@ def release(
     )
     if ledger is not None:
         require_entry(drawn, ledger)
+        require_counted(drawn.agreements, ledger)
     truth = count_tables(plan, data) if confidential is not None else None
     fitted = fit(drawn, progress)
     fitted.write(out, confidential=confidential, truth=truth, ledger=ledger, progress=progress)

@@ -12,10 +12,12 @@ declared is ever given up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +51,10 @@ class LevelReport:
     kappa: float
     fallbacks: tuple[tuple[str, str], ...]
     """Parents that were not done in the usual way, by name, and why."""
+
+    def published(self) -> dict[str, Any]:
+        """As a certificate states it: kappa is null where it is infinite."""
+        return {**asdict(self), "kappa": self.kappa if math.isfinite(self.kappa) else None}
 
 
 def fit_table(

@@ -57,14 +57,15 @@ class Entry:
 
 def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
     """Everything that is measured, in order."""
-    found = []
+    found: list[Entry] = []
     for table in plan.released:
         for number, level in enumerate(plan.spine.all_levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
                 if rho:
                     cells = table.schema_of.number_of_groups(query.by)
-                    name = "-".join(slug(part) for part in (table.name, level, query.name))
+                    words = "-".join(slug(part) for part in (table.name, level, query.name))
+                    name = f"{len(found) + 1:03d}-{words}"  # words alone may be the same for two queries
                     found.append(
                         Entry(table.name, level, query.name, query.by, spine.units(number), cells, str(rho),
                               str(1 / rho), f"{name}.parquet")
@@ -112,7 +113,7 @@ class _Writer:
 
     def __init__(self, path: Path, entry: Entry, names: pa.Array, schema: Schema) -> None:
         self._names, self._entry = names.cast(pa.string()), entry
-        self._labels = pa.array(["*".join(label) or "all" for label in schema.labels(entry.by)])
+        self._labels = cell_labels(schema, entry.by)
         largest = next(parts(entry.units, entry.cells)).stop
         # Where units and cells stand is the same in all parts; the last is a shorter one.
         self._unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
@@ -143,6 +144,11 @@ class _Writer:
         self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=length)
 
 
+def cell_labels(schema: Schema, by: tuple[str, ...]) -> pa.Array:
+    """What the cells of a query are called in a file."""
+    return pa.array(["*".join(label) or "all" for label in schema.labels(by)])
+
+
 class Measurements:
     """Measurement files, read back by ranges of units."""
 
@@ -171,3 +177,39 @@ class Measurements:
                 at = max(first, units.start) - units.start
                 found[at : at + len(wanted)] = wanted
         return found
+
+    def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:
+        """Whether every row of a file is of the unit, the cell, the level and the query that its place says."""
+        file = pq.ParquetFile(self.folder / entry.file, read_dictionary=["level", "geounit", "query", "cell"])
+        stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
+        if (stated.get("rho"), stated.get("variance")) != (entry.rho, entry.variance):
+            return False
+        first = 0
+        for group in range(file.num_row_groups):
+            read = file.read_row_group(group, columns=["level", "geounit", "query", "cell"])
+            units = slice(first, first + read.num_rows // entry.cells)
+            number = units.stop - units.start
+            same = (
+                _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
+                and _stands(read["query"], pa.array([entry.query]), np.zeros(read.num_rows, dtype=np.int64))
+                and _stands(read["geounit"], names[units], np.repeat(np.arange(number), entry.cells))
+                and _stands(read["cell"], labels, np.tile(np.arange(entry.cells), number))
+            )
+            if not same:
+                return False
+            first = units.stop
+        return first == entry.units
+
+
+def _stands(column: pa.ChunkedArray, known: pa.Array, expected: NDArray[np.int64]) -> bool:
+    """Whether a column of texts has, row by row, the texts of ``known`` at the places ``expected``."""
+    place: dict[str, int] = {}
+    for text in known.to_pylist():
+        place.setdefault(text, len(place))  # two cells may have one text
+    canonical = np.array([place[text] for text in known.to_pylist()])
+    codes = []
+    for chunk in column.chunks:
+        listed = np.array([place.get(text, -1) for text in chunk.dictionary.to_pylist()], dtype=np.int64)
+        codes.append(listed[chunk.indices.to_numpy()])
+    found = np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
+    return len(found) == len(expected) and bool(np.array_equal(found, canonical[expected]))

@@ -7,6 +7,7 @@ level's share among the table's queries.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -123,7 +124,8 @@ class TopDownPlan(PlanSection):
             )
             shares = tuple(spent[level] / rho for level in levels)
             parts.append(AllocationPart(table.name, table.unit, None, rho, shares, queries))
-        return Allocation(self.dataset or "plan", self.dataset or "the plan", levels, tuple(parts))
+        recodes = tuple((one.name, one.of) for table in self.released for one in table.recodes)
+        return Allocation(self.dataset or "plan", self.dataset or "the plan", levels, tuple(parts), recodes=recodes)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> TopDownPlan:
@@ -172,7 +174,7 @@ class TopDownPlan(PlanSection):
 
     def drawn_hash(self) -> str:
         """Of what is fixed once measurements are drawn. The rest is for the fit, which costs nothing to repeat."""
-        later = ("constraints", "asked", "earlier", "passes")
+        later = ("asked", "earlier", "passes")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
@@ -188,9 +190,17 @@ def _check_names(plan: TopDownPlan) -> None:
     if plan.unit not in [table.unit for table in plan.released]:
         raise errors.topdown_plan(f"The protected unit '{plan.unit}'", "is that of a table with a rho")
     for table in plan.tables:
-        columns = [*plan.spine.levels, *(one.column or one.name for one in table.attributes)]
-        if len(set(columns)) < len(columns):
-            raise errors.topdown_plan(f"The table '{table.name}'", "has no attribute that is called like a level")
+        if not re.fullmatch(r"\w[\w -]*", table.name) or table.name == "geography":
+            raise errors.topdown_plan(
+                f"The table {table.name!r}", "has a name of letters, digits, spaces, '_' and '-', not 'geography'"
+            )
+        columns = [*plan.spine.all_levels, *(one.column or one.name for one in table.attributes)]
+        named = [*plan.spine.all_levels, *(one.name for one in table.attributes), *(one.name for one in table.recodes)]
+        if len(set(columns)) < len(columns) or len(set(named)) < len(named):
+            raise errors.topdown_plan(
+                f"The table '{table.name}'",
+                "has one attribute or recode of each name, and none called like a level",
+            )
         _ = table.schema_of
 
 

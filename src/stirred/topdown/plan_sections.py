@@ -24,7 +24,7 @@ TOTAL = "total"
 
 def slug(text: object) -> str:
     """A name as a part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9]+", "_", str(text))
+    return re.sub(r"\W+", "_", str(text))
 
 
 def _share(written: object) -> Fraction:

@@ -15,19 +15,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from stirred import errors
+from stirred.release.manifest import digest_of
 from stirred.release.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
 from stirred.spec.forms import from_fields
 from stirred.tables.groups import cells
+from stirred.tables.read import read_parts
 from stirred.topdown.constraints import (
     Counts,
     constraint_words,
     invariant_words,
     leaves_breaking,
 )
-from stirred.topdown.counting import Counted, added_up, count_rows, marginal
+from stirred.topdown.counting import Counted, Places, added_up, count_rows, marginal
 from stirred.topdown.drawing import (
     GEOGRAPHY,
     INVARIANTS,
@@ -37,8 +38,8 @@ from stirred.topdown.drawing import (
     read_geography,
     read_invariants,
 )
-from stirred.topdown.measuring import INDEX, entries
-from stirred.topdown.microdata import ATTRIBUTE, PLACE
+from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
+from stirred.topdown.microdata import ATTRIBUTE, PLACE, place_columns
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
@@ -53,12 +54,19 @@ def verify(path: str | Path) -> list[Verdict]:
 
 def _recount(release: ReleaseFolder) -> list[Verdict]:
     plan = TopDownPlan.from_published(release.certificate["plan"])
-    spine = read_geography(release.path / MEASUREMENTS / GEOGRAPHY, plan)
+    geography = release.path / MEASUREMENTS / GEOGRAPHY
+    same = release.certificate["geography_sha256"] == digest_of(geography)
+    verdicts = [Verdict(same, "the geography is the one that is certified")]
+    if not same:
+        return verdicts
+    spine = read_geography(geography, plan)
     exact = read_invariants(release.path / INVARIANTS, plan, spine)
-    leaves, verdicts = {}, []
+    leaves = {}
     for table in plan.released:
         leaves[table.name] = count_release(release, plan, spine, table)
         verdicts += shape_verdicts(release, table.name, int(leaves[table.name].counts.sum()))
+        nested = _places_agree(release, plan, spine, table)
+        verdicts.append(Verdict(nested, f"{table.name}: every row lies in the places that the geography says"))
         impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
         for zero in table.zeros:
             impossible |= table.schema_of.where(zero)
@@ -78,6 +86,18 @@ def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table
     """The released microdata, counted in the leaves."""
     domains = {one.column or one.name: one.values for one in table.attributes}
     return count_rows(release.open_table(table.name), table.name, spine, plan.spine.levels[-1], domains)
+
+
+def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> bool:
+    """Whether the coarser places of every row are those of its finest one."""
+    columns = place_columns(plan, spine)
+    known = [Places(column.values) for column in columns]
+    for part in read_parts(release.open_table(table.name), [column.name for column in columns]):
+        found = [places.of(part[column.name]) for places, column in zip(known, columns, strict=True)]
+        leaf = found[-1]
+        if any(not np.array_equal(one, column.codes[leaf]) for one, column in zip(found, columns, strict=True)):
+            return False
+    return True
 
 
 def _invariants(
@@ -119,8 +139,12 @@ def _measurements(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> li
     stated = json.loads((folder / INDEX).read_text(encoding="utf-8"))
     same = stated == json.loads(json.dumps([asdict(entry) for entry in planned]))
     verdicts = [Verdict(same, f"the {len(planned)} measured queries are those of the plan, each with variance 1/rho")]
-    sizes = [pq.read_metadata(folder / entry.file).num_rows == entry.units * entry.cells for entry in planned]
-    return [*verdicts, Verdict(all(sizes), "every query is measured in every geounit and every cell")]
+    measurements, names = Measurements(folder), dict(zip(spine.levels, spine.names, strict=True))
+    labelled = [
+        measurements.labelled(entry, names[entry.level], cell_labels(plan.table(entry.table).schema_of, entry.by))
+        for entry in planned
+    ]
+    return [*verdicts, Verdict(all(labelled), "every query is measured in every geounit and every cell, in order")]
 
 
 def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:

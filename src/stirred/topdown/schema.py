@@ -22,6 +22,9 @@ from stirred import errors
 
 Groups = NDArray[np.int32]
 
+MOST_CELLS = 1 << 27
+"""A cell's number, and the number of a cell in a group, are written out for every query."""
+
 
 @dataclass(frozen=True)
 class Attribute:
@@ -59,6 +62,8 @@ class Schema:
     recodes: tuple[Recode, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.cells > MOST_CELLS:
+            raise errors.topdown_plan("A table", f"has at most {MOST_CELLS:,} cells, not {self.cells:,}")
         names = self.names
         if len(set(names)) < len(names):
             raise errors.topdown_plan("A table", "has one attribute or recode of each name")

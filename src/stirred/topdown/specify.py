@@ -12,7 +12,7 @@ from stirred.spec import Budget, Domain, InputPremetric, Invariant, Multiverse, 
 from stirred.spec.exact import written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import NOT_FOR_RELEASE
-from stirred.topdown.constraints import constrained_names
+from stirred.topdown.constraints import constrained_names, constraint_words
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
 
@@ -40,12 +40,13 @@ def specify(plan: TopDownPlan, for_release: bool = True) -> Specification:
 
 
 def _domain(plan: TopDownPlan) -> Domain:
-    zeros = tuple(f"combinations of values of '{table.name}' that cannot occur" for table in plan.tables if table.zeros)
+    zeros = [f"combinations of values of '{table.name}' that cannot occur" for table in plan.tables if table.zeros]
+    kept = [f"{constraint_words(one)}, without which a release is refused" for one in plan.constraints]
     return Domain(
         plan.dataset or f"files of {plural(plan.unit)}, of no named dataset",
         starts="the tables that were measured, after collection, editing and imputation",
         record=plan.unit,
-        restricted_by=zeros,
+        restricted_by=(*zeros, *kept),
     )
 
 
@@ -58,7 +59,9 @@ def _invariant(plan: TopDownPlan, invariant: InvariantSection) -> Invariant:
 def _others(plan: TopDownPlan) -> str:
     """What one unit has to do with released tables of other units."""
     others = [table.unit for table in plan.released if table.unit != plan.unit]
-    return f"; one {plan.unit} is taken to touch at most one {' and one '.join(others)}" if others else ""
+    if not others:
+        return ""
+    return f"; files that differ in one {plan.unit} are taken to differ in at most one {' and one '.join(others)}"
 
 
 def _conversion(plan: TopDownPlan) -> str:
@@ -67,7 +70,8 @@ def _conversion(plan: TopDownPlan) -> str:
         rho = sum(table.rho_of(level, query) for level in plan.spine.all_levels for query in table.queries)
         spent.append(f"{written(rho)} for {table.name}")
     unspent = f"; the shares of {listed(plan.spine.absent)} are not spent" if plan.spine.absent else ""
-    return f"sum of rho: {', '.join(spent)}{unspent}; the invariants cost nothing under this multiverse"
+    given = "; given an earlier release that it repeats, whose own budget comes on top" if plan.earlier else ""
+    return f"sum of rho: {', '.join(spent)}{unspent}; the invariants cost nothing under this multiverse{given}"
 
 
 def _free_attribute(plan: TopDownPlan) -> bool:
@@ -82,4 +86,6 @@ def _facts(plan: TopDownPlan) -> tuple[tuple[str, str | int | bool], ...]:
     facts: dict[str, str | int | bool] = {"mechanism": MECHANISM, "row_order": "sorted"}
     if plan.chosen_from is not None:
         facts["parameters_from"] = plan.chosen_from
+    if plan.earlier:
+        facts["given_earlier_releases"] = len(plan.earlier)
     return tuple(facts.items())

@@ -33,7 +33,7 @@ def describe(check: TopDownCheck) -> str:
         *(_fill(f"STOP {stop.kind}: {stop}") for stop in check.blocking),
         "The data keep every constraint of the plan, and no two margins to be kept cross."
         if not check.blocking
-        else "A release of this plan stops here.",
+        else "Mend this before a release.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -106,17 +106,15 @@ def _fit(check: TopDownCheck) -> str:
 
 
 def _concerns(check: TopDownCheck) -> str:
-    rows = [("what an attacker asks", "rho", f"power at level {LEVEL:g}")]
-    rows += [
-        (str(one.concern), _number(float(one.rho)), f"{float(one.gaussian.power(LEVEL)):.3f}")
-        for one in check.exposures
-    ]
+    rows = [("what an attacker asks", "between", "rho", f"power at level {LEVEL:g}")]
+    rows += [(one.concern, one.between, _number(one.rho), f"{one.power:.3f}") for one in check.concerns]
     return (
         f"What the measurements tell about one {check.plan.unit}, all else known (power 0.05 is blind guessing)\n"
         + _columns(rows)
         + "\n"
         + _fill(
-            "A concern that breaks an invariant has no counterfactual inside a universe: stirred explain says which."
+            "Where one who changes alone would break an invariant, the nearest files of the universe are those in "
+            "which two exchange. stirred explain says more."
         )
     )
 
@@ -160,7 +158,8 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         "  invariants/: what is kept exactly\n"
         "  data_dictionary.json, specification.json, certificate.json, manifest.json\n\n"
         f"Kept exactly, and so not protected at all\n{kept}\n"
-        + (f"\nAlso kept, following from these\n{bound}\n" if bound else "")
+        + (f"\nAlso kept; data that break them are outside the domain, and refused\n{bound}\n" if bound else "")
+        + _earlier(plan)
         + "\nThe guarantee, in its five parts\n"
         + "\n".join(_fill(f"{name}: {words}", "  ") for name, words in blocks)
         + "\n\n"
@@ -178,6 +177,20 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         )
         + "\n"
         + (f"\nFindings\n{findings}\n" if findings else "")
+    )
+
+
+def _earlier(plan: TopDownPlan) -> str:
+    if not plan.earlier:
+        return ""
+    return (
+        "\nAgrees with an earlier release\n"
+        + _fill(
+            "The rows have exactly the counts of an earlier release (its checksum is in certificate.json, under "
+            "agrees_with). The guarantee below is that of what is new here, given that release. Both together satisfy "
+            "the composition of their guarantees; the earlier one's budget comes on top."
+        )
+        + "\n"
     )
 
 

@@ -1,0 +1,111 @@
+"""What a recipient notices of a TopDown release that was tampered with, its manifest rewritten."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from census import plan, tables
+
+from stirred.release.manifest import write_manifest
+from stirred.topdown.finishing import release
+from stirred.topdown.recipient import verify
+
+ASKED = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
+
+
+@pytest.fixture
+def made(tmp_path):
+    chosen = plan(asked=ASKED)
+    return release(chosen, tables(), out=tmp_path / "out", work=tmp_path / "work")
+
+
+def rewrite(folder: Path, name: str, change) -> None:
+    change(folder / name)
+    write_manifest(folder)
+
+
+def move_a_person(path: Path) -> None:
+    rows = pl.read_parquet(path)
+    first = rows.filter(pl.col("county").cast(pl.String) == "b").head(1)
+    moved = first.with_columns(pl.lit("a").alias("county"), pl.lit("a1").alias("town"))
+    rest = (
+        rows.with_row_index()
+        .filter(pl.col("index") != rows.with_row_index().filter(pl.col("county").cast(pl.String) == "b")["index"][0])
+        .drop("index")
+    )
+    pl.concat([rest.cast(pl.String), moved.cast(pl.String)]).write_parquet(path)
+
+
+def lose_a_measurement(path: Path) -> None:
+    pl.read_parquet(path).head(3).write_parquet(path)
+
+
+def claim_less(path: Path) -> None:
+    entries = json.loads(path.read_text())
+    entries[0]["variance"] = "1000"
+    path.write_text(json.dumps(entries))
+
+
+def reversed_column(path: Path, name: str) -> None:
+    table = pq.read_table(path)
+    plain = table[name].combine_chunks()
+    flipped = plain.take(pa.array(range(len(plain) - 1, -1, -1)))
+    pq.write_table(table.set_column(table.column_names.index(name), name, flipped), path)
+
+
+def deny_homes(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(2, "count", pa.array([0] * len(table))), path)
+
+
+def rename_a_county(path: Path) -> None:
+    pl.read_parquet(path).with_columns(pl.col("county").replace("a", "c")).write_parquet(path)
+
+
+def claim_a_smaller_budget(path: Path) -> None:
+    fields = json.loads(path.read_text())
+    fields["specification"]["budget"]["value"] = "1"
+    path.write_text(json.dumps(fields))
+    (path.parent / "specification.json").write_text(json.dumps(fields["specification"]))
+
+
+def claim_another_share(path: Path) -> None:
+    fields = json.loads(path.read_text())
+    fields["plan"]["tables"][0]["rho"] = "1"
+    path.write_text(json.dumps(fields))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("persons.parquet", move_a_person, "recounted and equal: the number of 'persons' in each county"),
+        ("persons.parquet", lose_a_measurement, "persons has 200 rows"),
+        ("measurements/007-persons-town-total.parquet", lose_a_measurement, "every query is measured"),
+        ("measurements/007-persons-town-total.parquet", partial(reversed_column, name="geounit"), "in order"),
+        ("measurements/009-persons-town-kind_adult_colour.parquet", partial(reversed_column, name="cell"), "in order"),
+        ("measurements/007-persons-town-total.parquet", Path.unlink, "the tables can be read"),
+        ("measurements/geography.parquet", rename_a_county, "the geography is the one that is certified"),
+        ("invariants/1-persons-county.parquet", partial(reversed_column, name="county"), "is not about"),
+        ("persons.parquet", partial(reversed_column, name="county"), "every row lies in the places"),
+        ("certificate.json", claim_a_smaller_budget, "rho recomputed from all shares"),
+        ("certificate.json", claim_another_share, "the plan is the one whose hash is certified"),
+        ("measurements/measurements.json", claim_less, "each with variance 1/rho"),
+        ("invariants/3-homes-town-type.parquet", deny_homes, "as certified: the number of 'homes'"),
+    ],
+)  # fmt: skip
+def test_tampering_is_noticed(made, tmp_path, name, change, words):
+    rewrite(tmp_path / "out", name, change)
+    failing = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
+    assert any(words in one for one in failing), failing
+
+
+def test_a_changed_file_is_noticed_by_the_manifest(made, tmp_path):
+    lose_a_measurement(tmp_path / "out" / "persons.parquet")
+    [verdict] = verify(tmp_path / "out")
+    assert not verdict.holds and "persons.parquet is not the file that was released" in verdict.words
