@@ -21,6 +21,9 @@ def limits(
     prior: Annotated[
         list[float] | None, typer.Option(help="What was believed before, as a probability (default 0.01, 0.1, 0.5).")
     ] = None,
+    unbounded: Annotated[
+        bool, typer.Option("--unbounded", help="Epsilon is for a record added or removed, not for one replaced.")
+    ] = False,
     figures: Annotated[Path | None, typer.Option(help="Also draw figures into this new folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -29,16 +32,23 @@ def limits(
     from stirred.release.folder import check_target
     from stirred.report.limits_said import of_epsilon
 
-    said = of_epsilon(epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS)
+    said = of_epsilon(
+        epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS, bounded=not unbounded
+    )
     if figures is not None:
+        from stirred.limits.figures import left_out
         from stirred.report.figures import save
         from stirred.report.limit_figures import pictures_at
+        from stirred.report.limits_said import as_float
         from stirred.spec.exact import exact
 
         check_target(figures)
-        pictures = pictures_at(exact(epsilon, "Epsilon"), records)
+        drawn = as_float(exact(epsilon, "Epsilon"))
+        pictures = pictures_at(drawn, records)
         figures.mkdir()
         for picture in pictures:
             for path in save(picture, figures):
                 print(f"wrote {path}", file=sys.stderr)
+        for words in left_out(drawn, records):
+            print(words, file=sys.stderr)
     sys.stdout.write(said.to_json() if as_json else said.text())

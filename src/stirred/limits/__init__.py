@@ -29,7 +29,8 @@ from stirred.limits.companions import (
     response_power,
 )
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
-from stirred.limits.densities import Density, DensityDistances, density_distances, hockey_stick_of_densities
+from stirred.limits.densities import Density
+from stirred.limits.density_distances import DensityDistances, density_distances, hockey_stick_of_densities
 from stirred.limits.distances import (
     LogRatios,
     approximate_distance,
@@ -49,7 +50,9 @@ from stirred.limits.graphs import (
     privacy_loss,
     with_component,
 )
-from stirred.limits.intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+from stirred.limits.intervals import MeasureInterval, ProbabilityInterval
+from stirred.limits.mixed import MixedMeasure, mixed_distances
+from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
 from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
 
 __all__ = [
@@ -72,6 +75,7 @@ __all__ = [
     "LogRatios",
     "MeasureInterval",
     "Membership",
+    "MixedMeasure",
     "ProbabilityInterval",
     "Pufferfish",
     "PufferfishLoss",
@@ -97,6 +101,7 @@ __all__ = [
     "limit_at",
     "linear_vacuous_distance",
     "log_ratio_range",
+    "mixed_distances",
     "mixture_bounds",
     "multiplicative_distance",
     "odds_ratio_distance",

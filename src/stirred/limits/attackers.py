@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.limits.distances import one_probability
+from stirred.limits.distances import count, different, one_probability
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def equal_records(weights: ArrayLike, records: int) -> Array:
     >>> equal_records([0.5, 0.5], 2).tolist()
     [0.5, 0.0, 0.0, 0.5]
     """
-    law, n = one_probability("The law of the value", weights), _records(records)
+    law, n = one_probability("The law of the value", weights), count("records", records)
     joint = np.zeros(len(law) ** n)
     joint[np.arange(len(law)) * sum(len(law) ** power for power in range(n))] = law
     return joint
@@ -57,7 +57,7 @@ def all_but_one_known(values: Iterable[Hashable], records: int) -> dict[str, Arr
     >>> list(all_but_one_known((0, 1), 2))
     ['knows ?,0', 'knows ?,1', 'knows 0,?', 'knows 1,?']
     """
-    kinds, n = tuple(dict.fromkeys(values)), _records(records)
+    kinds, n = different(values), count("records", records)
     found = {}
     for unknown in range(n):
         for rest in itertools.product(range(len(kinds)), repeat=n - 1):
@@ -74,9 +74,3 @@ def all_but_one_known(values: Iterable[Hashable], records: int) -> dict[str, Arr
                     shown.append(str(kinds[value]))
             found["knows " + ",".join(shown)] = independent_records(list(marginals))
     return found
-
-
-def _records(records: int) -> int:
-    if not isinstance(records, int) or records < 1:
-        raise errors.parameter_out_of_range("records", records, "a whole number that is at least 1")
-    return records

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.limits.distances import measure
+from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
 from stirred.loss.checks import Number, non_negative
 from stirred.loss.tradeoffs import in_unit
@@ -79,13 +79,16 @@ def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) 
 
         max(a e^-r, 1 - e^r (1 - a)) <= power <= min(a e^r, 1 - e^-r (1 - a)).
 
-    The upper bound rises with the level and so holds for tests of at most this level (Theorem 5.5.1).
+    The upper bound rises with the level and so holds for tests of at most this level (Theorem 5.5.1). At an infinite
+    radius every power is possible at every size, also at 0 and 1: what one hypothesis cannot give, the other may.
 
     >>> band = power_bounds([0.05, 0.5], epsilon=1)
     >>> band.lower.round(6).tolist(), band.upper.round(6).tolist()
     ([0.018394, 0.18394], [0.135914, 0.81606])
     """
-    return _interval(in_unit("level", level), radius(epsilon, distance))
+    a, r = np.broadcast_arrays(in_unit("level", level), radius(epsilon, distance))
+    band, free = _interval(a, r), np.isinf(r)
+    return Band(np.where(free, 0.0, band.lower), np.where(free, 1.0, band.upper))
 
 
 # -- beliefs -------------------------------------------------------------------------------------------------
@@ -138,8 +141,8 @@ def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     p = p.reshape(np.shape(density))
     with np.errstate(over="ignore", invalid="ignore"):
         upper = np.where(np.isinf(r), math.inf, np.where(p == 0, 0.0, p * np.exp(r)))
-        upper = np.where(m == 0, 0.0, upper * np.where(m == 0, 1.0, m))
-    return Band(np.broadcast_to(p * np.exp(-r) * m, shape).copy(), np.broadcast_to(upper, shape).copy())
+        lower = np.where(np.isinf(r), 0.0, p * np.exp(-r))  # also where a density is infinite
+    return Band(np.broadcast_to(_times(lower, m), shape).copy(), np.broadcast_to(_times(upper, m), shape).copy())
 
 
 def data_bounds(
@@ -171,7 +174,7 @@ def data_bounds(
     farthest = np.max(graph.distances[np.ix_(starts, at)], axis=1)
     each = density_bounds(rows[starts], e, farthest.reshape(-1, *[1] * (rows.ndim - 1)))
     m = in_unit("mass", mass)
-    return Band(np.max(each.lower, axis=0) * m, _times(np.min(each.upper, axis=0), m))
+    return Band(_times(np.max(each.lower, axis=0), m), _times(np.min(each.upper, axis=0), m))
 
 
 def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets = None, mass: ArrayLike = 1.0) -> Band:
@@ -182,7 +185,7 @@ def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets =
     """
     rows = _rows(densities, graph)[graph.places(among)]
     m = in_unit("mass", mass)
-    return Band(np.min(rows, axis=0) * m, _times(np.max(rows, axis=0), m))
+    return Band(_times(np.min(rows, axis=0), m), _times(np.max(rows, axis=0), m))
 
 
 # -- the standard questions ----------------------------------------------------------------------------------
@@ -221,13 +224,11 @@ def standard_limits(
     one record 1.0 [0.0111, 0.0553, 0.1105]
     the whole database 10.0 [0.0272, 0.1359, 0.2718]
     """
-    e = non_negative("epsilon", epsilon)
-    if not isinstance(records, int) or records < 1:
-        raise errors.parameter_out_of_range("records", records, "a whole number that is at least 1")
-    questions = [("one record", 1.0), ("the whole database", float(records))]
+    e, n = non_negative("epsilon", epsilon), count("records", records)
+    questions = [("one record", 1.0), ("the whole database", float(n))]
     if not bounded:
         questions = [("whether one record is there", 1.0), ("what one record says", 2.0)]
-        questions.append(("the whole database", 2.0 * records))
+        questions.append(("the whole database", 2.0 * n))
     return tuple(limit_at(question, e, distance, levels, priors) for question, distance in questions)
 
 
@@ -241,6 +242,9 @@ def limit_at(
     """
     e, d = non_negative("epsilon", epsilon), non_negative("distance", distance)
     at, believed = in_unit("level", levels), in_unit("The prior", priors)
+    for name, asked in (("level", at), ("prior", believed)):
+        if asked.ndim != 1 or not len(asked):
+            raise errors.parameter_out_of_range(name, "not a list or an empty one", "a list of at least one number")
     return Limit(
         question,
         d,
@@ -269,8 +273,9 @@ def _raised(p: Array, r: Array) -> Array:
         return np.where(p == 0, 0.0, np.minimum(1.0, p * np.exp(r)))
 
 
-def _times(upper: Array, mass: Array) -> Array:
-    return np.where(mass == 0, 0.0, upper * np.where(mass == 0, 1.0, mass))
+def _times(bound: Array, mass: Array) -> Array:
+    """A bound times a mass, where no mass of anything is nothing."""
+    return np.where(mass == 0, 0.0, bound * np.where(mass == 0, 1.0, mass))
 
 
 def _both(graph: DatabaseGraph, first: NDArray[np.intp], second: NDArray[np.intp]) -> list[Hashable]:

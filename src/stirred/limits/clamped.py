@@ -87,8 +87,11 @@ class ClampedCount:
 
     def predictive_bounds(self, outputs: ArrayLike) -> Band:
         """Theorem 5.6.2 with d_* = 1: the best of g(k) e^(-epsilon) and of g(k) e^epsilon over the counts."""
-        g = self.noise(outputs)
-        return Band(np.max(g, axis=-1) * math.exp(-self.epsilon), np.min(g, axis=-1) * math.exp(self.epsilon))
+        t = np.asarray(outputs, dtype=np.float64)[..., None]
+        apart = np.abs(t - np.maximum(np.arange(self.high + 1), self.low)) / self.scale
+        with np.errstate(over="ignore"):  # e^epsilon alone may be too large
+            lower, upper = np.exp(-apart.min(axis=-1) - self.epsilon), np.exp(self.epsilon - apart.max(axis=-1))
+        return Band(lower / (2 * self.scale), upper / (2 * self.scale))
 
     def quantile(self, probability: float) -> float:
         """The output below which the release falls with this probability, before anything is known of theta."""

@@ -21,7 +21,7 @@ from scipy.stats import binom
 
 from stirred import errors
 from stirred.limits.bounds import radius
-from stirred.limits.distances import one_probability
+from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
 from stirred.loss.checks import Number, finite
 from stirred.loss.tradeoffs import in_unit
@@ -51,7 +51,8 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
         first = np.where(a == 0, 0.0, a * np.exp(r))
     middle = 1 - shrunk / (4 * np.where(a > shrunk / 2, a, 1.0))
     last = 1 - (1 - a) * shrunk
-    return np.where(a <= shrunk / 2, first, np.where(a <= 0.5, middle, last))
+    found = np.where(a <= shrunk / 2, first, np.where(a <= 0.5, middle, last))
+    return np.where(np.isinf(r), 1.0, found)  # no noise, or no end between the counts: also at level 0
 
 
 def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
@@ -71,7 +72,7 @@ def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
 def laplace_count_densities(outputs: ArrayLike, epsilon: Number, records: int) -> Array:
     """p_x(t) for each sum 0, ..., ``records`` (rows) and output (columns)."""
     t, e = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon)
-    sums = np.arange(_records(records) + 1, dtype=np.float64).reshape(-1, *[1] * t.ndim)
+    sums = np.arange(count("records", records) + 1, dtype=np.float64).reshape(-1, *[1] * t.ndim)
     return np.asarray(e / 2 * np.exp(-e * np.abs(t - sums)))
 
 
@@ -91,15 +92,17 @@ def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Numbe
     >>> found.posterior.round(6).tolist()
     [[0.731059, 0.268941], [0.5, 0.5]]
     """
-    believed = one_probability("The probability of the sums", weights)
-    rows = laplace_count_densities(outputs, epsilon, max(1, len(believed) - 1))[: len(believed)]
-    joint = np.moveaxis(rows, 0, -1) * believed
-    density = joint.sum(axis=-1)
-    # Far out all densities underflow together; only their ratios count there.
-    nearest = np.clip(np.asarray(outputs, dtype=np.float64), 0, len(believed) - 1)
-    sums = np.arange(len(believed), dtype=np.float64)
-    ratios = believed * np.exp(-finite("epsilon", epsilon) * np.abs(nearest[..., None] - sums))
-    return Beliefs(density, ratios / ratios.sum(axis=-1, keepdims=True))
+    believed, e = one_probability("The probability of the sums", weights), finite("epsilon", epsilon)
+    t, sums = np.asarray(outputs, dtype=np.float64)[..., None], np.arange(len(believed), dtype=np.float64)
+    # Far from all sums that are believed in, densities underflow together; only their ratios count there. What all of
+    # them have in common is taken off first, at the nearest sum there is: else it swallows the differences.
+    outside = np.abs(t - np.clip(t, 0, len(believed) - 1))
+    with np.errstate(divide="ignore"):
+        logs = np.log(believed) - e * np.abs(np.clip(t, 0, len(believed) - 1) - sums)
+    largest = logs.max(axis=-1, keepdims=True)
+    ratios = np.exp(logs - largest)
+    total = ratios.sum(axis=-1, keepdims=True)
+    return Beliefs((e / 2 * np.exp(largest - e * outside) * total)[..., 0], ratios / total)
 
 
 # -- randomised response -------------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     >>> response_power([0.05, 0.5], 1).round(6).tolist()
     [0.135914, 0.81606]
     """
-    e, n = finite("epsilon", epsilon), _records(records)
+    e, n = finite("epsilon", epsilon), count("records", records)
     if n > MOST_RECORDS:
         raise errors.parameter_out_of_range("records", records, f"at most {MOST_RECORDS}")
     zeros = binom.pmf(np.arange(n + 1), n, float(expit(-e)))
@@ -128,15 +131,9 @@ def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon:
     >>> response_likelihood([0, 10], 10, [0, 1], 1).round(8).tolist()
     [0.04360354, 0.04360354]
     """
-    k, n = np.asarray(ones, dtype=np.float64), _records(records)
+    k, n = np.asarray(ones, dtype=np.float64), count("records", records)
     if not bool(np.all((k >= 0) & (k <= n) & (k == np.floor(k)))):
         raise errors.parameter_out_of_range("ones", "not among them", "whole numbers from 0 to the number of records")
     e, theta = finite("epsilon", epsilon), in_unit("rate", rate)
     q = theta * expit(e) + (1 - theta) * expit(-e)
     return np.asarray(np.exp(xlogy(k, q) + xlogy(n - k, 1 - q)))
-
-
-def _records(records: int) -> int:
-    if not isinstance(records, int) or records < 1:
-        raise errors.parameter_out_of_range("records", records, "a whole number that is at least 1")
-    return records

@@ -12,6 +12,7 @@ from scipy.special import log_expit
 
 from stirred import errors
 from stirred.limits.bounds import Band
+from stirred.limits.distances import count
 from stirred.loss.checks import Number, finite
 
 Array = NDArray[np.float64]
@@ -29,14 +30,15 @@ def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whol
     >>> band.lower.round(6).tolist(), band.upper.round(6).tolist()
     ([0.018394, 0.018394, 0.011157], [0.05, 0.082436, 0.030327])
     """
-    t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), _records(records)
-    upper = e / 2 * np.exp(e * (n / 2 - np.abs(t - n / 2)))
+    t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), count("records", records)
+    with np.errstate(over="ignore"):
+        upper = e / 2 * np.exp(e * (n / 2 - np.abs(t - n / 2)))
     return Band(e / 2 * np.exp(-e * n - e * _nearest(t, n, whole)), upper)
 
 
 def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
     """The trivial band of the same mechanism, all of it known: the density at the farthest and at the nearest sum."""
-    t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), _records(records)
+    t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), count("records", records)
     farthest = np.maximum(np.abs(t), np.abs(t - n))
     return Band(e / 2 * np.exp(-e * farthest), e / 2 * np.exp(-e * _nearest(t, n, whole)))
 
@@ -60,9 +62,3 @@ def _nearest(t: Array, n: int, whole: bool) -> Array:
     """How far outputs are from the nearest possible sum."""
     nearest = np.clip(t, 0, n)
     return np.abs(t - (np.round(nearest) if whole else nearest))
-
-
-def _records(records: int) -> int:
-    if not isinstance(records, int) or records < 1:
-        raise errors.parameter_out_of_range("records", records, "a whole number that is at least 1")
-    return records

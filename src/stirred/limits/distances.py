@@ -13,7 +13,8 @@ ln(mu/nu) over single outcomes, :func:`log_ratio_range`, which is also the range
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,17 +25,19 @@ from stirred.loss.checks import Number, distribution, require_probabilities
 from stirred.loss.divergences import log_ratios
 
 Array = NDArray[np.float64]
+Value = TypeVar("Value", bound=Hashable)
 
 
 class LogRatios(NamedTuple):
-    """The smallest and the largest ln(mu/nu) over events."""
+    """The smallest and the largest ln(mu/nu) over events that are not empty."""
 
     lowest: Array
     highest: Array
 
 
 def log_ratio_range(mu: ArrayLike, nu: ArrayLike) -> LogRatios:
-    """inf and sup over events S of ln mu(S)/nu(S) (Lemma C.5.2); attained by single outcomes.
+    """inf and sup over non-empty events S of ln mu(S)/nu(S) (Lemma C.5.2); attained by single outcomes. Events that
+    neither measure has are left out, the empty one among them: by convention their ratio is 1.
 
     Where the supports differ, or one measure is zero and the other is not, the end that sees it is infinite.
 
@@ -175,3 +178,18 @@ def one_probability(name: str, values: ArrayLike) -> Array:
     array = distribution(name, values).copy()
     array.setflags(write=False)
     return array
+
+
+def count(name: str, value: int, least: int = 1) -> int:
+    """A whole number that is at least ``least``; True and False are none."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise errors.parameter_out_of_range(name, value, f"a whole number that is at least {least}")
+    return value
+
+
+def different(values: Iterable[Value]) -> tuple[Value, ...]:
+    """The different values in their order; their texts, by which they are named, must differ too."""
+    kinds = tuple(dict.fromkeys(values))
+    if len(set(map(str, kinds))) < len(kinds):
+        raise errors.names_collide()
+    return kinds

@@ -21,6 +21,7 @@ from stirred import errors
 from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
+from stirred.limits.distances import count
 from stirred.loss.checks import Number, finite
 
 Array = NDArray[np.float64]
@@ -104,9 +105,27 @@ def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
     found = [replace(laplace_pair_figure(e), name="limits-laplace")]
     if e * records <= MOST_RADIUS:
         found.append(replace(laplace_count_figure(e, records), name="limits-count"))
-    found.append(replace(response_figure(e, min(max(records, 2), MOST_RECORDS)), name="limits-response"))
+    found.append(replace(response_figure(e, _respondents(records)), name="limits-response"))
     if e <= MOST_EPSILON:
         found.append(replace(clamped_figure(ClampedCount(epsilon=e)), name="limits-posterior"))
+    return tuple(found)
+
+
+def left_out(epsilon: Number, records: int) -> tuple[str, ...]:
+    """What :func:`figures_at` does not draw, or draws for another number of records, and why.
+
+    >>> left_out(1, 300)[0]
+    'limits-count is not drawn: epsilon times the number of records is 300, above 200'
+    """
+    e, n = finite("epsilon", epsilon), count("records", records)
+    found = []
+    if e * n > MOST_RADIUS:
+        product = f"{_rounded(e * n)}, above {MOST_RADIUS:g}"
+        found.append(f"limits-count is not drawn: epsilon times the number of records is {product}")
+    if _respondents(n) != n:
+        found.append(f"limits-response is drawn for 1 to {_respondents(n)} respondents, not for {n:,}")
+    if e > MOST_EPSILON:
+        found.append(f"limits-posterior is not drawn: epsilon is {_rounded(e)}, above {MOST_EPSILON:g}")
     return tuple(found)
 
 
@@ -143,19 +162,20 @@ def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
     bits = "1 bit" if n == 1 else f"{n} bits"
     return LimitFigure(
         "count",
-        "What any model of the data can give the release",
+        "How probable a release can be, whatever the model of the data",
         f"epsilon = {epsilon:g}, {bits}",
         "output",
         "probability density",
         (
-            _curve("at most, from epsilon alone", t, band.upper),
-            _curve("at least, from epsilon alone", t, band.lower),
+            _curve("at most, by Theorem 5.4.1", t, band.upper),
+            _curve("at least, by Theorem 5.4.1", t, band.lower),
             _curve("at most, the mechanism being known", t, known.upper, dashed=True),
             _curve("at least, the mechanism being known", t, known.lower, dashed=True),
         ),
-        "A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem 5.4.1 uses "
-        "epsilon, a distance and one density; the band of somebody who knows the whole mechanism is narrower between "
-        "the possible counts and the same outside.",
+        "A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem 5.4.1 takes "
+        "the best of what epsilon and a distance give around each dataset, so it uses all their densities; with one "
+        "density (Lemma C.6.3) the band is wider. That of somebody who knows the whole mechanism is narrower between the "
+        "possible counts and the same outside.",
         y_log=epsilon * n > LOG_RADIUS,
     )
 
@@ -166,7 +186,7 @@ def response_figure(epsilon: float, records: int) -> LimitFigure:
     band = response_bounds(n, epsilon)
     return LimitFigure(
         "response",
-        "What any model of the data can give randomised responses",
+        "How probable randomised responses can be, whatever the model of the data",
         f"epsilon = {epsilon:g}",
         "number of respondents",
         "probability of the responses",
@@ -198,7 +218,7 @@ def clamped_figure(count: ClampedCount) -> LimitFigure:
         ),
         "Theorem 5.6.3: one Poisson count may be replaced by any other. Posteriors are exact, not sampled, at the "
         f"middles of ten equally probable parts of the release: {said}. Beyond the clamp the posterior does not change "
-        "any more. The bounds hold for every output, mechanism and model with this epsilon.",
+        "any more. The bounds hold for every output, mechanism and model with this epsilon and this prior.",
     )
 
 
@@ -207,5 +227,11 @@ def _curve(name: str, x: ArrayLike | Sequence[float], y: ArrayLike | Sequence[fl
     return Curve(name, tuple(across), tuple(up), dashed)
 
 
+def _respondents(records: int) -> int:
+    """How many are drawn: a line needs two, and many more than fifty show nothing."""
+    return min(max(records, 2), MOST_RECORDS)
+
+
 def _rounded(value: float) -> str:
-    return f"{value:.3g}"
+    """Three digits, large numbers without an exponent."""
+    return f"{float(f'{value:.3g}'):,.12g}" if 1000 <= value < 1e12 else f"{value:.3g}"

@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from stirred import errors
-from stirred.limits.distances import log_ratio_range
+from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair, worst_pair
 from stirred.loss.checks import Number, non_negative, require_probabilities
 
@@ -39,6 +39,9 @@ ROUNDING = 1e-12
 @dataclass(frozen=True, eq=False)
 class DatabaseGraph:
     """Datasets and their distances, a symmetric matrix that is infinite where two are not connected.
+
+    Only a dataset itself is at distance 0: else nothing would be allowed between two different ones. To be at a finite
+    distance is transitive (Definition 5.3.2).
 
     >>> graph = DatabaseGraph.of_edges("abcd", [("a", "b"), ("b", "c")])
     >>> graph.distance("a", "c"), graph.distance("a", "d"), graph.components
@@ -59,6 +62,11 @@ class DatabaseGraph:
             raise errors.not_a_graph("a distance is negative or not a number, or that of a dataset to itself is not 0")
         if not np.array_equal(matrix, matrix.T):
             raise errors.not_a_graph("the distances in the two directions differ")
+        if np.count_nonzero(matrix == 0) > len(names):
+            raise errors.not_a_graph("two different datasets are at distance 0")
+        labels = _labels(matrix)
+        if bool(np.any(np.isinf(matrix) & (labels[:, None] == labels[None, :]))):
+            raise errors.not_a_graph("two datasets are infinitely far apart, and steps of finite length join them")
         matrix.setflags(write=False)
         object.__setattr__(self, "datasets", names)
         object.__setattr__(self, "distances", matrix)
@@ -84,7 +92,7 @@ class DatabaseGraph:
         (8, 3.0, 3.0)
         """
         kinds = tuple(dict.fromkeys(values))
-        names = tuple(itertools.product(kinds, repeat=_count("records", records)))
+        names = tuple(itertools.product(kinds, repeat=count("records", records, 0)))
         codes = np.array(list(itertools.product(range(len(kinds)), repeat=records)), dtype=np.int64)
         apart = np.zeros((len(names), len(names)))
         for column in codes.T:
@@ -100,7 +108,7 @@ class DatabaseGraph:
         4.0
         """
         kinds = list(dict.fromkeys(values))
-        sizes = range(_count("least", least), _count("most", most) + 1)
+        sizes = range(count("least", least, 0), count("most", most, 0) + 1)
         names = [name for size in sizes for name in itertools.combinations_with_replacement(kinds, size)]
         place = {name: number for number, name in enumerate(names)}
         order = {kind: number for number, kind in enumerate(kinds)}
@@ -290,9 +298,3 @@ def _paths(size: int, pairs: Sequence[tuple[int, int]]) -> Array:
 def _labels(distances: Array) -> NDArray[np.int64]:
     _, labels = connected_components(csr_matrix(np.isfinite(distances)), directed=False)
     return np.asarray(labels, dtype=np.int64)
-
-
-def _count(name: str, value: int) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise errors.parameter_out_of_range(name, value, "a whole number that is at least 0")
-    return value

@@ -1,16 +1,15 @@
-"""Sets of measures on finitely many outcomes: intervals and density-ratio neighbourhoods (sections 5.3 and 5.8).
+"""Sets of measures on finitely many outcomes: intervals of measures and of probabilities (section 5.3).
 
-Three sets, each with the smallest and largest value of any expectation, which are attained:
+Two sets, each with the smallest and largest value of any expectation, which are attained:
 
 * :class:`MeasureInterval`, I(L, U): measures between two others; expectations are those of its members after
   normalising, mu(f)/mu(1), a linear-fractional programme (DeRobertis and Hartigan 1981);
 * :class:`ProbabilityInterval`, I_1(L, U): its members that are probabilities; a linear programme, and given an event
-  again a linear-fractional one;
-* :class:`DensityRatioNeighbourhood`, N_r(P): probabilities within d_DR <= r of P; the normalised I(e^-r P, P).
+  again a linear-fractional one.
 
 The invariant a reader must know: no programme is solved by iteration. Sort the outcomes by the function; a best member
 is then high on the first outcomes and low on the others (with one in between where the total is fixed), and only where
-it changes must be found.
+it changes must be found. Density-ratio neighbourhoods are in :mod:`stirred.limits.neighbourhoods`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.limits.distances import density_ratio_distance, finite_measure, measure, one_probability
+from stirred.limits.distances import finite_measure, measure
 from stirred.loss import Bounds
 from stirred.loss.checks import SUM_TOLERANCE, Number, non_negative
 
@@ -98,16 +97,18 @@ class MeasureInterval:
         most, least = math.fsum(self.upper[b]), math.fsum(self.lower[b])
         if most == 0:
             raise errors.impossible_condition("The second event")
-        return Bounds(low / most, high / least if least > 0 else math.inf)
+        return Bounds(low / most, high / least if least > 0 else 0.0 if high == 0 else math.inf)
 
     @property
     def radius(self) -> Bounds:
         """Of I(a mu, b mu) about mu = sqrt(L U): every member is within the larger of the two radii, and all measures
         within the smaller are members (Lemma 5.3.4). Both are equal if U/L is the same at every outcome."""
         held = self.upper > 0
+        if not bool(np.any(held)):
+            return Bounds(0.0, 0.0)
         with np.errstate(divide="ignore"):
             widths = (np.log(self.upper[held]) - np.log(self.lower[held])) / 2
-        return Bounds(float(np.min(widths, initial=math.inf)), float(np.max(widths, initial=0.0)))
+        return Bounds(float(np.min(widths)), float(np.max(widths)))
 
     def probabilities(self) -> ProbabilityInterval:
         """Its members that are probabilities, I_1(L, U)."""
@@ -160,6 +161,19 @@ class MeasureInterval:
     def lower_probability(self, event: ArrayLike) -> Array:
         """The smallest mu(A)/mu(everything)."""
         return self.lower_expectation(events(event, len(self.lower)))
+
+    def extreme_points(self) -> Array:
+        """All extreme points, one in each row: L or U at every outcome. Where U is infinite only L is one: from there
+        members go on without end.
+
+        >>> MeasureInterval([1, 0], [2, math.inf]).extreme_points().tolist()
+        [[1.0, 0.0], [2.0, 0.0]]
+        """
+        moving = np.flatnonzero((self.lower < self.upper) & np.isfinite(self.upper))
+        raised = corners(len(moving))
+        points = np.tile(self.lower, (len(raised), 1))
+        points[:, moving] = np.where(raised, self.upper[moving], self.lower[moving])
+        return points
 
     def _event(self, event: ArrayLike) -> NDArray[np.bool_]:
         inside = events(event, len(self.lower))
@@ -249,99 +263,48 @@ class ProbabilityInterval:
         # What is added up to mass m, outcome by outcome: (..., masses, outcomes).
         added = np.clip((masses - base)[..., :, None] - (filled - room)[..., None, :], 0.0, room[..., None, :])
         sums = (low * values).sum(axis=-1)[..., None] + (added * ranked[..., None, :]).sum(axis=-1)
-        return np.asarray(np.max(sums / masses, axis=-1))
+        return np.asarray(np.clip(np.max(sums / masses, axis=-1), np.min(values, axis=-1), np.max(values, axis=-1)))
 
     def lower_expectation_given(self, function: ArrayLike, event: ArrayLike) -> Array:
         """The smallest E(f | B) over the members."""
         return -self.upper_expectation_given(-functions(function, len(self.lower)), event)
 
+    def upper_probability_given(self, event: ArrayLike, condition: ArrayLike) -> Array:
+        """The largest P(A | B) over the members, for each event A on the last axis."""
+        return self.upper_expectation_given(events(event, len(self.lower)), condition)
+
+    def lower_probability_given(self, event: ArrayLike, condition: ArrayLike) -> Array:
+        """The smallest P(A | B) over the members."""
+        return self.lower_expectation_given(events(event, len(self.lower)), condition)
+
+    def given(self, condition: ArrayLike) -> Array:
+        """The set of all P( . | B), as points, one in each row, whose mixtures it consists of; B must have a positive
+        lower probability. It need not be a probability interval, which is why it is not returned as one.
+
+        >>> ProbabilityInterval([0.2, 0.2, 0], [0.6, 0.6, 1]).given([1, 1, 0]).round(2).tolist()
+        [[0.4, 0.6, 0.0], [0.6, 0.4, 0.0], [0.5, 0.5, 0.0], [0.75, 0.25, 0.0], [0.25, 0.75, 0.0]]
+        """
+        inside = events(condition, len(self.lower))
+        if inside.ndim != 1 or float(self.lower_probability(inside)) <= 0:
+            raise errors.impossible_condition("The event")
+        points = self.extreme_points() * inside
+        return unlike(points / points.sum(axis=1, keepdims=True))
+
     def extreme_points(self) -> Array:
         """All extreme points, one in each row: at most one outcome is strictly between its bounds."""
         size = len(self.lower)
-        corners = _corners(size)
+        raised = corners(size)
         upper = np.minimum(self.upper, 1.0)
         found = []
         for free in range(size):
-            others = np.where(corners, upper, self.lower)
+            others = np.where(raised, upper, self.lower)
             others[:, free] = 0.0
             rest = 1 - others.sum(axis=1)
-            fits = (rest >= self.lower[free] - ROUNDING) & (rest <= upper[free] + ROUNDING) & ~corners[:, free]
+            fits = (rest >= self.lower[free] - ROUNDING) & (rest <= upper[free] + ROUNDING) & ~raised[:, free]
             points = others[fits]
             points[:, free] = np.clip(rest[fits], self.lower[free], upper[free])
             found.append(points)
-        return _unlike(np.concatenate(found))
-
-
-# -- density-ratio neighbourhoods ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class DensityRatioNeighbourhood:
-    """N_r(P), the probabilities Q with d_DR(P, Q) <= r: all odds within a factor e^r of those of P (section 5.8).
-
-    An infinite radius leaves only the support, as in :meth:`MeasureInterval.around`: the limit of finite radii.
-
-    >>> near = DensityRatioNeighbourhood([0.1, 0.9], 1)
-    >>> near.lower_probability([1, 0]).round(6).tolist(), near.upper_probability([1, 0]).round(6).tolist()
-    (0.03927, 0.231969)
-    """
-
-    centre: Array
-    radius: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "centre", one_probability("The centre", self.centre))
-        object.__setattr__(self, "radius", non_negative("radius", self.radius))
-
-    @property
-    def interval(self) -> MeasureInterval:
-        """The interval of measures whose members, normalised, are the members: I(e^-r P, P)."""
-        return MeasureInterval(self.centre * math.exp(-self.radius), self.centre)
-
-    def contains(self, q: ArrayLike) -> NDArray[np.bool_]:
-        """Whether these are probabilities within the radius."""
-        masses = measure("The probability", q)
-        total = np.abs(masses.sum(axis=-1) - 1) <= SUM_TOLERANCE
-        if math.isinf(self.radius):
-            return np.asarray(total & np.all(masses[..., self.centre == 0] == 0, axis=-1))
-        return np.asarray(total & (density_ratio_distance(self.centre, masses) <= self.radius + ROUNDING))
-
-    def upper_expectation(self, function: ArrayLike) -> Array:
-        """The largest expectation over the members, for each function on the last axis."""
-        return self.interval.upper_expectation(function)
-
-    def lower_expectation(self, function: ArrayLike) -> Array:
-        """The smallest expectation over the members."""
-        return self.interval.lower_expectation(function)
-
-    def upper_probability(self, event: ArrayLike) -> Array:
-        """p e^r / (p e^r + 1 - p), p the probability of the event under the centre."""
-        return 1 - self.lower_probability(1 - events(event, len(self.centre)))
-
-    def lower_probability(self, event: ArrayLike) -> Array:
-        """p / (p + (1 - p) e^r)."""
-        inside = events(event, len(self.centre))
-        p, rest = inside @ self.centre, (1 - inside) @ self.centre
-        least = p * math.exp(-self.radius)
-        return np.asarray(np.where(rest == 0, 1.0, least / np.where(rest == 0, 1.0, least + rest)))
-
-    def given(self, event: ArrayLike) -> DensityRatioNeighbourhood:
-        """Conditional members are the neighbourhood, of the same radius, of the conditional centre."""
-        inside = events(event, len(self.centre)) > 0
-        mass = math.fsum(self.centre[inside]) if inside.ndim == 1 else 0.0
-        if mass <= 0:
-            raise errors.impossible_condition("The event")
-        return DensityRatioNeighbourhood(np.where(inside, self.centre, 0.0) / mass, self.radius)
-
-    def extreme_points(self) -> Array:
-        """All extreme points, one in each row: P raised by e^r on some of its outcomes, not none and not all."""
-        corners = _corners(len(self.centre))
-        held = self.centre > 0
-        some = np.any(corners[:, held], axis=1) & ~np.all(corners[:, held], axis=1)
-        if self.radius == 0 or not bool(np.any(some)):
-            return self.centre[None, :].copy()
-        points = self.centre * np.where(corners[some], 1.0, math.exp(-self.radius))
-        return _unlike(points / points.sum(axis=1, keepdims=True))
+        return unlike(np.concatenate(found))
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
@@ -370,13 +333,14 @@ def _mass(inside: Array, masses: Array) -> Array:
     return np.asarray(np.where(inside > 0, masses, 0.0).sum(axis=-1))
 
 
-def _corners(size: int) -> NDArray[np.bool_]:
+def corners(size: int) -> NDArray[np.bool_]:
+    """All events, one in each row."""
     if size > MOST_LISTED:
         raise errors.too_many_points(size, MOST_LISTED)
     return ((np.arange(2**size)[:, None] >> np.arange(size)) & 1).astype(np.bool_)
 
 
-def _unlike(points: Array) -> Array:
+def unlike(points: Array) -> Array:
     """The same points without repetitions."""
     _, first = np.unique(np.round(points, 12), axis=0, return_index=True)
     return points[np.sort(first)]

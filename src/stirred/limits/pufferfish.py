@@ -18,15 +18,16 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred.limits.bounds import Band, power_bounds
-from stirred.limits.distances import log_ratio_range, one_probability
+from stirred.limits.distances import different, log_ratio_range, one_probability
 from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
-from stirred.limits.intervals import DensityRatioNeighbourhood
+from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
 from stirred.loss.checks import Number, non_negative
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.finite import FiniteMechanism
@@ -34,7 +35,8 @@ from stirred.spec.finite import FiniteMechanism
 Array = NDArray[np.float64]
 
 SAME = 12
-"""Conditional distributions that agree to so many decimals are one node."""
+"""Conditional distributions whose probabilities all agree to so many significant digits are one node. Decimals would
+not do: where two laws give an output 1e-13 and 2e-13, that output tells them apart."""
 
 Conjecture = tuple[str, str]
 """An attacker and a secret: what this attacker believes given the secret."""
@@ -107,9 +109,11 @@ class Pufferfish:
         (['a', 'b'], (('a', 'b'),))
         """
         known = tuple(datasets)
+        values = [marginal(name) for name in known]
+        different(values)
         events: dict[str, list[Hashable]] = {}
-        for name in known:
-            events.setdefault(str(marginal(name)), []).append(name)
+        for name, value in zip(known, values, strict=True):
+            events.setdefault(str(value), []).append(name)
         return cls(known, attackers, *_promising(known, attackers, events, itertools.combinations(events, 2)))
 
     @classmethod
@@ -117,7 +121,7 @@ class Pufferfish:
         """Datasets are all vectors of ``records`` values; secrets say what one record is; two values of one record are
         a pair (Remark 5.8.5), but for those that no attacker finds possible. Attackers list probabilities in the order
         of ``DatabaseGraph.hamming``."""
-        kinds = tuple(dict.fromkeys(values))
+        kinds = different(values)
         datasets = DatabaseGraph.hamming(kinds, records).datasets
         events = {
             f"record {at + 1} is {value}": [one for one in datasets if one[at] == value]  # type: ignore[index]
@@ -233,7 +237,11 @@ class Pufferfish:
     # -- as a specification ----------------------------------------------------------------------------------
 
     def specification(self, epsilon: object, name: str = "", about: str = "the data") -> Specification:
-        """The five blocks: the protection objects are conditional distributions, listed, at their graph distance."""
+        """The five blocks: the protection objects are conditional distributions, listed, at their graph distance.
+
+        The name of the domain carries the :attr:`fingerprint` of the distributions: two sets of attackers whose names
+        are the same promise different things, and neither specification implies the other.
+        """
         names = tuple(map(str, self.graph.datasets))
         apart = self.graph.distances
         listed = {
@@ -243,13 +251,13 @@ class Pufferfish:
             if i != j and math.isfinite(apart[i, j])
         }
         domain = Domain(
-            about,
+            f"{about}, laws {self.fingerprint}",
             objects="distributions",
             starts="before the data are generated: generating them is a part of the mechanism",
             datasets=names,
             words=f"Distributions of {about}, not datasets: what {_number(len(self.attackers), 'attacker')} "
             f"believe{'s' if len(self.attackers) == 1 else ''} given each of {_number(len(self.secrets), 'secret')} "
-            f"({_number(len(names), 'conditional distribution')}, listed)",
+            f"({_number(len(names), 'conditional distribution')}, listed; laws {self.fingerprint})",
         )
         premetric = InputPremetric.table(
             listed,
@@ -261,6 +269,15 @@ class Pufferfish:
         held = Multiverse(words="All listed distributions are compared with one another: nothing is held fixed.")
         flavor = Flavor(domain, held, replace(premetric, sharpened=True), OutputPremetric("multiplicative"), nearest=1)
         return flavor.at(Budget(epsilon), name=name)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that differ wherever the names or the probabilities (to twelve significant digits)
+        of the conditional distributions do. In which order datasets are listed does not matter."""
+        texts = [repr(one) for one in self.datasets]
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        laws = sorted((name, _digits(law[order])) for name, law in zip(self._merged[2], self.laws, strict=True))
+        return sha256(repr(([texts[at] for at in order], laws)).encode()).hexdigest()[:12]
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
@@ -301,13 +318,12 @@ class Pufferfish:
         nodes = np.full(self._masses.shape, -1, dtype=np.intp)
         laws: list[Array] = []
         names: list[str] = []
-        found: dict[bytes, int] = {}
+        found: dict[str, int] = {}
         for a, attacker in enumerate(self.attackers):
             for s, secret in enumerate(self.secrets):
                 if self._masses[a, s] > 0:
                     law = self._joint[a, s] / self._masses[a, s]
-                    key = (np.round(law, SAME) + 0.0).tobytes()
-                    nodes[a, s] = found.setdefault(key, len(names))
+                    nodes[a, s] = found.setdefault(_digits(law), len(names))
                     if nodes[a, s] == len(names):
                         laws.append(law)
                         names.append(f"{attacker}, given {secret}")
@@ -358,6 +374,11 @@ def _promising(
     masses = {name: [law[[place[one] for one in event]].sum() for law in laws] for name, event in events.items()}
     kept = {name: event for name, event in events.items() if any(mass > 0 for mass in masses[name])}
     return kept, [(a, b) for a, b in pairs if any(min(both) > 0 for both in zip(masses[a], masses[b], strict=True))]
+
+
+def _digits(law: Array) -> str:
+    """Probabilities to so many digits that those of one law, computed in two ways, agree; 0 is like nothing else."""
+    return " ".join(f"{value:.{SAME - 1}e}" for value in law.tolist())
 
 
 def _number(count: int, what: str) -> str:

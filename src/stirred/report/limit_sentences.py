@@ -1,36 +1,49 @@
 """The sentences about limits, in the form of those of :mod:`stirred.semantics`: an id, a formula and a source each.
 
 They are kept here because the rooms of limits and of semantics do not know each other. Facts that are numbers come with
-the text that shows them, upper bounds rounded up and lower ones down.
+the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
+
+The invariant a reader must know: for whom a number holds stands in the sentence that tells it, since sentences are
+quoted alone. It is somebody all of whose possible datasets are within the distance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from stirred.limits import Limit, laplace_power, radius
 from stirred.semantics import shown
-from stirred.semantics.templates import Fact, Numbers, Statement, Template
-from stirred.spec.exact import display_down
+from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
+from stirred.spec.exact import display_down, significant
 
 NEARLY_CERTAIN = 1 - 1e-6
-"""Powers beyond this are told as certainty."""
+"""Powers and beliefs beyond this are told as certainty."""
+
+SMALL = 0.1
+"""Below this a probability is shown by its first digits, not by its first decimals."""
+
+LARGE = 1e6
+"""From here on two decimals of epsilon times the distance say nothing."""
+
+ROUNDING = 1e-12
+"""The part of a probability that floats leave behind."""
 
 _CHAPTER = "Bailie 2025"
+_FACTORS = "e^-r and e^r, with r = epsilon times the distance"
+_BELIEFS = "p/(p + (1 - p) e^r) and p e^r/(p e^r + 1 - p), with r = epsilon times the distance"
+_POWERS = "min(a e^r, 1 - e^-r (1 - a)), with r = epsilon times the distance"
+_WHO = "somebody who holds only datasets possible that are at most {distance} apart{knowing}"
 
 TEMPLATES = {
     template.id: template
     for template in (
         Template(
             "limits.what",
-            "These limits hold whatever model of the data somebody has and whatever they believed before; all they "
-            "need to know of the mechanism is its epsilon. The distance says how far apart any two datasets are at "
-            "most that they still hold possible, what else they know being the same in both.",
+            "These limits hold whatever model of the data somebody has and whatever they believed before, as long as "
+            "all datasets that they hold possible are within the distance named of each other; all they need to know "
+            "of the mechanism is its epsilon.",
             f"{_CHAPTER}, Theorems 5.4.1 to 5.6.3",
         ),
         Template(
@@ -41,52 +54,62 @@ TEMPLATES = {
         ),
         Template(
             "limits.data",
-            "What was released ({question}): under any model of the data its probability is at least {lowest} and at "
-            "most {factor} times that which any one possible dataset gives it.",
+            f"What was released ({{question}}): for {_WHO}, its probability is at least {{lowest}} and at most "
+            "{factor} times that which any one of these datasets gives it, whatever their model of the data.",
             f"{_CHAPTER}, Theorem 5.4.1 and Lemma C.6.3",
-            "e^-r and e^r, with r = epsilon times the distance",
+            _FACTORS,
         ),
         Template(
             "limits.predictive",
-            "Before the release ({question}): the prior predictive probability of what was released lies within the "
-            "same factors, {lowest} and {factor}, for every prior.",
+            f"Before the release ({{question}}): for {_WHO}, the prior predictive probability of what was released "
+            "lies within the same factors, {lowest} and {factor}, whatever their prior.",
             f"{_CHAPTER}, Theorem 5.6.2",
-            "e^-r and e^r, with r = epsilon times the distance",
+            _FACTORS,
         ),
         Template(
             "limits.posterior",
-            "What is believed ({question}): whoever{knowing} gave something a probability of {priors} gives it, "
-            "whatever is released, at least {lower}, and at most {upper}.",
+            f"What is believed ({{question}}): {_WHO}, and gave something a probability of {{priors}}, gives it "
+            "afterwards, whatever is released, at least {lower}, and at most {upper}.",
             f"{_CHAPTER}, Theorem 5.6.3, in the sharper form of its proof",
-            "p/(p + (1 - p) e^r) and p e^r/(p e^r + 1 - p), with r = epsilon times the distance",
+            _BELIEFS,
         ),
         Template(
             "limits.power",
-            "What is tested ({question}): tests whose probability of a false alarm is {levels} detect a difference "
-            "with probabilities of at most {powers}.",
+            "What is tested ({question}): between two {hypotheses} at most {distance} apart, tests whose probability "
+            "of a false alarm is {levels} detect a difference with probabilities of at most {powers}.",
             f"{_CHAPTER}, Theorem 5.5.1 and Corollary 5.5.2",
-            "min(a e^r, 1 - e^-r (1 - a)), with r = epsilon times the distance",
+            _POWERS,
         ),
         Template(
             "limits.attained",
             "How near this is ({question}): on a count that differs by the distance, with Laplace noise of this "
-            "epsilon, the best test reaches {powers}. What the mechanism in use allows may be less.",
+            "epsilon, the best test reaches {powers}, rounded down. What the mechanism in use allows may be less.",
             f"{_CHAPTER}, section 5.9",
             "a e^r up to a = e^-r/2, then 1 - e^-r/(4 a) up to a = 1/2, then 1 - (1 - a) e^-r",
         ),
         Template(
             "limits.infinite",
             "Nothing limits what can be learnt here ({question}): {why}. Probabilities of data may differ by any "
-            "factor, and every belief and every power from 0 to 1 is possible.",
+            "factor, every power from 0 to 1 is possible, and so is every belief in what was neither impossible nor "
+            "certain before.",
             f"{_CHAPTER}, Definitions 5.2.1 and 5.3.2",
             "r = epsilon times the distance, infinite",
         ),
         Template(
+            "limits.zero",
+            "Nothing can be learnt here ({question}): epsilon times the distance is {radius}, so what is released has "
+            "the same probability whatever the data, beliefs stay what they were, and tests detect no difference more "
+            "often than they give a false alarm.",
+            f"{_CHAPTER}, Theorems 5.4.1 to 5.6.3",
+            "r = epsilon times the distance",
+        ),
+        Template(
             "limits.vacuous",
-            "As good as nothing is promised here ({question}): epsilon times the distance is {radius}, and tests of "
-            "every level asked for may have a power of {power}.",
-            f"{_CHAPTER}, Corollary 5.5.2",
-            "min(a e^r, 1 - e^-r (1 - a)), with r = epsilon times the distance",
+            "As good as nothing is promised here ({question}): epsilon times the distance is {radius}. Tests of every "
+            "level asked for may have a power of {power}, and from every prior probability asked for somebody may "
+            "come as good as certainly to believe, or not to believe.",
+            f"{_CHAPTER}, Corollary 5.5.2 and Theorem 5.6.3",
+            f"{_POWERS}; {_BELIEFS}",
         ),
         Template(
             "limits.secrets",
@@ -94,26 +117,33 @@ TEMPLATES = {
             "and gave one a probability of {priors} gives it, whatever is released, at least {lower}, and at most "
             "{upper}.",
             f"{_CHAPTER}, equation 5.17 and Theorem 5.8.4",
-            "p/(p + (1 - p) e^r) and p e^r/(p e^r + 1 - p), with r = epsilon times the distance",
+            _BELIEFS,
         ),
         Template(
             "limits.given",
             "What was released ({question}): given one of two paired secrets its probability is at least {lowest} and "
             "at most {factor} times that given the other, for every attacker of the domain.",
             f"{_CHAPTER}, Theorem 5.8.1",
-            "e^-r and e^r, with r = epsilon times the distance",
+            _FACTORS,
         ),
         Template(
             "limits.further",
-            "Limits depend on epsilon times the distance. For somebody who knows nothing of n {units} but their number "
-            "the distance is {times}: much can be learnt about many, and in places of few hardly more than about one.",
+            "Limits depend on epsilon times the distance. For somebody who knows nothing of n {units} but their number"
+            "{fixed} the distance is {times}: much can be learnt about many, and in places of few hardly more than "
+            "about one.",
             f"{_CHAPTER}, sections 5.5 and 5.10",
+        ),
+        Template(
+            "limits.unknown",
+            "Whoever does not know {unknown} may learn it from the release: datasets that differ in it are infinitely "
+            "far apart, and none of these limits holds for somebody who holds several of them possible.",
+            f"{_CHAPTER}, Definition 5.3.2 and Theorem 5.6.3",
         ),
         Template(
             "limits.other",
             "Limits that hold for every output need the multiplicative standard of pure differential privacy: under "
-            "{standard} some outputs may be possible, or far more probable, for one dataset and not for another, so no "
-            "factor bounds the probability of what was released or what is believed after it.",
+            "{standard} some outputs may be {how} for one {object} than for another, so no factor bounds the "
+            "probability of what was released or what is believed after it.",
             f"{_CHAPTER}, Remarks 5.3.7 and 5.6.4",
         ),
         Template(
@@ -121,11 +151,7 @@ TEMPLATES = {
             "Only some events of the output are looked at, so no limit holds for somebody who sees all of it.",
             f"{_CHAPTER}, Theorem 5.3.5",
         ),
-        Template(
-            "limits.nothing",
-            "No two datasets are compared, or no finite budget is promised, so nothing limits what can be learnt.",
-            f"{_CHAPTER}, Definition 5.2.1",
-        ),
+        Template("limits.nothing", "Nothing limits what can be learnt: {why}.", f"{_CHAPTER}, Definition 5.2.1"),
     )
 }
 """Every sentence by its id."""
@@ -149,61 +175,104 @@ class Asked:
 
     epsilon: float
     knowing: str = ""
-    """What beliefs must already know, as a clause."""
+    """What somebody must already know, as a clause."""
     secrets: bool = False
     """Whether distributions are compared, as under Pufferfish."""
+    counted: bool = True
+    """Whether the distance is one of records any of which may change, so that a count with noise is an example."""
 
 
 def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
     """What is said about one question: data, prior predictive, posterior, power, and how near a mechanism comes."""
-    r, question = float(radius(asked.epsilon, limit.distance)), _titled(limit)
+    r, apart = float(radius(asked.epsilon, limit.distance)), shown_distance(limit.distance)
+    question = f"{limit.question}, distance {apart.shown}"
     if math.isinf(r):
-        why = "epsilon is infinite" if math.isfinite(limit.distance) else "the datasets are infinitely far apart"
+        far = "the distributions" if asked.secrets else "the datasets"
+        endless = "epsilon is infinite, or too large to compute with"
+        why = endless if math.isfinite(limit.distance) else f"{far} are infinitely far apart"
         yield say("limits.infinite", question=limit.question, why=why)
         return
-    powers = shown.powers(limit.power.upper)
-    if min(powers.values) > NEARLY_CERTAIN:
-        yield say("limits.vacuous", question=question, radius=shown.up(r), power=shown.power(max(powers.values)))
+    if r == 0:
+        yield say("limits.zero", question=question, radius=Number(r, "0"))
+        return
+    powers = upwards(limit.power.upper)
+    if min(powers.values) > NEARLY_CERTAIN and _all_believed(limit):
+        size = shown.up(r) if r < LARGE else Number(r, significant(r, 3))
+        yield say("limits.vacuous", question=question, radius=size, power=Number(max(powers.values), "1"))
         return
     factors: dict[str, Fact] = {"lowest": shown.lowest_factor(r), "factor": shown.factor(r)}
     beliefs: dict[str, Fact] = {
         "priors": typed(limit.priors),
         "lower": downwards(limit.posterior.lower),
-        "upper": shown.powers(limit.posterior.upper),
+        "upper": upwards(limit.posterior.upper),
     }
     if asked.secrets:
         yield say("limits.given", question=question, **factors)
         yield say("limits.secrets", question=question, **beliefs)
     else:
-        yield say("limits.data", question=question, **factors)
-        yield say("limits.predictive", question=question, **factors)
-        yield say("limits.posterior", question=question, knowing=asked.knowing, **beliefs)
-    yield say("limits.power", question=question, levels=typed(limit.levels), powers=powers)
-    if not asked.secrets:
+        who: dict[str, Fact] = {"question": question, "distance": apart, "knowing": asked.knowing}
+        yield say("limits.data", **who, **factors)
+        yield say("limits.predictive", **who, **factors)
+        yield say("limits.posterior", **who, **beliefs)
+    hypotheses = "distributions that are" if asked.secrets else "hypotheses whose possible datasets are"
+    told = {"hypotheses": hypotheses, "distance": apart, "levels": typed(limit.levels), "powers": powers}
+    yield say("limits.power", question=question, **told)
+    if asked.counted and not asked.secrets:
         exact = laplace_power(limit.levels, asked.epsilon, limit.distance)
-        yield say("limits.attained", question=question, powers=shown.powers(exact))
+        yield say("limits.attained", question=question, powers=downwards(exact))
 
 
-def typed(values: NDArray[np.float64]) -> Numbers:
+def _all_believed(limit: Limit) -> bool:
+    """Whether anything may be believed, from all of the priors that leave something open."""
+    beliefs = zip(limit.priors, limit.posterior.lower, limit.posterior.upper, strict=True)
+    return all(low < 1 - NEARLY_CERTAIN and high > NEARLY_CERTAIN for prior, low, high in beliefs if 0 < prior < 1)
+
+
+# -- how numbers are shown -----------------------------------------------------------------------------------
+
+
+def typed(values: Iterable[float]) -> Numbers:
     """Numbers as somebody typed them."""
-    found = tuple(values.tolist())
+    found = tuple(map(float, values))
     return Numbers(found, shown.listed_plainly(f"{value:.12g}" for value in found))
 
 
-def downwards(values: NDArray[np.float64]) -> Numbers:
-    """Lower bounds, rounded down."""
-    found = tuple(values.tolist())
-    return Numbers(found, shown.listed_plainly(shown_down(value) for value in found))
+def upwards(values: Iterable[float]) -> Numbers:
+    """Upper bounds, rounded up."""
+    found = tuple(map(float, values))
+    return Numbers(found, shown.listed_plainly(map(shown_up, found)))
+
+
+def downwards(values: Iterable[float]) -> Numbers:
+    """Lower bounds, and what is attained, rounded down."""
+    found = tuple(map(float, values))
+    return Numbers(found, shown.listed_plainly(map(shown_down, found)))
+
+
+def shown_up(value: float) -> str:
+    """A probability in three decimals, or three digits where it is small, rounded up.
+
+    >>> shown_up(0.01001), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
+    ('0.0101', '1.4e-9', '0.272', '0')
+    """
+    if value <= 0:
+        return "0"
+    return significant(value * (1 - ROUNDING), 3) if value < SMALL else shown.shown_power(value)
 
 
 def shown_down(value: float) -> str:
-    """Three decimals, rounded down; more where three would turn it into nothing."""
-    for decimals in (3, 4):
-        text = display_down(min(1.0, value + shown.SLACK), decimals)
-        if float(text) > 0:
-            return text
-    return "0"
+    """The same, rounded down.
+
+    >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0)
+    ('0.999', '4.54e-7', '1')
+    """
+    if value <= 0:
+        return "0"
+    if value < SMALL:
+        return significant(value * (1 + ROUNDING), 3, down=True)
+    return "1" if value > 1 - shown.SLACK else display_down(value + shown.SLACK, 3)
 
 
-def _titled(limit: Limit) -> str:
-    return f"{limit.question}, distance {limit.distance:g}"
+def shown_distance(distance: float) -> Number:
+    """A distance without an exponent: ten million as 10,000,000."""
+    return Number(distance, "infinite" if math.isinf(distance) else f"{distance:,.12g}")

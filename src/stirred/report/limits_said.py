@@ -4,56 +4,77 @@
 replaced record, groups, the whole database where its size is known. It says one sentence where the guarantee is not
 pure, and why. ``of_epsilon`` answers for an epsilon and a number of records alone.
 
-The invariant a reader must know: the text, the JSON and the HTML show the same statements and the same limits.
+The invariant a reader must know: the text, the JSON and the HTML show the same statements and the same limits. Where
+something is held fixed nobody knows which distances its universes have, beyond the nearest; limits at others are told
+of datasets *up to* that far apart, which is true whether there are any or not.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import textwrap
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from html import escape
 from typing import Any
 
-from stirred.limits import LEVELS, PRIORS, Limit, limit_at, standard_limits
-from stirred.report.limit_sentences import Asked, about, say, shown_down
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limits
+from stirred.report.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
 from stirred.semantics import Explanation
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.setting import Setting
-from stirred.semantics.shown import shown_power
+from stirred.semantics.shown import bullet, columns, listed_plainly
 from stirred.semantics.templates import Statement
 from stirred.spec import facts
-from stirred.spec.exact import display, exact
+from stirred.spec.exact import exact, quoted, written
 from stirred.spec.invariant import plural
 from stirred.spec.pages import table
+from stirred.spec.specification import Specification
 
 HEADING = "What can at most be learnt"
-WIDTH = 110
-BRIEFLY = {"limits.what", "limits.attackers", "limits.other", "limits.events", "limits.nothing"}
+BRIEFLY = {"limits.what", "limits.attackers", "limits.other", "limits.events", "limits.nothing", "limits.unknown"}
 """What a brief text keeps besides sentences with numbers."""
-
 
 _QUESTIONS = {
     "one record": "one record, all others known",
+    "whether one record is there": "whether one record is there, all others known",
+    "what one record says": "what one record says, all others known",
     "the whole database": "the whole database, only its size known",
 }
+
+_STANDARDS = {
+    "approximate": "(epsilon, delta)-differential privacy",
+    "approximate-profile": "(epsilon, delta)-differential privacy",
+    "normalised-renyi": "zero-concentrated differential privacy",
+    "renyi": "Renyi differential privacy",
+    "total-variation": "a bound on the total variation",
+    "trade-off": "a trade-off function",
+}
+"""Standards as analysts call them."""
+
+_SAME_SUPPORT = ("renyi", "normalised-renyi")
+"""Standards under which no output is possible for one dataset and impossible for another."""
 
 
 @dataclass(frozen=True)
 class LimitsSection:
-    """Sentences about limits, and the limits themselves, one for each question."""
+    """Sentences about limits, and the limits themselves, one for each question; what was asked, ready for JSON."""
 
     heading: str
     statements: tuple[Statement, ...]
     limits: tuple[Limit, ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, brief: bool = False) -> str:
         """For the terminal."""
         said = [one for one in self.statements if not brief or one.formula or one.id in BRIEFLY]
-        lines = [self.heading, *(_bullet(one.words) for one in said)]
-        return "\n".join(lines) + "\n" + (f"\n{_columns(self._rows())}\n" if self.limits else "")
+        lines = [self.heading, *(bullet(one.words) for one in said)]
+        return "\n".join(lines) + "\n" + (f"\n{columns(self._rows())}\n" if self.limits else "")
 
     def html(self) -> str:
         """To stand below an explanation."""
@@ -63,8 +84,13 @@ class LimitsSection:
         return f"<h3>{escape(self.heading.capitalize())}</h3><ul>{items}</ul>{shown}"
 
     def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON; what is infinite is None."""
-        return {"statements": [one.to_fields() for one in self.statements], "limits": [_fields(n) for n in self.limits]}
+        """All of it, ready for JSON; what is infinite, or means nothing, is None."""
+        return {
+            "heading": self.heading,
+            **self.asked,
+            "statements": [one.to_fields() for one in self.statements],
+            "limits": [_fields(one) for one in self.limits],
+        }
 
     def to_json(self) -> str:
         return (
@@ -72,17 +98,18 @@ class LimitsSection:
         )
 
     def _rows(self) -> list[list[str]]:
-        """The table: for each question powers at the levels and the range of beliefs, from the priors."""
+        """The table: for each question the greatest powers at the levels, and the range of beliefs from the priors."""
         first = self.limits[0]
-        head = ["powers at most; beliefs from, to", "distance"]
-        head += [f"level {level:g}" for level in first.levels] + [f"belief {prior:g}" for prior in first.priors]
+        head = ["question", "distance"]
+        head += [f"power at {level:g}" for level in first.levels]
+        head += [f"belief {prior:g} becomes" for prior in first.priors]
         rows = [head]
         for one in self.limits:
             beliefs = zip(one.posterior.lower, one.posterior.upper, strict=True)
             rows.append(
-                [one.question, "infinite" if math.isinf(one.distance) else f"{one.distance:g}"]
-                + [shown_power(float(power)) for power in one.power.upper]
-                + [f"{shown_down(float(low))} to {shown_power(float(high))}" for low, high in beliefs]
+                [one.question, shown_distance(one.distance).shown]
+                + [shown_up(float(power)) for power in one.power.upper]
+                + [_range(float(low), float(high)) for low, high in beliefs]
             )
         return rows
 
@@ -94,30 +121,36 @@ def of_epsilon(
     distance: object | None = None,
     levels: Iterable[float] = LEVELS,
     priors: Iterable[float] = PRIORS,
+    bounded: bool = True,
 ) -> LimitsSection:
     """The standard questions: one record and the whole database, or one distance of one's own.
 
+    ``bounded`` means that records are replaced and their number is known; else they are added and removed.
+
     >>> print(of_epsilon("0.1", 10).statements[4].words)
-    What is tested (one record, all others known, distance 1): tests whose probability of a false alarm is 0.01, 0.05 \
-and 0.1 detect a difference with probabilities of at most 0.012, 0.056 and 0.111.
+    What is tested (one record, all others known, distance 1): between two hypotheses whose possible datasets are at \
+most 1 apart, tests whose probability of a false alarm is 0.01, 0.05 and 0.1 detect a difference with probabilities of \
+at most 0.0111, 0.0553 and 0.111.
     """
-    e = float(exact(epsilon, "Epsilon"))
-    at, believed = list(levels), list(priors)
-    if distance is None:
-        limits = tuple(
-            replace(one, question=_QUESTIONS[one.question]) for one in standard_limits(e, records, at, believed)
-        )
-    else:
-        asked = float(exact(distance, "A distance"))
-        limits = (limit_at("datasets this far apart", e, asked, at, believed),)
+    stated = exact(epsilon, "Epsilon")
+    e, at, believed = as_float(stated), list(levels), list(priors)
+    limits = standard_limits(e, records, at, believed, bounded)
+    if distance is not None:
+        apart = _distance(distance, records if bounded else 2 * records)
+        limits = (limit_at("datasets this far apart", e, apart, at, believed),)
+    elif bounded and records == 1:
+        limits = (replace(limits[0], question="the one record there is"),)
     said = [say("limits.what")]
+    limits = tuple(replace(one, question=_QUESTIONS.get(one.question, one.question)) for one in limits)
     for limit in limits:
         said += about(limit, Asked(e))
+    if bounded:
+        said.append(say("limits.unknown", unknown="the number of records"))
     many = "1 record" if records == 1 else f"{records:,} records"
-    heading = (
-        f"WHAT ANYONE CAN AT MOST LEARN: epsilon = {display(exact(epsilon))} for each record that is replaced, {many}"
-    )
-    return LimitsSection(heading, tuple(said), limits)
+    how = "replaced" if bounded else "added or removed"
+    heading = f"WHAT ANYONE CAN AT MOST LEARN: epsilon = {quoted(stated)} for each record that is {how}, {many}"
+    asked = {"epsilon": written(stated), "records": records, "bounded": bounded}
+    return LimitsSection(heading, tuple(said), limits, asked)
 
 
 def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> LimitsSection:
@@ -127,19 +160,28 @@ def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> 
     if why is not None:
         return LimitsSection(HEADING.upper(), (why,))
     specification = given.specification
-    epsilon = float(specification.budget.number)
+    epsilon = as_float(specification.budget.number)
     limits = tuple(
         limit_at(question, epsilon, float(distance), given.levels, list(priors))
         for question, distance in _questions(given)
     )
     of_distributions = specification.domain.objects == "distributions"
     said = [say("limits.attackers" if of_distributions else "limits.what")]
-    said += about(limits[0], Asked(epsilon, _knowing(given), of_distributions))
+    must = _known(specification)
+    knowing = f" and knows {listed_plainly(must)}" if must else ""
+    said += about(limits[0], Asked(epsilon, knowing, of_distributions, _counted(specification)))
     premetric = specification.input_premetric
-    if premetric.kind == "records" and premetric.sharpened:
-        times = "n" if premetric.bounded else "up to 2n"
-        said.append(say("limits.further", units=plural(premetric.unit), times=times))
-    return LimitsSection(HEADING.upper(), tuple(said), limits)
+    if premetric.kind == "records" and premetric.sharpened and not of_distributions:
+        fixed = held_fixed(specification)
+        times = "n" if premetric.bounded and not fixed else "at most n" if premetric.bounded else "up to 2n"
+        knows = " and what is held fixed" if fixed else ""
+        said.append(say("limits.further", units=plural(premetric.unit), fixed=knows, times=times))
+    if must and not of_distributions:
+        said.append(say("limits.unknown", unknown=listed_plainly(must).replace(" and ", " or ")))
+    if of_distributions:
+        # Beliefs are one attacker's. Distributions that are no pair may be those of two, and nobody holds both.
+        limits = (limits[0], *(_without_beliefs(one) for one in limits[1:]))
+    return LimitsSection(HEADING.upper(), tuple(said), limits, {"epsilon": written(specification.budget.number)})
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
@@ -147,13 +189,17 @@ def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> 
 
 def _why_not(given: Setting) -> Statement | None:
     """The sentence that stands in place of limits, where there are none."""
-    output = given.specification.output_premetric
+    output, objects = given.specification.output_premetric, given.specification.domain.objects
     if output.name != "multiplicative":
-        return say("limits.other", standard=f"{output.symbol} (budget {output.kind.budget})")
+        standard = _STANDARDS.get(output.name, f"the standard '{output.name}'")
+        how = "far more probable" if output.name in _SAME_SUPPORT else "far more probable, or possible at all, rather"
+        return say("limits.other", standard=standard, how=how, object=objects.removesuffix("s"))
     if given.partial:
         return say("limits.events")
+    if not given.change.exists:
+        return say("limits.nothing", why=f"no two {objects} are compared")
     if not given.protects:
-        return say("limits.nothing")
+        return say("limits.nothing", why="no finite budget is promised, or one so large that it means nothing")
     return None
 
 
@@ -161,30 +207,72 @@ def _questions(given: Setting) -> Iterator[tuple[str, Any]]:
     """Questions and distances, the nearest first; only those that are further apart follow."""
     specification, premetric = given.specification, given.specification.input_premetric
     objects, reached = specification.domain.objects, given.change.distance
-    yield f"the nearest two {objects}", reached
+    if given.change.status == "assumed":
+        yield f"two {objects} {shown_distance(float(reached)).shown} apart, if there are any", reached
+    else:
+        yield f"the nearest two {objects}", reached
     if premetric.kind == "table":
         inside = [d * premetric.scale for a, b, d in premetric.distances if specification.multiverse.holds(a, b)]
         if inside and max(inside) > reached:
             yield f"the farthest two {objects}", max(inside)
-    if premetric.kind != "records" or not premetric.sharpened:
+    if premetric.kind != "records" or not premetric.sharpened or objects == "distributions":
         return
     units, step = plural(premetric.unit), premetric.scale * (1 if premetric.bounded else 2)
+    fixed = held_fixed(specification)
     if given.replaced is not None and given.replaced.distance > reached:
         reached = given.replaced.distance
-        yield f"one {premetric.unit} replaced", reached
+        sure = "" if given.replaced.status == "inside" else ", if there are such datasets"
+        yield f"one {premetric.unit} replaced{sure}", reached
     records = specification.fact.get(facts.RECORDS)
     whole = records if isinstance(records, int) and not isinstance(records, bool) and records > 0 else None
-    for count in sorted(given.groups):
-        if count * step > reached and (whole is None or count < whole):
-            reached = count * step
-            yield f"{count} {units} replaced", reached
+    for number in sorted(given.groups):
+        if number * step > reached and (whole is None or number < whole):
+            reached = number * step
+            kept = f"up to {number} {units} that differ, what is held fixed known"
+            yield kept if fixed else f"{number} {units} replaced", reached
     if whole is not None and whole * step > reached:
-        yield f"all {whole:,} {units}", whole * step
+        yield f"all {whole:,} {units}" + (", what is held fixed known" if fixed else ""), whole * step
 
 
-def _knowing(given: Setting) -> str:
-    """What somebody must know for the limits on beliefs: else the release tells them, at no cost."""
-    return " knows what is held fixed and" if held_fixed(given.specification) else ""
+def _known(specification: Specification) -> list[str]:
+    """What somebody must know for the limits: else the release may tell them, at no cost."""
+    premetric = specification.input_premetric
+    number = premetric.kind == "records" and premetric.bounded
+    found = [f"the number of {plural(premetric.unit)}"] if number else []
+    return found + (["what is held fixed"] if held_fixed(specification) else [])
+
+
+def _counted(specification: Specification) -> bool:
+    """Whether a count of records may differ by the distance, nothing being held fixed."""
+    premetric = specification.input_premetric
+    return premetric.kind == "records" and premetric.scale == 1 and not held_fixed(specification)
+
+
+def as_float(value: Fraction | float) -> float:
+    """The float above an exact number: one that is too large is as good as infinite, none but 0 becomes 0."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return math.inf
+    return found or (math.nextafter(0.0, 1.0) if value > 0 else 0.0)
+
+
+def _distance(distance: object, most: int) -> float:
+    """A distance in records: a whole number, at most that of the whole database, or infinite."""
+    asked = exact(distance, "A distance")
+    if asked != math.inf and (asked > most or Fraction(asked).denominator != 1):
+        wanted = f"infinity or a whole number of records, at most {most:,}, the distance of the whole database"
+        raise errors.parameter_out_of_range("distance", quoted(asked), wanted)
+    return float(asked)
+
+
+def _without_beliefs(limit: Limit) -> Limit:
+    nothing = Band(*(np.full(len(limit.priors), math.nan) for _ in range(2)))
+    return replace(limit, posterior=nothing, published=nothing)
+
+
+def _range(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{shown_down(low)} to {shown_up(high)}"
 
 
 def _fields(limit: Limit) -> dict[str, Any]:
@@ -193,22 +281,20 @@ def _fields(limit: Limit) -> dict[str, Any]:
         "distance": _finite(limit.distance),
         "data": {"lower": float(limit.data.lower), "upper": _finite(float(limit.data.upper))},
         "levels": limit.levels.tolist(),
-        "power": {"lower": limit.power.lower.tolist(), "upper": limit.power.upper.tolist()},
+        "power": _band(limit.power),
         "priors": limit.priors.tolist(),
-        "posterior": {"lower": limit.posterior.lower.tolist(), "upper": limit.posterior.upper.tolist()},
-        "posterior_as_published": {"lower": limit.published.lower.tolist(), "upper": limit.published.upper.tolist()},
+        "posterior": _band(limit.posterior),
+        "posterior_as_published": _band(limit.published),
     }
+
+
+def _band(band: Band) -> dict[str, list[float | None]]:
+    return {"lower": _finites(band.lower), "upper": _finites(band.upper)}
+
+
+def _finites(values: NDArray[np.float64]) -> list[float | None]:
+    return [_finite(value) for value in values.tolist()]
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _bullet(words: str) -> str:
-    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ")
-
-
-def _columns(rows: list[list[str]]) -> str:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)

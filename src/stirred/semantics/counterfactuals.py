@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from stirred import errors
+from stirred.spec.blocks import InputPremetric
 from stirred.spec.facts import MECHANISM, PERMUTATION_SWAPPING, SWAP
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
@@ -60,7 +61,8 @@ def smallest_change(specification: Specification) -> Change:
         known = premetric.kind == "relation" and not specification.multiverse.invariants
         nearest, status = premetric.scale, "inside" if known else "assumed"
     if nearest == math.inf:
-        return Change("no other dataset agrees with what is held fixed", math.inf, "none")
+        what = specification.domain.objects.removesuffix("s")
+        return Change(f"no other {what} agrees with what is held fixed", math.inf, "none")
     return Change(_words(specification, nearest), nearest, status)  # type: ignore[arg-type]
 
 
@@ -144,6 +146,8 @@ def _words(specification: Specification, distance: Fraction | float) -> str:
     """What differs between two datasets at the distance of the nearest ones."""
     premetric = specification.input_premetric
     unit = premetric.unit
+    if specification.domain.objects == "distributions":
+        return _distributions(premetric, distance)
     if premetric.kind == "table":
         return f"one listed dataset stands in place of another, {float(distance):g} apart"
     if premetric.kind == "metric":
@@ -165,6 +169,16 @@ def _words(specification: Specification, distance: Fraction | float) -> str:
         return f"two {plural(unit)} of one stratum have {what} exchanged, all else as it is"
     how = "differ" if premetric.bounded else "are added or removed"
     return f"{float(count):g} records of {plural(unit)} {how}"
+
+
+def _distributions(premetric: InputPremetric, distance: Fraction | float) -> str:
+    """The same between two distributions of the data, which have no records of their own."""
+    if premetric.kind == "table":
+        return "one listed distribution stands in place of another"
+    if premetric.kind == "relation":
+        return f"one distribution stands in place of a neighbour in '{premetric.name}'"
+    where = f"metric '{premetric.name}'" if premetric.kind == "metric" else f"number of {plural(premetric.unit)}"
+    return f"one distribution stands in place of another that is {float(distance):g} away in the {where}"
 
 
 def _replaced(specification: Specification) -> str:

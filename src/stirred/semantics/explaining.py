@@ -25,8 +25,8 @@ from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.setting import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
-from stirred.semantics.shown import SLACK, shown_power
-from stirred.semantics.templates import SECTIONS, Statement
+from stirred.semantics.shown import SLACK, WIDTH, bullet, columns, shown_power
+from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
 from stirred.spec.pages import specification_html, table
@@ -34,8 +34,6 @@ from stirred.spec.specification import Specification
 
 FORM = 1
 """Of the JSON of an explanation."""
-
-WIDTH = 110
 
 BRIEFLY = {
     "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
@@ -167,8 +165,8 @@ class Explanation:
         for name, heading in SECTIONS.items():
             said = [one for one in self.section(name) if not brief or _brief(one)]
             if said:
-                parts.append("\n".join([heading.upper(), *(_bullet(one.words) for one in said)]))
-            parts += [_columns(rows) for rows in self._tables(name)]
+                parts.append("\n".join([heading.upper(), *(bullet(one.words) for one in said)]))
+            parts += [columns(rows) for rows in self._tables(name)]
         return "\n\n".join(parts) + "\n"
 
     def _repr_html_(self) -> str:
@@ -232,7 +230,10 @@ def explain(
     units that change together.
     """
     given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups))
-    return Explanation(given, tuple(statement for section in IN_ORDER for statement in section(given)))
+    said = [statement for section in IN_ORDER for statement in section(given)]
+    if specification.domain.objects == "distributions":
+        said = [own for statement in said if (own := of_distributions(statement)) is not None]
+    return Explanation(given, tuple(said))
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
@@ -243,6 +244,8 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
     if curve is None:
         return
     worlds = f"the data as they are, and data in which {given.change.words}"
+    if given.specification.domain.objects == "distributions":
+        worlds = f"two distributions of the data: {given.change.words}"
     powers: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {ANY: curve}
     if given.gaussian is not None:
         powers[GAUSSIAN] = given.gaussian
@@ -296,14 +299,3 @@ def _finite(value: float | None) -> float | None:
 
 def _shown(value: float | None) -> str:
     return "none" if value is None else display(max(0.0, value - SLACK * (1 + value)))
-
-
-def _bullet(words: str) -> str:
-    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ")
-
-
-def _columns(rows: list[list[str]]) -> str:
-    """Rows of texts under one another, the first one a heading."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)

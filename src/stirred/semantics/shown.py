@@ -7,14 +7,20 @@ The invariant a reader must know: a :class:`Number` keeps the value beside its t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from stirred.semantics.templates import Number, Numbers
-from stirred.spec.exact import display, written
+from stirred.spec.exact import display, quoted, significant, written
+
+WIDTH = 110
 
 SLACK = 1e-10
+
+SMALL = 0.01
+"""Of an epsilon whose factor three digits would not tell from that of a larger one."""
 
 
 def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
@@ -63,7 +69,7 @@ def typed(value: float) -> Number:
 
 def stated(value: Fraction | float) -> Number:
     text = written(value)
-    return Number(value, text if len(text) <= 8 else display(value))
+    return Number(value, text if len(text) <= 8 else quoted(value) if value < 1 else display(value))
 
 
 def plain(value: Fraction | float) -> Number:
@@ -79,8 +85,10 @@ def small(value: float) -> Number:
 
 
 def factor(epsilon: Fraction | float) -> Number:
-    """e^epsilon, three digits, rounded up; as a power where it is very large."""
+    """e^epsilon, three digits, rounded up; as a power where it is very large, by what exceeds 1 where it is small."""
     value = math.exp(epsilon) if epsilon < 700 else math.inf
+    if 0 < epsilon < SMALL:
+        return Number(value, written(1 + Fraction(significant(math.expm1(epsilon), 2))))
     if epsilon > 100:
         return Number(value, f"e^{display(epsilon)}")
     return Number(value, f"{float(Context(3, ROUND_CEILING).create_decimal(Decimal(repr(value)))):,.6g}")
@@ -88,4 +96,18 @@ def factor(epsilon: Fraction | float) -> Number:
 
 def lowest_factor(epsilon: Fraction | float) -> Number:
     value = math.exp(-epsilon)
+    if 0 < epsilon < SMALL:
+        return Number(value, written(1 - Fraction(significant(-math.expm1(-epsilon), 2))))
     return Number(value, f"{float(Context(3, ROUND_FLOOR).create_decimal(Decimal(repr(value)))):.3g}")
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts under one another, the first one a heading."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def bullet(words: str) -> str:
+    """One sentence of a list, for the terminal."""
+    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -60,6 +60,8 @@ class Template:
     formula: str = ""
     """How the numbers come about; empty for sentences without numbers."""
     guidance: tuple[int, ...] = ()
+    of_distributions: str | None = None
+    """The words where distributions are compared, if they are others; empty where the sentence is then not said."""
 
     @property
     def section(self) -> str:
@@ -102,9 +104,22 @@ def say(name: str, /, **facts: Fact) -> Statement:
     'Power equal to the level is the ideal: the test does no better than a coin thrown without looking.'
     """
     template = templates()[name]
-    shown = {name: fact if isinstance(fact, str) else fact.shown for name, fact in facts.items()}
-    words = template.words.format(**shown)
+    words = template.words.format(**_texts(facts))
     return Statement(name, words, template.source, template.formula, template.guidance, facts)
+
+
+def of_distributions(statement: Statement) -> Statement | None:
+    """The same where not datasets but distributions of them are compared; None where it has no meaning there."""
+    words = templates()[statement.id].of_distributions
+    if words == "":
+        return None
+    formula = statement.formula.replace("dataset", "distribution")
+    said = statement.words if words is None else words.format(**_texts(statement.facts))
+    return replace(statement, words=said, formula=formula)
+
+
+def _texts(facts: Mapping[str, Fact]) -> dict[str, str]:
+    return {name: fact if isinstance(fact, str) else fact.shown for name, fact in facts.items()}
 
 
 def _field(fact: Fact) -> Any:

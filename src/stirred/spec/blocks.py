@@ -59,7 +59,7 @@ class Domain:
             return self.words
         said = self.name if self.objects == "datasets" else f"Distributions of {self.name}"
         if self.datasets:
-            said += f" ({len(self.datasets)} datasets, listed)"
+            said += f" ({len(self.datasets)} {self.objects}, listed)"
         if self.variables is not None:
             said += ": " + (", ".join(self.variables) or "no variables")
         return said + (f"; the guarantee starts at {self.starts}" if self.starts else "")

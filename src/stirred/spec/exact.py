@@ -74,12 +74,47 @@ Exact = Annotated[
 
 
 def display(epsilon: Fraction | float, decimals: int = 2) -> str:
-    """A guarantee as it is shown: rounded up, never down.
+    """A guarantee as it is shown: rounded up, never down; where so many decimals would show another size, two digits.
 
     >>> display(12.48496), display(1.1), display(0), display(Fraction(1, 3)), display(math.inf)
     ('12.49', '1.10', '0.00', '0.34', 'infinite')
+    >>> display(0.0012), display(Fraction(1, 3 * 10**6))
+    ('0.0012', '3.4e-7')
     """
+    if 0 < epsilon < Fraction(1, 10**decimals):
+        return significant(epsilon, 2)
     return _displayed(epsilon, decimals, math.ceil)
+
+
+def significant(value: Fraction | float, digits: int, down: bool = False) -> str:
+    """A positive number in its first digits, rounded up, or down where it bounds from below.
+
+    >>> significant(0.010005, 3), significant(0.010005, 3, down=True), significant(Fraction(1, 10**9), 3)
+    ('0.0101', '0.01', '1e-9')
+    """
+    number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    # The exponent of the first digit; numbers may be too small, or too large, for a float.
+    power = len(str(number.numerator)) - len(str(number.denominator)) + 1
+    while number < Fraction(10) ** power:
+        power -= 1
+    step = Fraction(10) ** (power - digits + 1)
+    rounded = Decimal(math.floor(number / step) if down else math.ceil(number / step)).scaleb(power - digits + 1)
+    plain = rounded.normalize()
+    if -5 < plain.adjusted() < 12:
+        return f"{plain:f}"
+    return f"{plain:e}".replace("e+", "e")
+
+
+def quoted(value: Fraction | float) -> str:
+    """A number as somebody stated it: exactly while that is short, else in six digits, rounded up.
+
+    >>> quoted(Fraction(1, 3)), quoted(exact("0.000001")), quoted(exact("1e-9")), quoted(exact("1e400"))
+    ('1/3', '0.000001', '1e-9', '1e400')
+    """
+    text = written(value)
+    if len(text) <= 10 or value == 0:
+        return text
+    return significant(value, 6)
 
 
 def display_down(bound: Fraction | float, decimals: int = 2) -> str:

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
-from stirred.spec.exact import Exact, display, exact, written
+from stirred.spec.exact import Exact, display, exact, quoted, written
 
 Curve = PowerCurve | GaussianCurve | EpsilonProfile
 
@@ -250,13 +250,15 @@ class Budget:
         return f"{said} ({self.conversion})" if self.conversion else said
 
     def shown(self) -> str:
-        """The value alone, rounded up: exact where two decimals are."""
+        """The value alone, rounded up: exact where two decimals are, and where it is small or a short quotient."""
         if isinstance(self.value, GaussianCurve):
             return f"the Gaussian curve of mu = {self.value.mu:g}"
         if self.is_curve:
             return f"a curve of {len(self.value.points)} points"
         text = written(self.value)
-        return text if 0 < len(text.partition(".")[2]) <= 3 and "/" not in text else display(self.value)
+        if "/" in text or 0 < self.value < Fraction(1, 100):
+            return quoted(self.value) if len(text) <= 10 else display(self.value)
+        return text if 0 < len(text.partition(".")[2]) <= 3 else display(self.value)
 
 
 def lipschitz(output: OutputPremetric, budget: Fraction | float) -> float:

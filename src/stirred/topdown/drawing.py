@@ -31,6 +31,7 @@ from stirred.release.manifest import differences, read_manifest, write_manifest
 from stirred.release.plans import InputSection
 from stirred.release.progress import Progress, Silent
 from stirred.spec import Specification
+from stirred.spec.exact import display
 from stirred.tables.groups import free_label
 from stirred.topdown.agreement import Agreement, read_agreements, require_counted
 from stirred.topdown.constraints import (
@@ -130,7 +131,7 @@ def draw(
         check_target(work)
         if ledger is not None:
             progress.stage("counting the draw in the ledger")
-            entry = ledger.spend(specification, f"TopDown with rho {float(plan.rho):.6g}, plan {plan.hash()[:12]}")
+            entry = ledger.spend(specification, f"TopDown with rho {display(plan.rho)}, plan {plan.hash()[:12]}")
         fields = {
             "stirred_draw": FORM,
             "plan": plan.published(),
