@@ -24,7 +24,7 @@ def run(command):
 def test_the_standard_questions(run):
     out = " ".join(run("limits", "--epsilon", "1", "--records", "10").split())
     assert "What is tested (one record, all others known, distance 1)" in out
-    assert "at most 0.028, 0.136 and 0.272" in out
+    assert "at most 0.0272, 0.136 and 0.272" in out
     assert "What is believed (the whole database, only its size known, distance 10)" in out
     assert "at least 4.53e-05 and at most 22,100 times" in out
     assert "prior predictive" in out
@@ -68,11 +68,36 @@ def test_figures_are_drawn_once(run, command, tmp_path):
         (["--epsilon", "1", "--records", "10", "--level", "1.5"], "level"),
         (["--epsilon", "1", "--records", "10", "--prior", "-0.1"], "prior"),
         (["--epsilon", "1", "--records", "10", "--distance", "far"], "distance"),
+        (["--epsilon", "1", "--records", "-5", "--distance", "2"], "records is -5"),
+        (["--epsilon", "1", "--records", "10", "--distance", "50"], "at most 10"),
+        (["--epsilon", "1", "--records", "10", "--distance", "1.5"], "whole number of records"),
     ],
 )
 def test_bad_options_are_refused(command, options, words):
     ended = command("limits", *options)
     assert ended.code == 2 and words in ended.said
+
+
+def test_an_epsilon_beyond_floats_is_answered_as_infinite(run, command, tmp_path):
+    out = " ".join(run("limits", "--epsilon", "1e400", "--records", "3").split())
+    assert "epsilon = 1e400" in out and "too large to compute with" in out
+    drawn = command("limits", "--epsilon", "1e400", "--records", "3", "--figures", tmp_path / "figures")
+    assert drawn.code == 2 and "finite" in drawn.said
+
+
+def test_json_says_what_was_asked(run):
+    fields = json.loads(run("limits", "--epsilon", "0.001", "--records", "7", "--unbounded", "--json"))
+    assert (fields["epsilon"], fields["records"], fields["bounded"]) == ("0.001", 7, False)
+    assert "epsilon = 0.001 for each record that is added or removed, 7 records" in fields["heading"]
+    assert [one["distance"] for one in fields["limits"]] == [1, 2, 14]
+
+
+def test_figures_that_are_left_out_or_cut_are_named(command, tmp_path):
+    drawn = command("limits", "--epsilon", "6", "--records", "300", "--figures", tmp_path / "figures")
+    assert drawn.code == 0
+    assert "limits-count is not drawn" in drawn.err and "limits-posterior is not drawn" in drawn.err
+    assert "1 to 50 respondents, not for 300" in drawn.err
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"limits-laplace", "limits-response"}
 
 
 def test_nothing_is_drawn_at_no_epsilon(command, tmp_path):
@@ -87,6 +112,7 @@ def test_nothing_is_drawn_at_no_epsilon(command, tmp_path):
 def test_explain_of_a_pure_guarantee_ends_with_its_limits(run):
     out = run("explain", "epsilon=1")
     assert out.rstrip().splitlines()[-1].split()[:3] == ["5", "persons", "replaced"]
+    assert "Whoever does not know the number of persons" in " ".join(out.split())
     assert "WHAT CAN AT MOST BE LEARNT" in out
     brief = run("explain", "epsilon=1", "--brief")
     assert "What is tested (the nearest two datasets, distance 1)" in " ".join(brief.split())
@@ -121,5 +147,6 @@ def test_a_pufferfish_specification_is_explained_compared_and_linted(run, tmp_pa
     out = " ".join(run("explain", tmp_path / "1.json").split())
     assert "These limits hold for the attackers of the domain and between paired secrets only" in out
     assert "the farthest two distributions 2" in out
+    assert "Two distributions of the data are compared" in out and "respondent" not in out
     assert "puffer-1 is the stronger" in " ".join(run("compare", tmp_path / "1.json", tmp_path / "2.json").split())
     assert "hidden-invariant" not in run("lint", tmp_path / "1.json")

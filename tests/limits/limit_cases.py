@@ -55,10 +55,12 @@ def random_graph(rng, size):
     return DatabaseGraph.of_edges(range(size), edges)
 
 
-def random_analysis(rng, connected=True):
+def random_analysis(rng, connected=True, zeros=0.0):
     """A mechanism whose outputs tell, for some components, that the data are not in them; models with zeros; a prior.
 
-    If ``connected``, each output can come from one component only, so that every support is connected.
+    If ``connected``, each output can come from one component only, so that every support is connected. ``zeros`` is
+    the chance that an output is impossible for a dataset, where the loss becomes infinite, and a parameter for the
+    prior.
     """
     size, outputs, parameters = (int(rng.integers(2, high)) for high in (7, 6, 5))
     graph = random_graph(rng, size)
@@ -69,11 +71,18 @@ def random_analysis(rng, connected=True):
         # Every component has its outputs, the first of them certainly.
         owner = np.append(np.arange(number), rng.integers(0, number, outputs))
         rows = np.exp(rng.uniform(0.1, 2) * rng.random((size, len(owner)))) * (owner == labels[:, None])
+    if zeros:
+        kept = rng.random(rows.shape) >= zeros
+        kept[np.arange(size), labels if connected else rng.integers(0, outputs, size)] = True
+        rows = rows * kept
     rows /= rows.sum(axis=1, keepdims=True)
     models = rng.gamma(0.4, size=(parameters, size)) * (rng.random((parameters, size)) < 0.7)
     models[:, int(rng.integers(size))] += 0.1
     models /= models.sum(axis=1, keepdims=True)
     prior = rng.gamma(0.7, size=parameters) + 1e-3
+    if zeros:
+        prior[rng.random(parameters) < zeros] = 0
+        prior[int(rng.integers(parameters))] += 0.1
     return FiniteAnalysis(rows, graph, models, prior / prior.sum())
 
 

@@ -21,7 +21,7 @@ from stirred.limits import (
     with_component,
 )
 
-CASES = 250
+CASES = 130
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,30 @@ def whole_cases(cases):
     return found
 
 
+@pytest.fixture(scope="module")
+def lossy_cases():
+    """Those with outputs that only some connected datasets can give, and with parameters that the prior rules out."""
+    rng = np.random.default_rng(55)
+    found = [random_analysis(rng, zeros=0.3) for _ in range(120)]
+    assert sum(math.isinf(case.epsilon) for case in found) > 30
+    assert sum(bool(np.any(case.prior == 0)) for case in found) > 30
+    return found
+
+
 # -- never violated ------------------------------------------------------------------------------------------
+
+
+def test_all_bands_hold_where_the_loss_is_infinite_or_the_prior_has_a_zero(lossy_cases):
+    for case in lossy_cases:
+        assert case.likelihood_bounds().contains(case.likelihood).all()
+        assert case.likelihood_mixture_bounds().contains(case.likelihood).all()
+        assert case.predictive_bounds().contains(case.predictive).all()
+        events = subsets(len(case.models))
+        for output in np.flatnonzero(case.predictive > 0):
+            posterior = case.posterior(output)
+            assert np.all(posterior[case.prior == 0] == 0)
+            for form in ("odds", "interval", "published"):
+                assert case.posterior_bounds(output, events, form).contains(events @ posterior, 1e-10).all()
 
 
 def test_theorem_5_4_1_the_probability_of_the_data_lies_in_its_band(cases):
@@ -107,6 +130,46 @@ def test_theorem_5_5_1_and_corollary_5_5_2_every_test_has_a_power_in_the_band(wh
         assert np.all(case.best_power(0, 1, levels) <= case.power_bounds(0, 1, levels).upper + 1e-10)
 
 
+def hypotheses(case):
+    """Two parameters whose datasets are connected, if there are such."""
+    labels = [set(case.graph.component_of[model > 0].tolist()) for model in case.models]
+    pairs = ((a, b) for a in range(len(labels)) for b in range(len(labels)) if a != b)
+    return next(((a, b) for a, b in pairs if len(labels[a] | labels[b]) == 1), None)
+
+
+def powers_hold(case, null, alternative):
+    """Whether all regions of rejection, and the best randomised tests, keep to the band."""
+    regions = subsets(case.rows.shape[1])
+    size, power = (np.clip(regions @ case.likelihood[k], 0, 1) for k in (null, alternative))
+    levels = np.array([0, 0.01, 0.3, 0.9, 1])
+    best = case.best_power(null, alternative, levels) <= case.power_bounds(null, alternative, levels).upper + 1e-10
+    return case.power_bounds(null, alternative, size).contains(power, 1e-10).all() and best.all()
+
+
+@pytest.mark.parametrize("cases", [300, pytest.param(4000, marks=pytest.mark.slow)])
+def test_theorem_5_5_1_on_thousands_of_cases_infinite_losses_among_them(cases):
+    rng = np.random.default_rng(56)
+    asked = endless = zero = 0
+    while asked < cases:
+        case = random_analysis(rng, connected=False, zeros=0.5 * (asked % 2))
+        pair = hypotheses(case)
+        if pair is None:
+            continue
+        asked += 1
+        assert powers_hold(case, *pair)
+        endless += math.isinf(case.epsilon)
+        zero += math.isinf(case.epsilon) and case.best_power(*pair, 0) > 0
+    assert endless > cases / 4
+    assert zero > cases / 50
+
+
+def test_an_output_that_one_hypothesis_cannot_give_has_any_power_at_level_zero():
+    case = FiniteAnalysis(np.eye(2), path(1), np.eye(2))
+    assert math.isinf(case.epsilon)
+    assert case.best_power(0, 1, 0) == case.power_bounds(0, 1, 0).upper == 1
+    assert powers_hold(case, 0, 1)
+
+
 def test_theorem_5_6_2_the_prior_predictive_probability_lies_in_its_band(cases, whole_cases):
     for case in [*cases, *whole_cases]:
         band, trivial = case.predictive_bounds(), case.predictive_mixture_bounds()
@@ -145,6 +208,9 @@ def test_no_theorem_is_violated_in_thousands_of_cases():
     test_theorem_5_4_1_the_probability_of_the_data_lies_in_its_band(more)
     test_theorem_5_6_2_the_prior_predictive_probability_lies_in_its_band(more, [])
     test_theorem_5_6_3_the_posterior_lies_in_all_three_bands(more, [])
+    test_all_bands_hold_where_the_loss_is_infinite_or_the_prior_has_a_zero(
+        [random_analysis(rng, zeros=0.3) for _ in range(2000)]
+    )
 
 
 # -- what the published theorems leave out -------------------------------------------------------------------

@@ -184,9 +184,15 @@ def test_powers_have_their_golden_numbers(r):
 
 
 def test_powers_at_the_ends():
-    for r in (0, 1, 50, 800, math.inf):
+    for r in (0, 1, 50, 800):
         band = power_bounds([0, 1], r)
         assert band.lower.tolist() == band.upper.tolist() == [0, 1]
+    # At an infinite radius one hypothesis may give what the other cannot: any power at any size.
+    for epsilon, distance in ((math.inf, 1), (0, math.inf), (1, math.inf)):
+        band = power_bounds([0, 0.5, 1], epsilon, distance)
+        assert band.lower.tolist() == [0, 0, 0]
+        assert band.upper.tolist() == [1, 1, 1]
+    assert power_bounds([0, 1], math.inf, 0).upper.tolist() == [0, 1]
     assert power_bounds(0.3, 0).lower == power_bounds(0.3, 0).upper == pytest.approx(0.3)
     vacuous = power_bounds([0.05, 0.5], [0, 1], math.inf)
     assert vacuous.lower.tolist() == [0, 0]
@@ -246,7 +252,10 @@ def test_the_three_forms_are_nested(prior, r):
     odds, interval, published = (posterior_bounds(prior, r, form=form) for form in ("odds", "interval", "published"))
     assert odds.inside(interval, 1e-12)
     assert interval.inside(published, 1e-12)
-    assert not 0 < prior < 1 - 1e-15 or odds.upper <= 1
+    if (1 - prior) * math.exp(-r) > 1e-15:
+        assert odds.upper < 1
+    if prior * math.exp(-r) > 1e-300:
+        assert odds.lower > 0
 
 
 def test_beliefs_at_the_ends():
@@ -323,6 +332,16 @@ def test_nothing_is_promised_at_an_infinite_distance():
     assert band.lower.tolist() == [0, 0]
     assert band.upper.tolist() == [math.inf, math.inf]
     assert density_bounds(0.0, 3, 5).upper == 0
+
+
+def test_infinite_densities_and_no_mass_give_numbers(recwarn):
+    for band in (density_bounds([math.inf, 1], math.inf), density_bounds([math.inf, 1], [0, math.inf], math.inf)):
+        assert band.lower.tolist() == [0, 0]
+        assert band.upper.tolist() == [math.inf, math.inf]
+    empty = density_bounds([math.inf, 2], 1, mass=0)
+    assert empty.lower.tolist() == empty.upper.tolist() == [0, 0]
+    assert laplace_count_bounds([5], 500, 10).upper == math.inf
+    assert not recwarn.list
 
 
 def test_the_standard_questions():

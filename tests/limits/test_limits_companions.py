@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from limit_cases import response_rows
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from stirred.limits import (
     ClampedCount,
@@ -91,7 +91,7 @@ def test_section_5_9_theorem_5_5_1_is_attained_exactly_where_the_reference_says(
 def test_powers_of_the_laplace_count_at_the_ends():
     assert laplace_power([0, 1], 1).tolist() == [0, 1]
     assert laplace_power(0.3, 0).tolist() == 0.3
-    assert laplace_power([0, 0.3, 1], math.inf).tolist() == [0, 1, 1]
+    assert laplace_power([0, 0.3, 1], math.inf).tolist() == [1, 1, 1]
     assert laplace_power(0.01, 1000).tolist() == 1
     assert laplace_threshold([0, 0.5, 1], 1).tolist() == [math.inf, 0, -math.inf]
 
@@ -178,12 +178,16 @@ def test_example_5_6_5_the_noise_and_the_counts():
 @pytest.mark.parametrize("count", [COUNT, ClampedCount(2.5, 0.7, 1, 4, 2.3), ClampedCount(1, 2, 2, 9, 0.3)])
 @pytest.mark.parametrize("t", [-3.0, 1.5, 2.0, 3.3, 8.7, 30.0])
 def test_the_finite_sums_are_what_quadrature_finds(count, t):
-    def likelihood(theta):
-        clamped = np.clip(np.arange(200), count.low, count.high)
-        noise = stats.laplace.pdf(t, loc=clamped, scale=count.scale)
-        return float(stats.poisson.pmf(np.arange(200), theta) @ noise)
+    counts = np.arange(200)
+    noise = stats.laplace.pdf(t, loc=np.clip(counts, count.low, count.high), scale=count.scale)
+    factorials = special.gammaln(counts + 1)
 
-    prior = stats.gamma(count.shape, scale=1 / count.rate).pdf
+    def likelihood(theta):
+        return float(np.exp(special.xlogy(counts, theta) - theta - factorials) @ noise)
+
+    def prior(theta):
+        k, r = count.shape, count.rate
+        return math.exp(k * math.log(r) + special.xlogy(k - 1, theta) - r * theta - math.lgamma(k))
 
     def mean_of(function, upper=70.0):
         return integrate.quad(
@@ -238,3 +242,40 @@ def test_quantiles_of_the_release_are_those_of_its_density(probability):
     t = COUNT.quantile(probability)
     clamped = np.minimum(np.arange(7), 6)
     assert COUNT.counts @ stats.laplace.cdf(t, loc=clamped, scale=6) == pytest.approx(probability, abs=1e-10)
+
+
+# -- far from what is believed -------------------------------------------------------------------------------
+
+
+def test_beliefs_are_numbers_where_all_weight_is_far_from_the_output(recwarn):
+    weights = stats.binom.pmf(np.arange(2001), 2000, 0.01)
+    weights /= weights.sum()
+    found = laplace_count_beliefs([2000.0, 1e6], weights, 1)
+    assert found.posterior.sum(axis=1) == pytest.approx([1, 1])
+    # Beyond all sums the posterior is that of the largest one, where weights times e^k are known exactly.
+    tilted = np.array([special.xlogy(k, 0.01 * math.e) + special.xlogy(2000 - k, 0.99) for k in range(2001)])
+    tilted += special.gammaln(2001) - special.gammaln(np.arange(2001) + 1) - special.gammaln(2001 - np.arange(2001))
+    tilted = np.exp(tilted - special.logsumexp(tilted))
+    assert found.posterior[0] == pytest.approx(tilted, abs=1e-12)
+    assert found.posterior[1] == pytest.approx(tilted, abs=1e-12)
+    single = laplace_count_beliefs(2, [1, 0, 0], 2000)
+    assert single.posterior.tolist() == [1, 0, 0]
+    assert single.density == 0  # e^-4000
+    assert not recwarn.list
+
+
+def test_densities_of_beliefs_are_the_mixture(rng):
+    weights = rng.dirichlet(np.ones(6))
+    outputs = rng.uniform(-8, 14, 50)
+    rows = laplace_count_densities(outputs, 0.7, 5)
+    found = laplace_count_beliefs(outputs, weights, 0.7)
+    assert found.density == pytest.approx(weights @ rows, rel=1e-12)
+    assert found.posterior == pytest.approx((weights[:, None] * rows / (weights @ rows)).T, rel=1e-12)
+
+
+def test_a_large_epsilon_has_bounds_of_the_clamped_count(recwarn):
+    band = ClampedCount(epsilon=800).predictive_bounds([0, 3, 30])
+    assert np.isfinite(band.lower).all()
+    assert not np.isnan(band.upper).any()
+    assert np.all(band.upper >= band.lower)
+    assert not recwarn.list

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from stirred import loss
-from stirred.limits import Density, density_distances, hockey_stick_of_densities
+from stirred.limits import Density, MixedMeasure, density_distances, hockey_stick_of_densities, mixed_distances
 
 LINEAR_F = Density.linear((-1, 0, 1), ((2 / 3, 2 / 3), (2 / 3, 0)))
 LINEAR_G = Density.linear((-1, 0, 1), ((0, 2 / 3), (2 / 3, 2 / 3)))
@@ -71,9 +71,9 @@ MEMBERS = [
 
 @pytest.mark.parametrize(("f", "g"), [pair for family in MEMBERS for pair in itertools.permutations(family, 2)])
 def test_the_range_of_log_ratios_in_a_family_is_that_of_a_fine_grid(f, g):
-    grid = np.linspace(-28, 28, 400_001)
+    grid = np.linspace(-28, 28, 100_001)
     if f.family[0] == "gamma":
-        grid = np.geomspace(1e-9, 300, 400_001)
+        grid = np.geomspace(1e-9, 300, 100_001)
     with np.errstate(divide="ignore"):
         logs = np.log(f(grid)) - np.log(g(grid))
     found = density_distances(f, g)
@@ -138,8 +138,8 @@ def test_straight_pieces_have_their_extreme_ratios_at_knots(f_ends, data):
         math.log(a / b) for one, other in zip(f_ends, g_ends, strict=True) for a, b in zip(one, other, strict=True)
     ]
     found = density_distances(Density.linear(knots, f_ends), Density.linear(knots, g_ends))
-    close(found.highest, max(ratios), 1e-3)
-    close(found.lowest, min(ratios), 1e-3)
+    close(found.highest, max(ratios), 1e-2)
+    close(found.lowest, min(ratios), 1e-2)
 
 
 def test_a_function_of_ones_own_is_enclosed_by_its_monotone_pieces():
@@ -161,3 +161,63 @@ def test_a_function_of_ones_own_is_enclosed_by_its_monotone_pieces():
 def test_the_hockey_stick_of_laplace_noise(epsilon):
     value = max(0.0, 1 - math.exp((epsilon - 1) / 2))
     close(hockey_stick_of_densities(Density.laplace(0, 1), Density.laplace(1, 1), epsilon), value, 1e-11)
+
+
+# -- where two densities are the same ------------------------------------------------------------------------
+
+
+def triangle():
+    return Density((lambda t: t, lambda t: 2 - t), (0, 1, 2))
+
+
+def test_equal_densities_are_found_near_though_not_flat():
+    one, other = triangle(), triangle()
+    close(density_distances(one, other).total_variation, 0.0, 1e-3)
+    assert density_distances(one, one).total_variation == (0, 0)
+    assert density_distances(one, one).multiplicative == (0, 0)
+    # Equal up to 1; from there on the second falls at another place: the halves of a square of side 1/2 differ.
+    half = Density((lambda t: t, lambda t: 0 * t + 1, lambda t: 0 * t), (0, 1, 1.5, 2))
+    close(density_distances(one, half).total_variation, 0.125, 1e-3)
+
+
+# -- atoms beside a density ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 3.0), (0.25, 0.5)])
+def test_a_clamped_laplace_output_has_the_distances_of_its_two_parts(low, high):
+    one, other = (MixedMeasure.clamped(Density.laplace(at, 1), low, high) for at in (0, 1))
+    found = mixed_distances(one, other)
+    law, moved = stats.laplace(0), stats.laplace(1)
+    atoms = [(law.cdf(low), moved.cdf(low)), (law.sf(high), moved.sf(high))]
+    excess = sum(max(a - b, 0.0) for a, b in atoms)
+    excess += integrate.quad(lambda t: max(law.pdf(t) - moved.pdf(t), 0), low, high, points=[0.5], limit=200)[0]
+    back = sum(max(b - a, 0.0) for a, b in atoms)
+    back += integrate.quad(lambda t: max(moved.pdf(t) - law.pdf(t), 0), low, high, points=[0.5], limit=200)[0]
+    assert excess == pytest.approx(back, abs=1e-7)  # both are probabilities
+    close(found.total_variation, excess, 1e-3)
+    grid = np.linspace(low, high, 2001)
+    logs = np.abs(np.append(law.logpdf(grid) - moved.logpdf(grid), [math.log(a / b) for a, b in atoms]))
+    close(found.multiplicative, logs.max(), 1e-3)
+    assert found.multiplicative.upper <= 1 + 1e-3  # processing adds nothing
+
+
+def test_an_atom_that_only_one_measure_has_is_infinitely_far():
+    flat = Density((lambda t: 0 * t + 0.5,), (0, 1))
+    found = mixed_distances(MixedMeasure(flat, {0.5: 0.5}), MixedMeasure(flat, {0.25: 0.5}))
+    assert found.multiplicative == (math.inf, math.inf)
+    close(found.total_variation, 0.5, 1e-9)
+    same = mixed_distances(MixedMeasure(flat, {0.5: 0.5, 2: 0}), MixedMeasure(flat, {0.5: 0.25}))
+    assert same.multiplicative == pytest.approx((math.log(2), math.log(2)))
+    close(same.approximate(0.25), 0.0, 1e-9)
+    assert mixed_distances(MixedMeasure(flat, {}), MixedMeasure(flat, {})).total_variation == (0, 0)
+
+
+def test_a_restricted_density_keeps_values_and_masses():
+    part = Density.laplace(0, 1).restricted(-0.5, 2)
+    assert part(np.array([-0.6, -0.5, 0.0, 1.9, 2.1])) == pytest.approx(
+        [0, *(stats.laplace.pdf(t) for t in (-0.5, 0, 1.9)), 0]
+    )
+    assert part.between(np.array([-9.0]), np.array([9.0])) == pytest.approx(
+        stats.laplace.cdf(2) - stats.laplace.cdf(-0.5)
+    )
+    assert part.breaks == (-0.5, 0, 2)

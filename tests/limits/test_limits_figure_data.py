@@ -10,7 +10,7 @@ from scipy import stats
 
 from stirred.errors import LossError
 from stirred.limits import FIGURES, ClampedCount, chapter_figure
-from stirred.limits.figures import figures_at, laplace_count_figure
+from stirred.limits.figures import figures_at, laplace_count_figure, left_out
 
 
 def at(curve, x):
@@ -109,6 +109,15 @@ def test_figures_at_an_epsilon_of_ones_own():
     for one in (*figures_at(0.001, 1), *figures_at(5, 40)):
         assert all(np.isfinite(curve.y).all() for curve in one.curves)
         assert not one.y_log or min(min(curve.y) for curve in one.curves) > 0
+
+
+def test_what_is_left_out_is_said():
+    for epsilon, records in ((1, 10), (6, 2), (1, 300), (7, 1), (0.1, 51)):
+        drawn, words = {one.name for one in figures_at(epsilon, records)}, " ".join(left_out(epsilon, records))
+        for name in ("limits-laplace", "limits-count", "limits-response", "limits-posterior"):
+            assert (f"{name} is not drawn" in words) == (name not in drawn)
+        (shown,) = [one for one in figures_at(epsilon, records) if one.name == "limits-response"]
+        assert ("is drawn for 1 to" in words) == (len(shown.curves[0].x) != records)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from limit_cases import random_pairs, subsets
 from scipy.optimize import linprog
 
+from stirred.errors import LossError
 from stirred.limits import (
     DensityRatioNeighbourhood,
     MeasureInterval,
@@ -172,7 +173,8 @@ def test_the_interval_around_a_probability_gives_the_bounds_of_corollary_5_5_2(r
     for r in (0.0, 0.3, 1.0, 5.0, math.inf):
         p = rng.dirichlet(np.ones(6))
         credal = MeasureInterval.around(p, r).probabilities()
-        events = subsets(6)
+        # At an infinite radius the interval keeps the support, which the promise does not: no power is ruled out.
+        events = subsets(6)[1:-1] if math.isinf(r) else subsets(6)
         band = power_bounds(np.clip(events @ p, 0, 1), r)
         assert credal.lower_probability(events) == pytest.approx(band.lower, abs=1e-12)
         assert credal.upper_probability(events) == pytest.approx(band.upper, abs=1e-12)
@@ -185,6 +187,58 @@ def test_updating_a_measure_interval_updates_its_members(rng):
     members = rng.uniform(lower, upper, (200, 5))
     assert np.all(updated.contains(members * likelihood))
     assert np.all(MeasureInterval(lower, upper).given([1, 1, 0, 0, 0]).contains(members * [1, 1, 0, 0, 0]))
+
+
+def test_extreme_points_of_a_measure_interval_are_its_corners(rng):
+    for _ in range(20):
+        lower, upper = random_interval(rng, 4)
+        interval = MeasureInterval(lower, upper)
+        points = interval.extreme_points()
+        assert np.all(interval.contains(points))
+        assert len(points) == len(np.unique(points, axis=0)) == 2 ** int((lower < upper).sum())
+        f = rng.normal(size=4)
+        # A linear function is largest at one of them, as a linear programme finds it.
+        solved = linprog(-f, bounds=list(zip(lower, upper, strict=True)))
+        assert np.max(points @ f) == pytest.approx(-solved.fun, abs=1e-9)
+        if lower.sum() > 0:
+            means = points @ f / points.sum(axis=1)
+            assert interval.upper_expectation(f) == pytest.approx(means.max(), abs=1e-12)
+    assert MeasureInterval.around([1, 1], math.inf).extreme_points().tolist() == [[0, 0]]
+
+
+def test_conditional_probabilities_are_attained_by_the_points_of_the_conditional_set(rng):
+    done = 0
+    while done < 40:
+        credal, condition = ProbabilityInterval(*random_interval(rng)), rng.random(5) < 0.6
+        if credal.lower_probability(condition) < 1e-3:
+            continue
+        done += 1
+        points, events = credal.given(condition), subsets(5)
+        assert points.sum(axis=1) == pytest.approx(np.ones(len(points)))
+        assert np.all(points[:, ~condition] == 0)
+        chances = points @ events.T
+        assert credal.upper_probability_given(events, condition) == pytest.approx(chances.max(axis=0), abs=1e-8)
+        assert credal.lower_probability_given(events, condition) == pytest.approx(chances.min(axis=0), abs=1e-8)
+        # Members conditioned lie in the hull of the points: no function separates them.
+        mixed = rng.dirichlet(np.ones(len(credal.extreme_points())), 20) @ credal.extreme_points() * condition
+        mixed /= mixed.sum(axis=1, keepdims=True)
+        f = rng.normal(size=(5, 6))
+        assert np.all(mixed @ f <= (points @ f).max(axis=0) + 1e-9)
+
+
+def test_conditional_expectations_stay_within_the_values(rng):
+    for _ in range(300):
+        credal = ProbabilityInterval(*random_interval(rng, zeros=0))
+        condition, f = np.array([1, 1, 0, 0, 1]), rng.normal(size=5)
+        if credal.lower_probability(condition) > 1e-6:
+            held = f[condition > 0]
+            assert held.min() <= credal.lower_expectation_given(f, condition)
+            assert credal.upper_expectation_given(f, condition) <= held.max()
+
+
+def test_odds_and_radius_of_what_has_no_mass():
+    assert MeasureInterval([0, 0], [0, 1]).odds([1, 0], [0, 1]) == (0, 0)
+    assert MeasureInterval([0, 0], [0, 0]).radius == (0, 0)
 
 
 # -- density-ratio neighbourhoods ----------------------------------------------------------------------------
@@ -236,3 +290,13 @@ def test_an_infinite_radius_leaves_only_the_support():
     assert near.upper_expectation([3, 1, 9]) == 3
     assert near.contains([0.999, 0.001, 0])
     assert not near.contains([0.9, 0, 0.1])
+    assert near.extreme_points().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert near.contains(near.extreme_points()).all()
+
+
+@pytest.mark.parametrize("r", [100, 600])
+def test_extreme_points_at_large_radii_are_members(r):
+    near = DensityRatioNeighbourhood([0.2, 0.3, 0.5], r)
+    assert near.contains(near.extreme_points()).all()
+    with pytest.raises(LossError, match="infinite or at most 600"):
+        DensityRatioNeighbourhood([0.2, 0.8], r + 600).extreme_points()

@@ -20,6 +20,7 @@ def test_the_curves_of_a_figure_are_drawn_as_they_are(number):
         assert picture.caption == panel.caption and "computed again" in fields["description"]
 
 
+@pytest.mark.slow
 def test_files_are_written_for_the_published_figures(tmp_path):
     for number in FIGURES:
         for picture in chapter_pictures(number):

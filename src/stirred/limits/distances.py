@@ -27,6 +27,9 @@ from stirred.loss.divergences import log_ratios
 Array = NDArray[np.float64]
 Value = TypeVar("Value", bound=Hashable)
 
+MOST = 2**53
+"""The largest number of records: beyond it floats do not count one by one."""
+
 
 class LogRatios(NamedTuple):
     """The smallest and the largest ln(mu/nu) over events that are not empty."""
@@ -181,9 +184,11 @@ def one_probability(name: str, values: ArrayLike) -> Array:
 
 
 def count(name: str, value: int, least: int = 1) -> int:
-    """A whole number that is at least ``least``; True and False are none."""
+    """A whole number that is at least ``least``, and not beyond those that floats count by; True and False are none."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise errors.parameter_out_of_range(name, value, f"a whole number that is at least {least}")
+    if value > MOST:
+        raise errors.parameter_out_of_range(name, "too large", f"at most {MOST:,}")
     return value
 
 

@@ -174,8 +174,8 @@ def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
         ),
         "A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem 5.4.1 takes "
         "the best of what epsilon and a distance give around each dataset, so it uses all their densities; with one "
-        "density (Lemma C.6.3) the band is wider. That of somebody who knows the whole mechanism is narrower between the "
-        "possible counts and the same outside.",
+        "density (Lemma C.6.3) the band is wider. The band of somebody who knows the whole mechanism is narrower "
+        "between the possible counts and the same outside.",
         y_log=epsilon * n > LOG_RADIUS,
     )
 

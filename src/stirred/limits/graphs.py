@@ -64,12 +64,12 @@ class DatabaseGraph:
             raise errors.not_a_graph("the distances in the two directions differ")
         if np.count_nonzero(matrix == 0) > len(names):
             raise errors.not_a_graph("two different datasets are at distance 0")
-        labels = _labels(matrix)
-        if bool(np.any(np.isinf(matrix) & (labels[:, None] == labels[None, :]))):
-            raise errors.not_a_graph("two datasets are infinitely far apart, and steps of finite length join them")
         matrix.setflags(write=False)
         object.__setattr__(self, "datasets", names)
         object.__setattr__(self, "distances", matrix)
+        joined = self.component_of[:, None] == self.component_of[None, :]
+        if bool(np.any(np.isinf(matrix) & joined)):
+            raise errors.not_a_graph("two datasets are infinitely far apart, and steps of finite length join them")
 
     # -- graphs ----------------------------------------------------------------------------------------------
 

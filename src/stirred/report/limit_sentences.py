@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from stirred.limits import Limit, laplace_power, radius
 from stirred.semantics import shown
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
-from stirred.spec.exact import display_down, significant
+from stirred.spec.exact import display_down, exact, significant, written
 
 NEARLY_CERTAIN = 1 - 1e-6
 """Powers and beliefs beyond this are told as certainty."""
@@ -26,6 +27,10 @@ SMALL = 0.1
 
 LARGE = 1e6
 """From here on two decimals of epsilon times the distance say nothing."""
+
+NEAR = (Fraction(1, 10**9), Fraction(1, 100))
+"""Differences of at most the second part of a level or a prior are shown by their own digits; floats have none of those
+below the first part, which is then shown in their place."""
 
 ROUNDING = 1e-12
 """The part of a probability that floats leave behind."""
@@ -142,8 +147,8 @@ TEMPLATES = {
         Template(
             "limits.other",
             "Limits that hold for every output need the multiplicative standard of pure differential privacy: under "
-            "{standard} some outputs may be {how} for one {object} than for another, so no factor bounds the "
-            "probability of what was released or what is believed after it.",
+            "{standard} some outputs may be {how}, so no factor bounds the probability of what was released or what is "
+            "believed after it.",
             f"{_CHAPTER}, Remarks 5.3.7 and 5.6.4",
         ),
         Template(
@@ -195,7 +200,7 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
     if r == 0:
         yield say("limits.zero", question=question, radius=Number(r, "0"))
         return
-    powers = upwards(limit.power.upper)
+    powers = upwards(limit.power.upper, limit.levels)
     if min(powers.values) > NEARLY_CERTAIN and _all_believed(limit):
         size = shown.up(r) if r < LARGE else Number(r, significant(r, 3))
         yield say("limits.vacuous", question=question, radius=size, power=Number(max(powers.values), "1"))
@@ -203,8 +208,8 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
     factors: dict[str, Fact] = {"lowest": shown.lowest_factor(r), "factor": shown.factor(r)}
     beliefs: dict[str, Fact] = {
         "priors": typed(limit.priors),
-        "lower": downwards(limit.posterior.lower),
-        "upper": upwards(limit.posterior.upper),
+        "lower": downwards(limit.posterior.lower, limit.priors),
+        "upper": upwards(limit.posterior.upper, limit.priors),
     }
     if asked.secrets:
         yield say("limits.given", question=question, **factors)
@@ -215,11 +220,16 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
         yield say("limits.predictive", **who, **factors)
         yield say("limits.posterior", **who, **beliefs)
     hypotheses = "distributions that are" if asked.secrets else "hypotheses whose possible datasets are"
-    told = {"hypotheses": hypotheses, "distance": apart, "levels": typed(limit.levels), "powers": powers}
+    told: dict[str, Fact] = {
+        "hypotheses": hypotheses,
+        "distance": apart,
+        "levels": typed(limit.levels),
+        "powers": powers,
+    }
     yield say("limits.power", question=question, **told)
     if asked.counted and not asked.secrets:
-        exact = laplace_power(limit.levels, asked.epsilon, limit.distance)
-        yield say("limits.attained", question=question, powers=downwards(exact))
+        reached = laplace_power(limit.levels, asked.epsilon, limit.distance)
+        yield say("limits.attained", question=question, powers=downwards(reached, limit.levels))
 
 
 def _all_believed(limit: Limit) -> bool:
@@ -237,40 +247,53 @@ def typed(values: Iterable[float]) -> Numbers:
     return Numbers(found, shown.listed_plainly(f"{value:.12g}" for value in found))
 
 
-def upwards(values: Iterable[float]) -> Numbers:
-    """Upper bounds, rounded up."""
+def upwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
+    """Upper bounds, rounded up, and what they started from."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_up, found)))
+    return Numbers(found, shown.listed_plainly(map(shown_up, found, map(float, starts))))
 
 
-def downwards(values: Iterable[float]) -> Numbers:
+def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
     """Lower bounds, and what is attained, rounded down."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_down, found)))
+    return Numbers(found, shown.listed_plainly(map(shown_down, found, map(float, starts))))
 
 
-def shown_up(value: float) -> str:
-    """A probability in three decimals, or three digits where it is small, rounded up.
+def shown_up(value: float, start: float = 0.0) -> str:
+    """A probability in three decimals, or three digits where it is small, rounded up; near the level or the prior that
+    it starts from, by two digits of the difference.
 
-    >>> shown_up(0.01001), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
-    ('0.0101', '1.4e-9', '0.272', '0')
+    >>> shown_up(0.01001), shown_up(0.01001, 0.01), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
+    ('0.0101', '0.01001', '1.4e-9', '0.272', '0')
     """
     if value <= 0:
         return "0"
+    base, more = exact(start), exact(value) - exact(start)
+    if 0 < more < NEAR[1] * base:
+        return _beside(base, significant(max(more, NEAR[0] * base), 2))
     return significant(value * (1 - ROUNDING), 3) if value < SMALL else shown.shown_power(value)
 
 
-def shown_down(value: float) -> str:
+def shown_down(value: float, start: float = 0.0) -> str:
     """The same, rounded down.
 
-    >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0)
-    ('0.999', '4.54e-7', '1')
+    >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0), shown_down(0.0999, 0.1)
+    ('0.999', '4.54e-7', '1', '0.0999')
     """
     if value <= 0:
         return "0"
+    base, more = exact(start), exact(value) - exact(start)
+    if 0 < -more < NEAR[1] * base:
+        return _beside(base, significant(max(-more, NEAR[0] * base), 2), -1)
+    if NEAR[0] * base < more < NEAR[1] * base:
+        return _beside(base, significant(more, 2, down=True))
     if value < SMALL:
         return significant(value * (1 + ROUNDING), 3, down=True)
     return "1" if value > 1 - shown.SLACK else display_down(value + shown.SLACK, 3)
+
+
+def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:
+    return written(start + sign * exact(apart))
 
 
 def shown_distance(distance: float) -> Number:

@@ -105,11 +105,12 @@ class LimitsSection:
         head += [f"belief {prior:g} becomes" for prior in first.priors]
         rows = [head]
         for one in self.limits:
-            beliefs = zip(one.posterior.lower, one.posterior.upper, strict=True)
+            tests = zip(one.power.upper.tolist(), one.levels.tolist(), strict=True)
+            beliefs = zip(one.posterior.lower.tolist(), one.posterior.upper.tolist(), one.priors.tolist(), strict=True)
             rows.append(
                 [one.question, shown_distance(one.distance).shown]
-                + [shown_up(float(power)) for power in one.power.upper]
-                + [_range(float(low), float(high)) for low, high in beliefs]
+                + [shown_up(power, level) for power, level in tests]
+                + [_range(low, high, prior) for low, high, prior in beliefs]
             )
         return rows
 
@@ -139,12 +140,12 @@ at most 0.0111, 0.0553 and 0.111.
         apart = _distance(distance, records if bounded else 2 * records)
         limits = (limit_at("datasets this far apart", e, apart, at, believed),)
     elif bounded and records == 1:
-        limits = (replace(limits[0], question="the one record there is"),)
+        limits = (replace(limits[0], question="the one record there is"),)  # one record and all of them are one
     said = [say("limits.what")]
     limits = tuple(replace(one, question=_QUESTIONS.get(one.question, one.question)) for one in limits)
     for limit in limits:
         said += about(limit, Asked(e))
-    if bounded:
+    if bounded and any(one.id != "limits.infinite" for one in said[1:]):
         said.append(say("limits.unknown", unknown="the number of records"))
     many = "1 record" if records == 1 else f"{records:,} records"
     how = "replaced" if bounded else "added or removed"
@@ -192,8 +193,10 @@ def _why_not(given: Setting) -> Statement | None:
     output, objects = given.specification.output_premetric, given.specification.domain.objects
     if output.name != "multiplicative":
         standard = _STANDARDS.get(output.name, f"the standard '{output.name}'")
-        how = "far more probable" if output.name in _SAME_SUPPORT else "far more probable, or possible at all, rather"
-        return say("limits.other", standard=standard, how=how, object=objects.removesuffix("s"))
+        one = objects.removesuffix("s")
+        more = f"far more probable for one {one} than for another"
+        how = more if output.name in _SAME_SUPPORT else f"possible for one {one} and not for another, or {more}"
+        return say("limits.other", standard=standard, how=how)
     if given.partial:
         return say("limits.events")
     if not given.change.exists:
@@ -271,8 +274,8 @@ def _without_beliefs(limit: Limit) -> Limit:
     return replace(limit, posterior=nothing, published=nothing)
 
 
-def _range(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{shown_down(low)} to {shown_up(high)}"
+def _range(low: float, high: float, prior: float) -> str:
+    return "" if math.isnan(low) else f"{shown_down(low, prior)} to {shown_up(high, prior)}"
 
 
 def _fields(limit: Limit) -> dict[str, Any]:
