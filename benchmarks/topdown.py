@@ -67,8 +67,8 @@ def child(plan_path: Path, folder: Path) -> None:
     lap("import")
     plan = TopDownPlan.from_toml(plan_path)
     counted = count_tables(plan, inputs(plan, folder))
-    require_kept(counted)
     exact = invariant_values(counted)
+    require_kept(counted, exact)
     lap("count")
     with tempfile.TemporaryDirectory(dir=folder) as work:
         found = measure(counted, Path(work), SystemSource(), Silent())

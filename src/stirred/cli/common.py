@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stirred import errors
+
+if TYPE_CHECKING:
+    from stirred.semantics.pictures import Bars, Picture
 
 _WIDTH = 110
 
@@ -34,11 +39,14 @@ def fitted(text: str) -> str:
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent=indent) for line in text.splitlines())
 
 
-def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words under one another."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+def save_pictures(pictures: Iterable[Picture | Bars], folder: Path) -> None:
+    """Draw pictures into a new folder, and say where."""
+    from stirred.report.figures import save
+
+    folder.mkdir()
+    for picture in pictures:
+        for path in save(picture, folder):
+            print(f"wrote {path}", file=sys.stderr)
 
 
 def write_new(path: Path, text: str) -> None:

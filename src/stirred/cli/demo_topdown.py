@@ -45,7 +45,7 @@ def run(folder: Path) -> None:
     print(
         f"A generated county of {PERSONS:,} persons, with the plan of the 2020 redistricting data: 2,016 kinds of\n"
         "person, 11 queries at each level; the state's total, and the housing units and group quarters of each block,\n"
-        "are kept exactly.\n"
+        "are kept exactly. The first run on a machine also compiles, for about half a minute.\n"
     )
     with OnTerminal() as progress:
         made = release(plan, out=folder / "release", progress=progress)

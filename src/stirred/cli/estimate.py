@@ -32,8 +32,9 @@ def estimate(
     """Estimate counts from noisy measurements: the best linear unbiased estimate, its standard error and a confidence
     interval. Not biased by nonnegativity as the fitted rows are; an estimate may be below zero."""
     from stirred import errors
-    from stirred.cli.common import in_columns, names, write_new
+    from stirred.cli.common import names, write_new
     from stirred.estimate import MeasuredRelease, source_rows
+    from stirred.semantics.shown import columns
 
     if (level is None) == (place is None):
         raise errors.estimate_question("A question", "has either --level or --place")
@@ -53,15 +54,15 @@ def estimate(
     _print(found, confidence)
     if sources and place is not None:
         print("\nWhat it rests on (the total of the chosen records)")
-        print(in_columns(source_rows(opened.explain(name, chosen, places=places))))
+        print(columns(source_rows(opened.explain(name, chosen, places=places))))
 
 
 def _print(found: Estimates, confidence: float) -> None:
-    from stirred.cli.common import in_columns
     from stirred.estimate import estimate_rows
+    from stirred.semantics.shown import columns
 
     rows = estimate_rows(found, confidence, SHOWN)
-    print(in_columns(rows))
+    print(columns(rows))
     left = len(found.places) * len(found.labels) - (len(rows) - 1)
     if left > 0:
         print(f"... and {left:,} more: --out FILE writes all")

@@ -41,7 +41,7 @@ def explain(
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
-    from stirred.cli.common import write_new
+    from stirred.cli.common import save_pictures, write_new
     from stirred.release.folder import check_target
     from stirred.report.limits_said import of_explanation
     from stirred.semantics import explain as run
@@ -66,12 +66,7 @@ def explain(
     if html is not None:
         write_new(html, page(f"What {name} means", explained._repr_html_() + limits.html()))
     if figures is not None:
-        from stirred.report.figures import save
-
-        figures.mkdir()
-        for picture in explained.pictures():
-            for path in save(picture, figures):
-                print(f"wrote {path}", file=sys.stderr)
+        save_pictures(explained.pictures(), figures)
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields()}
         sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -36,8 +36,8 @@ def limits(
         epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
+        from stirred.cli.common import save_pictures
         from stirred.limits.figures import left_out
-        from stirred.report.figures import save
         from stirred.report.limit_figures import pictures_at
         from stirred.report.limits_said import as_float
         from stirred.spec.exact import exact
@@ -45,10 +45,7 @@ def limits(
         check_target(figures)
         drawn = as_float(exact(epsilon, "Epsilon"))
         pictures = pictures_at(drawn, records)
-        figures.mkdir()
-        for picture in pictures:
-            for path in save(picture, figures):
-                print(f"wrote {path}", file=sys.stderr)
+        save_pictures(pictures, figures)
         for words in left_out(drawn, records):
             print(words, file=sys.stderr)
     sys.stdout.write(said.to_json() if as_json else said.text())

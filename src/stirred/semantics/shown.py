@@ -101,11 +101,28 @@ def lowest_factor(epsilon: Fraction | float) -> Number:
     return Number(value, f"{float(Context(3, ROUND_FLOOR).create_decimal(Decimal(repr(value)))):.3g}")
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of texts under one another, the first one a heading."""
+def columns(rows: Sequence[Sequence[str]], *, numbers_right: bool = False) -> str:
+    """Rows of texts under one another, the first one a heading; ``numbers_right`` puts columns of numbers to the right.
+
+    >>> print(columns([("level", "units"), ("state", "1"), ("county", "39")], numbers_right=True))
+      level   units
+      state       1
+      county     39
+    """
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    right = [numbers_right and all(_is_number(row[at]) for row in rows[1:]) for at in range(len(widths))]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, right, strict=True)
+        lines.append(
+            "  " + "  ".join(cell.rjust(width) if flush else cell.ljust(width) for cell, width, flush in cells)
+        )
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _is_number(cell: str) -> bool:
+    """Also a stand-in for one."""
+    return cell[:1].isdigit() or cell in ("-", "unknown")
 
 
 def bullet(words: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from stirred.errors import listed
 from stirred.release.documents import ReleasedTable
+from stirred.semantics.shown import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
@@ -175,13 +176,9 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
             for entry in entries
         ),
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
     return (
         "What if (all other columns held)\n"
-        + "\n".join(lines)
+        + columns(rows)
         + "\n"
         + _fill(
             "Choosing among these by this file is a choice made on this data: it voids the guarantee "

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.measuring import parts
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.problems import Histograms
-from stirred.topdown.spine import Spine
 
 NOTE = """\
 CONFIDENTIAL. These errors compare the release with the data themselves. They are not covered by the guarantee: do not
@@ -38,14 +33,15 @@ class Accuracy:
     """Standard error of each cell as measured, before the fit."""
 
 
-def compare(plan: TopDownPlan, spine: Spine, leaves: Mapping[str, Histograms], truth: Counted) -> list[Accuracy]:
+def compare(released: Counted, truth: Counted) -> list[Accuracy]:
     """Errors of every measured query at every level."""
+    plan, spine = released.plan, released.spine
     found = []
     for table in plan.released:
         schema = table.schema_of
         for number, level in enumerate(spine.levels):
             true = truth.histograms(table.name, number)
-            fitted = added_up(leaves[table.name], spine.first_leaf(number))
+            fitted = released.histograms(table.name, number)
             for query in table.queries:
                 groups, cells = schema.groups(query.by), schema.number_of_groups(query.by)
                 absolute, squared, largest = 0, 0, 0
@@ -63,7 +59,7 @@ def compare(plan: TopDownPlan, spine: Spine, leaves: Mapping[str, Histograms], t
                 found.append(
                     Accuracy(
                         table.name, level, query.name, many, absolute / many, math.sqrt(squared / many), largest,
-                        math.sqrt(Fraction(1, 1) / rho) if rho else math.inf,
+                        math.sqrt(1 / rho) if rho else math.inf,
                     )
                 )  # fmt: skip
     return found

@@ -110,7 +110,7 @@ def check(
 ) -> TopDownCheck:
     """Look before you draw. Refuses what a release would refuse."""
     progress = progress or Silent()
-    counted, _ = prepare(plan, data, progress)
+    counted, *_ = prepare(plan, data, progress)
     progress.stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)

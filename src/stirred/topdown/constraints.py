@@ -49,14 +49,7 @@ class Kept:
 
 def invariant_values(counted: Counted) -> tuple[Counts, ...]:
     """The value of every declared invariant: a row for each unit of its level, a column for each group."""
-    plan = counted.plan
-    found = []
-    for invariant in plan.invariants:
-        schema = plan.table(invariant.table).schema_of
-        level = plan.spine.all_levels.index(invariant.level)
-        histograms = counted.histograms(invariant.table, level)
-        found.append(marginal(histograms, schema.groups(invariant.by), schema.number_of_groups(invariant.by)))
-    return tuple(found)
+    return tuple(counted.counts(one.table, one.level, one.by) for one in counted.plan.invariants)
 
 
 def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> None:
@@ -113,9 +106,8 @@ def _refuse(
         raise errors.topdown_contradiction(agreement_words(agreement), words, level, units)
 
 
-def require_kept(counted: Counted) -> None:
+def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
     """Refuse data that contradict a constraint of the plan, naming it; before any noise is drawn."""
-    exact = invariant_values(counted)
     for constraint in counted.plan.constraints:
         if units := leaves_breaking(counted, constraint, exact):
             leaf = counted.plan.spine.levels[-1]

@@ -37,7 +37,7 @@ HELD = 1 << 22
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counted:
-    """The data of a TopDown release: a public spine, and by table the confidential histograms of its leaves."""
+    """Tables on a public spine, by the histograms of its leaves: the confidential data, or what was fitted to them."""
 
     plan: TopDownPlan
     spine: Spine
@@ -46,6 +46,12 @@ class Counted:
     def histograms(self, table: str, level: int) -> Histograms:
         """Those of all units of a level."""
         return added_up(self.leaves[table], self.spine.first_leaf(level))
+
+    def counts(self, table: str, level: str, by: tuple[str, ...] = ()) -> NDArray[np.int64]:
+        """A row for each unit of a level, a column for each group of the marginal ``by``."""
+        schema = self.plan.table(table).schema_of
+        histograms = self.histograms(table, self.spine.levels.index(level))
+        return marginal(histograms, schema.groups(by), schema.number_of_groups(by))
 
 
 def count_tables(plan: TopDownPlan, data: Mapping[str, Any] | None = None) -> Counted:

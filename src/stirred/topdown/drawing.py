@@ -66,7 +66,6 @@ class Drawn:
     """The value of each invariant, a row for each unit of its level."""
     agreements: tuple[Agreement, ...]
     specification: Specification
-    randomness: str
     for_release: bool
     entry: tuple[int, str] | None
     """The ledger's entry that paid for it: its number and its seal."""
@@ -78,23 +77,27 @@ class Drawn:
     def measurements(self) -> Measurements:
         return Measurements(self.folder / MEASUREMENTS)
 
+    @property
+    def randomness(self) -> str:
+        return "the operating system's generator" if self.for_release else "a seeded source: not for release"
+
 
 def prepare(
     plan: TopDownPlan, data: Mapping[str, Any] | None, progress: Progress, ledger: Ledger | None = None
-) -> tuple[Counted, tuple[Counts, ...]]:
+) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
     """Count the data and refuse what no release could keep, before any noise is drawn."""
     progress.stage("reading and counting")
     require_nested(plan)
     counted = count_tables(plan, data)
     progress.stage("looking for contradictions")
-    require_kept(counted)
     exact = invariant_values(counted)
+    require_kept(counted, exact)
     agreements = read_agreements(plan, counted.spine)
     if ledger is not None:
         require_counted(agreements, ledger)
     require_nested(plan, agreements)
     require_agreement(plan, counted.spine, exact, agreements)
-    return counted, exact
+    return counted, exact, agreements
 
 
 def draw(
@@ -116,7 +119,7 @@ def draw(
         ledger.check_dataset(plan.dataset)
         ledger.check(specification)
     with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
-        counted, exact = prepare(plan, data, progress, ledger)
+        counted, exact, agreements = prepare(plan, data, progress, ledger)
         (folder / MEASUREMENTS).mkdir()
         measure(counted, folder / MEASUREMENTS, source, progress)
         progress.stage("writing what a fit needs")
@@ -132,19 +135,17 @@ def draw(
         if ledger is not None:
             progress.stage("counting the draw in the ledger")
             entry = ledger.spend(specification, f"TopDown with rho {display(plan.rho)}, plan {plan.hash()[:12]}")
+        paid = None if entry is None else (entry.id, entry.seal)
         fields = {
             "stirred_draw": FORM,
             "plan": plan.published(),
             "drawn_sha256": plan.drawn_hash(),
-            "randomness": "the operating system's generator"
-            if source.for_release
-            else "a seeded source: not for release",
             "for_release": source.for_release,
-            "ledger_entry": None if entry is None else [entry.id, entry.seal],
+            "ledger_entry": paid,
         }
         (folder / DRAWN).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
         write_manifest(folder)
-    return reopen(plan, work)
+    return Drawn(work, plan, counted.spine, exact, agreements, specification, source.for_release, paid)
 
 
 @contextlib.contextmanager
@@ -184,7 +185,6 @@ def reopen(plan: TopDownPlan, work: str | Path) -> Drawn:
         exact=exact,
         agreements=agreements,
         specification=specify(plan, fields["for_release"]),
-        randomness=fields["randomness"],
         for_release=fields["for_release"],
         entry=None if fields["ledger_entry"] is None else (fields["ledger_entry"][0], fields["ledger_entry"][1]),
     )

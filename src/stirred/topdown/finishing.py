@@ -27,8 +27,8 @@ from stirred.spec import Specification
 from stirred.tables.write import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_confidential
 from stirred.topdown.agreement import require_counted
-from stirred.topdown.constraints import invariant_words
-from stirred.topdown.counting import Counted, added_up, count_tables, marginal
+from stirred.topdown.constraints import Counts, invariant_words
+from stirred.topdown.counting import Counted, count_tables
 from stirred.topdown.drawing import (
     DRAWN,
     GEOGRAPHY,
@@ -69,15 +69,13 @@ class TopDownRelease:
     def specification(self) -> Specification:
         return self.drawn.specification
 
-    def histograms(self, table: str, level: str) -> Histograms:
-        """The fitted histograms of a level's units."""
-        spine = self.drawn.spine
-        return added_up(self.leaves[table], spine.first_leaf(spine.levels.index(level)))
+    @property
+    def fitted(self) -> Counted:
+        return Counted(self.plan, self.drawn.spine, self.leaves)
 
-    def counts(self, table: str, level: str, by: tuple[str, ...] = ()) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def counts(self, table: str, level: str, by: tuple[str, ...] = ()) -> Counts:
         """Released counts: a row for each unit of a level, a column for each group of the marginal ``by``."""
-        schema = self.plan.table(table).schema_of
-        return marginal(self.histograms(table, level), schema.groups(by), schema.number_of_groups(by))
+        return self.fitted.counts(table, level, by)
 
     def write(
         self,
@@ -108,7 +106,7 @@ class TopDownRelease:
 
     def accuracy(self, truth: Counted) -> list[Accuracy]:
         """Errors of every query at every level. Confidential."""
-        return compare(self.plan, self.drawn.spine, self.leaves, truth)
+        return compare(self.fitted, truth)
 
     def _write_folder(self, folder: Path, progress: Progress) -> None:
         plan, spine = self.plan, self.drawn.spine

@@ -28,7 +28,7 @@ from stirred.topdown.constraints import (
     invariant_words,
     leaves_breaking,
 )
-from stirred.topdown.counting import Counted, Places, added_up, count_rows, marginal
+from stirred.topdown.counting import Counted, Places, count_rows
 from stirred.topdown.drawing import (
     GEOGRAPHY,
     INVARIANTS,
@@ -73,8 +73,8 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
         if table.zeros:
             clean = not impossible[leaves[table.name].cells].any()
             verdicts.append(Verdict(clean, f"{table.name} has no combination that cannot occur"))
-    verdicts += _invariants(release, plan, spine, exact, leaves)
     counted = Counted(plan, spine, leaves)
+    verdicts += _invariants(release, counted, exact)
     verdicts += [
         Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
         for constraint in plan.constraints
@@ -100,19 +100,15 @@ def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table
     return True
 
 
-def _invariants(
-    release: ReleaseFolder, plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], leaves: dict[str, Histograms]
-) -> list[Verdict]:
-    stated = release.certificate["invariants"]
+def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+    plan, stated = counted.plan, release.certificate["invariants"]
     verdicts = [Verdict(len(stated) == len(plan.invariants), "the certificate states the plan's invariants")]
     for invariant, values, entry in zip(plan.invariants, exact, stated, strict=False):
         words = invariant_words(invariant)
         same = entry["sha256"] == fingerprint(values)
         verdicts.append(Verdict(same, f"as certified: {words} ({values.size:,} counts)"))
-        if invariant.table in leaves:
-            schema = plan.table(invariant.table).schema_of
-            found = added_up(leaves[invariant.table], spine.first_leaf(spine.levels.index(invariant.level)))
-            counts = marginal(found, schema.groups(invariant.by), schema.number_of_groups(invariant.by))
+        if invariant.table in counted.leaves:
+            counts = counted.counts(invariant.table, invariant.level, invariant.by)
             verdicts.append(Verdict(np.array_equal(counts, values), f"recounted and equal: {words}"))
     return verdicts
 
@@ -121,9 +117,7 @@ def _asked(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
     """Whether the tables beside the microdata are tables of it."""
     verdicts = []
     for asked in counted.plan.asked:
-        schema = counted.plan.table(asked.table).schema_of
-        found = counted.histograms(asked.table, counted.spine.levels.index(asked.level))
-        counts = marginal(found, schema.groups(asked.by), schema.number_of_groups(asked.by))
+        counts = counted.counts(asked.table, asked.level, asked.by)
         table = counts_table(counted.plan, counted.spine, asked.table, asked.level, asked.by, counts)
         made = pa.BufferOutputStream()
         pc.write_csv(table, made)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from stirred.errors import listed
 from stirred.release.documents import ReleasedTable
+from stirred.semantics.shown import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.spec.invariant import plural
@@ -68,7 +69,7 @@ def _sizes(check: TopDownCheck) -> str:
         if name not in check.cells
     ]
     measured = f"{check.measurements:,} noisy measurements in all"
-    return "Geounits\n" + _columns(rows) + "\n" + "\n".join([*tables, *others, measured])
+    return "Geounits\n" + columns(rows, numbers_right=True) + "\n" + "\n".join([*tables, *others, measured])
 
 
 def _errors(check: TopDownCheck) -> str:
@@ -78,7 +79,7 @@ def _errors(check: TopDownCheck) -> str:
         rows.append((one.table, one.level, one.query, f"{one.cells:,}", _number(one.measured), together))
     return (
         "Expected standard error of a cell: as measured, and of the best unbiased estimate from all measurements\n"
-        + _columns(rows)
+        + columns(rows, numbers_right=True)
         + "\n"
         + _fill(
             "The second number is the median over the units of a level (stirred estimate gives such estimates). The "
@@ -90,7 +91,7 @@ def _errors(check: TopDownCheck) -> str:
 def _fit(check: TopDownCheck) -> str:
     rows = [("table", "level", "passes", "kappa")]
     rows += [(one.table, one.level, str(one.passes), _number(one.kappa)) for one in check.levels]
-    text = "Fit\n" + _columns(rows)
+    text = "Fit\n" + columns(rows, numbers_right=True)
     hard = [one for one in check.levels if one.kappa > 1000]
     if hard:
         text += "\n" + _fill(
@@ -110,7 +111,7 @@ def _concerns(check: TopDownCheck) -> str:
     rows += [(one.concern, one.between, _number(one.rho), f"{one.power:.3f}") for one in check.concerns]
     return (
         f"What the measurements tell about one {check.plan.unit}, all else known (power 0.05 is blind guessing)\n"
-        + _columns(rows)
+        + columns(rows, numbers_right=True)
         + "\n"
         + _fill(
             "Where one who changes alone would break an invariant, the nearest files of the universe are those in "
@@ -198,22 +199,6 @@ def _number(value: float) -> str:
     if math.isinf(value):
         return "unknown"
     return f"{value:,.3f}" if value < 1000 else f"{value:,.0f}"
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of words under one another; numbers to the right."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    numeric = [
-        all(row[at][:1].isdigit() or row[at] in ("-", "unknown") for row in rows[1:]) for at in range(len(widths))
-    ]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join(lines)
 
 
 def _fill(text: str, indent: str = "") -> str:
