@@ -20,7 +20,7 @@ import numpy as np
 
 from results import machine, seconds, write_section
 from stirred.noise import SystemSource, discrete_gaussian
-from stirred.report.figures import save
+from stirred.reports.figures import save
 from stirred.semantics import Beliefs, explain, exposure
 from stirred.semantics.setting import GRID
 from stirred.spec.allocations import allocation

@@ -57,7 +57,7 @@ def child(plan_path: Path, folder: Path) -> None:
         forget_peak()
 
     from stirred.noise import SystemSource
-    from stirred.release.progress import Silent
+    from stirred.releases.progress import Silent
     from stirred.topdown.constraints import invariant_values, require_kept
     from stirred.topdown.counting import count_tables
     from stirred.topdown.fitting import fit_table
@@ -271,7 +271,7 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     import numpy as np
 
     from stirred.noise import SeededSource
-    from stirred.release.progress import Silent
+    from stirred.releases.progress import Silent
     from stirred.topdown.constraints import invariant_values
     from stirred.topdown.counting import added_up, count_tables
     from stirred.topdown.fitting import fit_table

@@ -24,7 +24,7 @@ import osqp
 import scipy.sparse as sp
 
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
 from stirred.topdown.fitting import fit_table

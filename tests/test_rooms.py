@@ -21,10 +21,10 @@ SOURCE = ROOT / "src" / "stirred"
 ORDER = [
     {"noise", "tables", "loss"},
     {"spec"},
-    {"invariants", "semantics", "limits", "release"},
+    {"invariants", "semantics", "limits", "releases"},
     {"swap", "topdown", "survey"},
-    {"audit", "estimate"},
-    {"report"},
+    {"audit", "estimates"},
+    {"reports"},
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.release import ledger_file
-from stirred.release.ledger import Ledger
+from stirred.releases import ledger_file
+from stirred.releases.ledger import Ledger
 from stirred.spec import Specification
 
 PLAN = """\

@@ -9,8 +9,8 @@ import pytest
 
 from stirred import swap
 from stirred.errors import OutputError
-from stirred.release.manifest import write_manifest
-from stirred.release.protocols import Check, Plan, Release
+from stirred.releases.manifest import write_manifest
+from stirred.releases.protocols import Check, Plan, Release
 from stirred.tables.synthetic import households_and_persons
 
 PLAN = swap.SwapPlan(

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from census import fields, plan, refused, tables
 
-from stirred.release.ledger import Ledger
+from stirred.releases.ledger import Ledger
 from stirred.topdown.finishing import release
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.recipient import verify

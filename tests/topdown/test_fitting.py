@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values, kept
 from stirred.topdown.counting import added_up, count_tables, marginal
 from stirred.topdown.fitting import fit_table, two_passes

@@ -12,7 +12,7 @@ from census import fields, plan, tables
 from scipy import stats
 
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.counting import count_tables, marginal
 from stirred.topdown.measuring import INDEX, Measurements, entries, measure
 from stirred.topdown.plan import TopDownPlan

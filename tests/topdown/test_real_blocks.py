@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.estimate import MeasuredRelease
+from stirred.estimates import MeasuredRelease
 from stirred.topdown import TopDownPlan, release, verify
 from stirred.topdown.counting import count_tables
 

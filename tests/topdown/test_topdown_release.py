@@ -18,11 +18,11 @@ from random_census import random_census
 from test_fitting import require_sound
 
 from stirred.errors import StirredError
-from stirred.estimate import MeasuredRelease
+from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
-from stirred.release.ledger import Ledger
-from stirred.release.manifest import write_manifest
-from stirred.release.progress import Silent
+from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import write_manifest
+from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables, marginal

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from census import plan, tables
 
-from stirred.release.manifest import write_manifest
+from stirred.releases.manifest import write_manifest
 from stirred.topdown.finishing import release
 from stirred.topdown.recipient import verify
 

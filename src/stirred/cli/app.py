@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import typer
 
+import stirred
 from stirred.cli import (
     check,
     compare,
@@ -30,7 +32,7 @@ from stirred.cli import (
     verify,
 )
 from stirred.errors import StirredError
-from stirred.release.folder import Terminated
+from stirred.releases.folder import Terminated
 
 _STOPPED = 130
 _STOPPED_WORDS = "stirred: stopped; partial files were removed, and a release folder that is there is whole."
@@ -89,13 +91,19 @@ def main() -> None:
     except Exception as fault:
         if os.environ.get("STIRRED_DEBUG"):
             raise
-        frames = traceback.extract_tb(fault.__traceback__)
-        where = [frame for frame in frames if f"{os.sep}stirred{os.sep}" in frame.filename][-1]
-        place = where.filename.rpartition(f"{os.sep}stirred{os.sep}")[2]
+        place, line = _place_of(fault)
         print(
-            f"stirred: an unforeseen {type(fault).__name__} in {place}, line {where.lineno}; "
+            f"stirred: an unforeseen {type(fault).__name__} in {place}, line {line}; "
             "partial files were removed. Its "
             "text is not shown because it may quote the data; STIRRED_DEBUG=1 shows it. Please report it.",
             file=sys.stderr,
         )
         sys.exit(1)
+
+
+def _place_of(fault: BaseException) -> tuple[str, int | None]:
+    """The innermost line of this package that ``fault`` came through: its path inside the package, and its number."""
+    package = Path(stirred.__file__).parent
+    frames = traceback.extract_tb(fault.__traceback__)
+    where = [frame for frame in frames if Path(frame.filename).is_relative_to(package)][-1]
+    return Path(where.filename).relative_to(package).as_posix(), where.lineno

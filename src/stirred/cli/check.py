@@ -29,7 +29,7 @@ def check(
     """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
     stop."""
     from stirred.cli.common import is_topdown, names, write_new
-    from stirred.release.progress import OnTerminal
+    from stirred.releases.progress import OnTerminal
     from stirred.swap.checking import check as run
     from stirred.swap.plan import SwapPlan, exact_rate
 
@@ -56,7 +56,7 @@ def check(
 
 def _topdown(plan: Path, specification: Path | None, as_json: bool) -> None:
     from stirred.cli.common import write_new
-    from stirred.release.progress import OnTerminal
+    from stirred.releases.progress import OnTerminal
     from stirred.topdown.checking import check as run
     from stirred.topdown.plan import TopDownPlan
 

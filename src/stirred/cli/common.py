@@ -23,7 +23,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def is_topdown(plan: Path, of_swaps: Mapping[str, object]) -> bool:
     """Whether a plan is one of TopDown; options that belong to swapping are then refused."""
-    from stirred.release.plans import mechanism_of
+    from stirred.releases.plans import mechanism_of
 
     if mechanism_of(plan) != "topdown":
         return False
@@ -41,7 +41,7 @@ def fitted(text: str) -> str:
 
 def save_pictures(pictures: Iterable[Picture | Bars], folder: Path) -> None:
     """Draw pictures into a new folder, and say where."""
-    from stirred.report.figures import save
+    from stirred.reports.figures import save
 
     folder.mkdir()
     for picture in pictures:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stirred import errors
-from stirred.release.folder import check_target
-from stirred.release.progress import OnTerminal
+from stirred.releases.folder import check_target
+from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
 from stirred.swap.plan import SwapPlan
 from stirred.swap.recipient import tabulate, verify

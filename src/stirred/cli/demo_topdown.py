@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
-from stirred.release.folder import check_target
-from stirred.release.progress import OnTerminal
+from stirred.releases.folder import check_target
+from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.counting import Counted, count_tables

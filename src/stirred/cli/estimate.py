@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from stirred.estimate import Estimates
+    from stirred.estimates import Estimates
 
 SHOWN = 40
 
@@ -33,7 +33,7 @@ def estimate(
     interval. Not biased by nonnegativity as the fitted rows are; an estimate may be below zero."""
     from stirred import errors
     from stirred.cli.common import names, write_new
-    from stirred.estimate import MeasuredRelease, source_rows
+    from stirred.estimates import MeasuredRelease, source_rows
     from stirred.semantics.shown import columns
 
     if (level is None) == (place is None):
@@ -58,7 +58,7 @@ def estimate(
 
 
 def _print(found: Estimates, confidence: float) -> None:
-    from stirred.estimate import estimate_rows
+    from stirred.estimates import estimate_rows
     from stirred.semantics.shown import columns
 
     rows = estimate_rows(found, confidence, SHOWN)

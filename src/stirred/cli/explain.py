@@ -42,8 +42,8 @@ def explain(
     import json
 
     from stirred.cli.common import save_pictures, write_new
-    from stirred.release.folder import check_target
-    from stirred.report.limits_said import of_explanation
+    from stirred.releases.folder import check_target
+    from stirred.reports.limits_said import of_explanation
     from stirred.semantics import explain as run
     from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
     from stirred.spec.allocations import read_allocation
@@ -76,8 +76,8 @@ def explain(
 
 def _own_allocation(specification: str) -> Allocation | None:
     """How a TopDown release divides its budget, which its certificate states."""
-    from stirred.release.documents import CERTIFICATE
-    from stirred.release.opened import ReleaseFolder
+    from stirred.releases.documents import CERTIFICATE
+    from stirred.releases.opened import ReleaseFolder
 
     if not (Path(specification) / CERTIFICATE).is_file():
         return None

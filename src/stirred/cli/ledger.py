@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from stirred.release.ledger import Entry, Ledger, Standing
+    from stirred.releases.ledger import Entry, Ledger, Standing
     from stirred.spec import Specification
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Start the ledger of a dataset, before its first release."""
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     if budget is not None and limit is None:
         raise typer.BadParameter("a budget alone limits nothing; name its other blocks with --limit.")
@@ -75,7 +75,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Count a release that was made without this ledger, or list a product derived from a counted one (free)."""
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     if specification is None and derived_from is None:
         raise typer.BadParameter("name a release folder or a specification.json, or --derived-from ENTRY.")
@@ -104,7 +104,7 @@ def add(
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
     """List every release, the oldest first."""
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     ledger = Ledger.open(file)
     found = ledger.entries()
@@ -124,7 +124,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
 def total(file: File, as_json: AsJson = False) -> None:
     """The guarantee of all counted releases together, and what is left of the limit."""
     from stirred.cli.common import fitted
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     ledger = Ledger.open(file)
     standing = ledger.standing()
@@ -146,7 +146,7 @@ def verify(file: File, as_json: AsJson = False) -> None:
     1 if it finds any."""
     from dataclasses import asdict
 
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     verdicts = Ledger.open(file).verify()
     if as_json:
@@ -161,7 +161,7 @@ def verify(file: File, as_json: AsJson = False) -> None:
 def counted(file: Path) -> str:
     """What to say after a release that was counted; the ledger may be busy again, and the release is out."""
     from stirred.errors import LedgerError
-    from stirred.release.ledger import Ledger
+    from stirred.releases.ledger import Ledger
 
     try:
         return f"Counted in {file}. {Ledger.open(file).standing()}"

@@ -29,8 +29,8 @@ def limits(
 ) -> None:
     """Say what anyone can at most learn, whatever their model of the data: about one record, and about all of them."""
     from stirred.limits import LEVELS, PRIORS
-    from stirred.release.folder import check_target
-    from stirred.report.limits_said import of_epsilon
+    from stirred.releases.folder import check_target
+    from stirred.reports.limits_said import of_epsilon
 
     said = of_epsilon(
         epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS, bounded=not unbounded
@@ -38,8 +38,8 @@ def limits(
     if figures is not None:
         from stirred.cli.common import save_pictures
         from stirred.limits.figures import left_out
-        from stirred.report.limit_figures import pictures_at
-        from stirred.report.limits_said import as_float
+        from stirred.reports.limit_figures import pictures_at
+        from stirred.reports.limits_said import as_float
         from stirred.spec.exact import exact
 
         check_target(figures)

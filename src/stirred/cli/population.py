@@ -26,8 +26,8 @@ def population(
 ) -> None:
     """Make a census of any size: blocks, persons, housing units, group quarters, and a TopDown plan for them. Everybody
     in it is invented; the same numbers give the same rows."""
-    from stirred.release.folder import appearing
-    from stirred.release.progress import OnTerminal
+    from stirred.releases.folder import appearing
+    from stirred.releases.progress import OnTerminal
     from stirred.tables.synthetic.population import DOMAINS, Population
     from stirred.topdown.presets import preset as known
 

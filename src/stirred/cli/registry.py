@@ -79,7 +79,7 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
 
 def _from_certificate(folder: Path, specification: Any) -> dict[str, Any]:
     """What a release's certificate adds: where its randomness came from, and the program that made it."""
-    from stirred.release.documents import CERTIFICATE, read_json
+    from stirred.releases.documents import CERTIFICATE, read_json
     from stirred.spec.registry import mechanism_words
 
     certificate = read_json(folder, CERTIFICATE, "stirred_certificate")

@@ -38,7 +38,7 @@ def release(
     """Draw once and write a release folder, which appears whole or not at all."""
     from stirred import errors
     from stirred.cli.common import is_topdown
-    from stirred.release.progress import OnTerminal
+    from stirred.releases.progress import OnTerminal
     from stirred.spec.exact import display
     from stirred.swap.plan import SwapPlan
     from stirred.swap.releasing import release as run
@@ -72,7 +72,7 @@ def release(
 
 
 def _topdown(plan: Path, out: Path, work: Path | None, confidential: Path | None, ledger: Path | None) -> None:
-    from stirred.release.progress import OnTerminal
+    from stirred.releases.progress import OnTerminal
     from stirred.spec.exact import display
     from stirred.topdown.finishing import default_work, is_work, release
     from stirred.topdown.plan import TopDownPlan
@@ -114,7 +114,7 @@ def _topdown(plan: Path, out: Path, work: Path | None, confidential: Path | None
 
 
 def _name_leftovers(targets: list[Path | None]) -> None:
-    from stirred.release.folder import leftovers
+    from stirred.releases.folder import leftovers
 
     for folder in {target.absolute().parent for target in targets if target is not None}:
         for left in leftovers(folder):

@@ -20,7 +20,7 @@ def tabulate(
 
     from stirred import errors
     from stirred.cli.common import names
-    from stirred.release.opened import ReleaseFolder
+    from stirred.releases.opened import ReleaseFolder
 
     wanted = list(dict.fromkeys(names(by)))
     if ReleaseFolder.open(release).mechanism == "topdown":

@@ -15,7 +15,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Verify a release from its own files: manifest, schema, invariants, epsilon. Exits with 1 if anything fails."""
-    from stirred.release.opened import ReleaseFolder
+    from stirred.releases.opened import ReleaseFolder
 
     if ReleaseFolder.open(release).mechanism == "topdown":
         from stirred.topdown.recipient import verify as run

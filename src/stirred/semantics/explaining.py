@@ -128,7 +128,7 @@ class Explanation:
     # -- pictures --------------------------------------------------------------------------------------------
 
     def pictures(self) -> tuple[pictures.Picture | pictures.Bars, ...]:
-        """What can be drawn: powers, epsilon and delta, beliefs, concerns; :mod:`stirred.report.figures` draws them."""
+        """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`."""
         return tuple(_pictures(self.setting))
 
     # -- forms -----------------------------------------------------------------------------------------------

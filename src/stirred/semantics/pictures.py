@@ -1,6 +1,6 @@
 """What a picture shows, as data: lines over an axis, or bars, with every word that stands beside them.
 
-Nothing is drawn here; :mod:`stirred.report.figures` does that. The builders turn guarantees into pictures: what a test
+Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: what a test
 can gain at each level, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
 names and titles, which ``dataclasses.replace`` changes.
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
-from stirred.release.progress import Progress, Silent
+from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.swap import guarantee
 from stirred.swap.dataset import Data, Dataset, load

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.release.plans import InputSection
+from stirred.releases.plans import InputSection
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.release.plans import (
+from stirred.releases.plans import (
     ChosenFrom,
     InputSection,
     Names,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.invariants import Margin
-from stirred.release.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
+from stirred.releases.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
 from stirred.spec import Specification
 from stirred.spec.forms import from_fields
 from stirred.swap import guarantee

@@ -21,7 +21,7 @@ from stirred import errors
 from stirred._compiled import kernel as compiled
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
-from stirred.release.documents import (
+from stirred.releases.documents import (
     README,
     RecountedInvariant,
     ReleasedTable,
@@ -29,10 +29,10 @@ from stirred.release.documents import (
     write_certificate,
     write_dictionary,
 )
-from stirred.release.folder import appearing, check_target
-from stirred.release.ledger import Ledger, manifest_of
-from stirred.release.manifest import write_manifest
-from stirred.release.progress import Progress, Silent
+from stirred.releases.folder import appearing, check_target
+from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.manifest import write_manifest
+from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.swap import kernel
 from stirred.swap.checking import check_table

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from stirred.errors import listed
-from stirred.release.documents import ReleasedTable
+from stirred.releases.documents import ReleasedTable
 from stirred.semantics.shown import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred.release.ledger import Ledger, manifest_of
-from stirred.release.manifest import differences, read_manifest
-from stirred.release.opened import ReleaseFolder
+from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.manifest import differences, read_manifest
+from stirred.releases.opened import ReleaseFolder
 from stirred.topdown.counting import count_rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import EarlierSection, InvariantSection

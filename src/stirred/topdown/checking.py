@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stirred import errors
-from stirred.release.progress import Progress, Silent
+from stirred.releases.progress import Progress, Silent
 from stirred.semantics import concerned_change, overview
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification

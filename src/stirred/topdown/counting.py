@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.release.plans import InputSection
+from stirred.releases.plans import InputSection
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, as_text
 from stirred.tables.read import read_parts, read_table

@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred.noise import RandomSource, SystemSource
-from stirred.release.folder import appearing, check_target, is_unfinished
-from stirred.release.ledger import Ledger
-from stirred.release.manifest import differences, read_manifest, write_manifest
-from stirred.release.plans import InputSection
-from stirred.release.progress import Progress, Silent
+from stirred.releases.folder import appearing, check_target, is_unfinished
+from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import differences, read_manifest, write_manifest
+from stirred.releases.plans import InputSection
+from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables.groups import free_label

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow.csv as pc
 
 from stirred import errors
-from stirred.release.documents import README, RecountedInvariant, write_certificate, write_dictionary
-from stirred.release.folder import appearing, check_target
-from stirred.release.ledger import Ledger
-from stirred.release.manifest import digest_of, write_manifest
-from stirred.release.progress import Progress, Silent
+from stirred.releases.documents import README, RecountedInvariant, write_certificate, write_dictionary
+from stirred.releases.folder import appearing, check_target
+from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import digest_of, write_manifest
+from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.tables.write import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_confidential

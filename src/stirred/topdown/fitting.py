@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
-from stirred.release.progress import Progress
+from stirred.releases.progress import Progress
 from stirred.topdown.agreement import Agreement
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.level_fit import fit_level

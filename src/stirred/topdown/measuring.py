@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred.noise import RandomSource, discrete_gaussian
-from stirred.release.progress import Progress
+from stirred.releases.progress import Progress
 from stirred.tables.write import ahead
 from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.plan import TopDownPlan

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.release.documents import ReleasedTable
+from stirred.releases.documents import ReleasedTable
 from stirred.tables import Column, Table
 from stirred.tables.write import EXTENSIONS, Cell, Chunk
 from stirred.topdown.plan import TopDownPlan

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from stirred import errors
-from stirred.release.plans import (
+from stirred.releases.plans import (
     ChosenFrom,
     InputSection,
     PlanSection,

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.release.plans import InputSection, Names, Section
+from stirred.releases.plans import InputSection, Names, Section
 from stirred.topdown.schema import Attribute, Recode, Schema
 
 TOTAL = "total"

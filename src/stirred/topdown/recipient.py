@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from stirred import errors
-from stirred.release.manifest import digest_of
-from stirred.release.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
+from stirred.releases.manifest import digest_of
+from stirred.releases.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
 from stirred.spec.forms import from_fields
 from stirred.tables.groups import cells
 from stirred.tables.read import read_parts

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from stirred.errors import listed
-from stirred.release.documents import ReleasedTable
+from stirred.releases.documents import ReleasedTable
 from stirred.semantics.shown import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display

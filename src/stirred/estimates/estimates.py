@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimate.intervals import half_widths
+from stirred.estimates.intervals import half_widths
 from stirred.topdown.forms import Array
 
 _ROUNDING = 1e-6

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.estimate.intervals import half_widths, reach
+from stirred.estimates.intervals import half_widths, reach
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 

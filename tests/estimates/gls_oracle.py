@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred.estimate import MeasuredRelease
+from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import Counted, count_tables, marginal
 from stirred.topdown.design import LEAST

@@ -23,9 +23,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from stirred import errors
-from stirred.release import ledger_file, manifest
-from stirred.release.folder import leftovers
-from stirred.release.ledger_file import Contents, Entry
+from stirred.releases import ledger_file, manifest
+from stirred.releases.folder import leftovers
+from stirred.releases.ledger_file import Contents, Entry
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
 

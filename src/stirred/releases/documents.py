@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
-from stirred.release.protocols import Plan
+from stirred.releases.protocols import Plan
 from stirred.spec import Specification
 from stirred.tables import Table
 

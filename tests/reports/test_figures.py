@@ -13,8 +13,8 @@ import pytest
 
 from stirred.errors import LossError, OutputError
 from stirred.loss import GaussianCurve, pure_power
-from stirred.report import figures
-from stirred.report.figures import COLOURS, FORMATS, draw, save
+from stirred.reports import figures
+from stirred.reports.figures import COLOURS, FORMATS, draw, save
 from stirred.semantics.pictures import (
     Bar,
     Bars,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stirred.limits import FIGURES, chapter_figure
-from stirred.report.figures import draw, save
-from stirred.report.limit_figures import chapter_pictures, pictures_at
+from stirred.reports.figures import draw, save
+from stirred.reports.limit_figures import chapter_pictures, pictures_at
 
 
 @pytest.mark.parametrize("number", FIGURES)

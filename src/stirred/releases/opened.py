@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred.release import documents
-from stirred.release.folder import is_unfinished
-from stirred.release.manifest import differences, read_manifest
+from stirred.releases import documents
+from stirred.releases.folder import is_unfinished
+from stirred.releases.manifest import differences, read_manifest
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
 from stirred.tables.read import ReadTable, read_table

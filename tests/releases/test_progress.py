@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stirred.release import progress
-from stirred.release.progress import OnTerminal
+from stirred.releases import progress
+from stirred.releases.progress import OnTerminal
 
 
 @pytest.fixture

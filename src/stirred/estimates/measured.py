@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred.estimate.estimates import Estimates, Source
-from stirred.release.documents import CERTIFICATE
+from stirred.estimates.estimates import Estimates, Source
+from stirred.releases.documents import CERTIFICATE
 from stirred.topdown.constraints import Counts, invariant_words
 from stirred.topdown.design import Answer, Design
 from stirred.topdown.drawing import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants

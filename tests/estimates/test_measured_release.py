@@ -11,9 +11,9 @@ from gls_oracle import geography, people, plan_of, released
 from scipy.stats import binom, chi2, norm
 
 from stirred.errors import StirredError
-from stirred.estimate import MeasuredRelease, estimate_rows, source_rows
+from stirred.estimates import MeasuredRelease, estimate_rows, source_rows
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.counting import count_tables
 from stirred.topdown.design import Design
 from stirred.topdown.measuring import measure

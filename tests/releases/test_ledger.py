@@ -12,10 +12,10 @@ import pytest
 from ledger_tools import DOMAIN, ZCDP, refused
 
 from stirred.errors import StirredError
-from stirred.release import ledger_file
-from stirred.release.folder import appearing
-from stirred.release.ledger import Ledger, manifest_of
-from stirred.release.manifest import write_manifest
+from stirred.releases import ledger_file
+from stirred.releases.folder import appearing
+from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.manifest import write_manifest
 from stirred.spec import Invariant, Specification, flavors
 
 PURE = flavors.pure("person", domain=DOMAIN)

@@ -11,7 +11,7 @@ from stirred.semantics.pictures import Line, Picture
 
 
 def as_picture(figure: LimitFigure) -> Picture:
-    """The figure in the form that :func:`stirred.report.figures.draw` takes."""
+    """The figure in the form that :func:`stirred.reports.figures.draw` takes."""
     lines = tuple(Line(one.name, one.x, one.y, one.dashed, one.words) for one in figure.curves)
     return Picture(
         figure.name,

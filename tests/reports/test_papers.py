@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import LossError
-from stirred.report.papers import (
+from stirred.reports.papers import (
     KIFER_FIGURES,
     PaperCell,
     kifer_concerns,

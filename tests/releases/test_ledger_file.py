@@ -14,8 +14,8 @@ import pytest
 from ledger_tools import ZCDP, refused
 
 from stirred.errors import LedgerError
-from stirred.release import ledger_file
-from stirred.release.ledger import Ledger
+from stirred.releases import ledger_file
+from stirred.releases.ledger import Ledger
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limits
-from stirred.report.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
+from stirred.reports.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
 from stirred.semantics import Explanation
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.setting import Setting

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.estimate import MeasuredRelease
+from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
-from stirred.release.progress import Silent
+from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
 from stirred.topdown.measuring import measure

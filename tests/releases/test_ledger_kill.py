@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.release.folder import leftovers
-from stirred.release.ledger import Ledger, manifest_of
+from stirred.releases.folder import leftovers
+from stirred.releases.ledger import Ledger, manifest_of
 from stirred.spec import Domain, flavors
 
 ZCDP = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))
@@ -184,11 +184,11 @@ def failing(ledger: Ledger) -> list[str]:
     ("place", "moment", "spends", "visible", "found"),
     [
         ("stirred.swap.releasing.manifest_of", "before", 0, False, []),
-        ("stirred.release.ledger_file.Contents.append", "after", 0, False, []),
-        ("stirred.release.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
-        ("stirred.release.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
-        ("stirred.release.ledger.Ledger.finished", "before", 1, True, []),
-        ("stirred.release.ledger.Ledger.finished", "after", 1, True, []),
+        ("stirred.releases.ledger_file.Contents.append", "after", 0, False, []),
+        ("stirred.releases.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.releases.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.releases.ledger.Ledger.finished", "before", 1, True, []),
+        ("stirred.releases.ledger.Ledger.finished", "after", 1, True, []),
     ],
 )
 def test_a_release_killed_at_this_step_leaves(place, moment, spends, visible, found, plan, tmp_path, ledger):

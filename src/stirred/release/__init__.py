@@ -1,1 +1,0 @@
-"""What every mechanism shares on the road plan -> check -> release: see :mod:`stirred.release.protocols`."""
