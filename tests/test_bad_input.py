@@ -27,6 +27,10 @@ REFUSED = [name for name in CASES if not name.startswith(STOPS)]
 STOPPED = [name for name in CASES if name.startswith(STOPS)]
 
 ELSEWHERE = {
+    "mechanism-taken": "tests/test_mechanisms.py",
+    "not-a-plan": "tests/test_mechanisms.py",
+    "not-offered": "tests/test_mechanisms.py",
+    "unknown-mechanism": "tests/test_mechanisms.py",
     "bad-candidate": "an option of check",
     "cannot-write": "tests/releases/test_refusals.py",
     "file-changed": "tests/releases/test_refusals.py",
@@ -59,7 +63,7 @@ ELSEWHERE = {
     "allocation-unit": "tests/semantics/test_explaining.py",
     "topdown-plan": "tests/topdown/test_topdown_plan.py",
     "topdown-crossing": "tests/topdown/test_topdown_release.py",
-    "topdown-work": "tests/topdown/test_topdown_release.py",
+    "work-folder": "tests/topdown/test_topdown_release.py",
     "topdown-earlier": "tests/topdown/test_topdown_release.py",
     "topdown-memory": "tests/cli/test_cli_topdown.py",
     "option-not-for": "tests/cli/test_cli_topdown.py",
@@ -228,13 +232,13 @@ def test_a_stop_has_the_kind_it_is_named_after(name):
     with pytest.raises(errors.StoppedByCheck) as stop:
         draw(plan)
     assert stop.value.kind.replace(":", "-") == kind_of(name)
-    assert [entry.kind for entry in check(plan).blocking] == [stop.value.kind]
+    assert [entry.kind for entry in check(plan).open_stops] == [stop.value.kind]
 
 
 @pytest.mark.parametrize("folder", STOPPED, indirect=True)
 def test_a_stop_that_is_allowed_by_name_lets_the_release_pass_and_is_published_as_a_finding(folder, tmp_path, command):
     plan = folder / "plan.toml"
-    stop = check(SwapPlan.from_toml(plan)).blocking[0].kind
+    stop = check(SwapPlan.from_toml(plan)).open_stops[0].kind
     assert command("check", plan, "--allow", stop).code == 0
     ended = command("release", plan, "--out", tmp_path / "out", "--allow", stop)
     assert ended.code == 0

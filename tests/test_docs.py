@@ -85,7 +85,7 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     ((_, text),) = [block for block in blocks("docs/topdown.md") if block[0] == "toml"]
     Path("example.toml").write_text(text)
     plan = TopDownPlan.from_toml("example.toml")
-    assert plan.rho == Fraction(9, 20) and plan.asked[0].name == "persons-county-adult-sex"
+    assert plan.rho == Fraction(9, 20) and plan.publish[0].name == "persons-county-adult-sex"
 
 
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):

@@ -13,8 +13,8 @@ import pytest
 from stirred.errors import StoppedByCheck
 from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
-from stirred.swap.recipient import verify
 from stirred.swap.releasing import release
+from stirred.swap.verifying import verify
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
 NIST = DATA / "nist_ma2019.csv"
@@ -53,7 +53,7 @@ def plan(**changes: object) -> SwapPlan:
 
 def test_a_density_that_tells_the_area_stops_the_swap_of_areas(survey):
     found = check(plan(), survey)
-    assert [stop.kind for stop in found.blocking] == ["determines:DENSITY"]
+    assert [stop.kind for stop in found.open_stops] == ["determines:DENSITY"]
     with pytest.raises(StoppedByCheck, match="determines the swap variable 'PUMA'"):
         release(plan(), survey, out=survey.parent / "never")
 

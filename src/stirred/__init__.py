@@ -1,7 +1,87 @@
 """Release data under differential privacy with invariants, and say honestly what the guarantee means.
 
-Each mechanism is a room with the same verbs: ``from stirred import swap``, then ``swap.check``, ``swap.release``,
-``swap.verify``.
+Make a release and check it::
+
+    import stirred
+
+    plan = stirred.SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
+    print(stirred.check(plan, "households.csv"))           # before anything is drawn; confidential
+    stirred.release(plan, "households.csv", out="release")  # draws once
+    stirred.verify("release")                              # for whoever receives it
+
+Understand a guarantee::
+
+    stirred.explain("das-2020-overall")                    # what can be tested and believed, and about whom
+    stirred.compare("das-2020-overall", "rho=1")           # side by side
+    stirred.lint("release")                                # what it leaves out
+
+What is here
+------------
+Plans: ``SwapPlan``, ``LinkedTable``, ``TopDownPlan``.
+With a plan: ``check``, ``release``. With a release: ``verify``, ``tabulate``, ``estimate``.
+With any guarantee: ``read``, ``explain``, ``compare``, ``lint``, ``compose``, ``report``. The guarantee itself:
+``Specification``, ``flavors`` (named kinds of it). All releases of one dataset: ``Ledger``.
+Modules: ``swap``, ``topdown`` (the mechanisms), ``limits`` (what anyone can at most learn), ``semantics``, ``loss``
+(privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of them).
+
+Every error that is meant for people is a ``StirredError``: what is wrong, and what to do about it.
 """
 
-__version__ = "0.1.0"
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred import limits, loss, mechanisms, noise, semantics, spec, swap, topdown
+    from stirred.errors import StirredError
+    from stirred.releases.ledger import Ledger
+    from stirred.reports.page import report
+    from stirred.spec import Specification, compose, flavors
+    from stirred.swap.plan import LinkedTable, SwapPlan
+    from stirred.topdown.plan import TopDownPlan
+    from stirred.verbs import check, compare, estimate, explain, lint, read, release, tabulate, verify
+
+__version__ = "0.2.0"
+
+__all__ = [
+    "Ledger",
+    "LinkedTable",
+    "Specification",
+    "StirredError",
+    "SwapPlan",
+    "TopDownPlan",
+    "check",
+    "compare",
+    "compose",
+    "estimate",
+    "explain",
+    "flavors",
+    "limits",
+    "lint",
+    "loss",
+    "mechanisms",
+    "noise",
+    "read",
+    "release",
+    "report",
+    "semantics",
+    "spec",
+    "swap",
+    "tabulate",
+    "topdown",
+    "verify",
+]
+
+_MODULES = ("limits", "loss", "mechanisms", "noise", "semantics", "spec", "swap", "topdown")
+_NAMES = by_module(
+    {
+        "stirred.errors": "StirredError",
+        "stirred.releases.ledger": "Ledger",
+        "stirred.reports.page": "report",
+        "stirred.spec": "Specification compose flavors",
+        "stirred.swap.plan": "LinkedTable SwapPlan",
+        "stirred.topdown.plan": "TopDownPlan",
+        "stirred.verbs": "check compare estimate explain lint read release tabulate verify",
+    }
+)
+__getattr__, __dir__ = lazy(__name__, _NAMES | {name: f"stirred.{name}" for name in _MODULES})

@@ -54,13 +54,13 @@ def test_a_release_folder(run, tmp_path):
 
 
 def test_json_holds_statements_and_numbers(run):
-    fields = json.loads(run("epsilon=1", "--json", "--level", "0.2"))
+    fields = json.loads(run("epsilon=1", "--json", "--false-alarm", "0.2"))
     assert {one["section"] for one in fields["statements"]} >= {"compares", "exposed", "tests", "beliefs"}
     assert [row["level"] for row in fields["powers"]] == [0.2]
 
 
 def test_own_levels_deltas_and_groups(run):
-    out = run("rho=0.5", "--level", "0.001", "--delta", "1e-5", "--group", "3")
+    out = run("rho=0.5", "--false-alarm", "0.001", "--delta", "1e-5", "--group", "3")
     assert "level 0.001" in out and "1e-05" in out and "For 3 persons" in out
 
 
@@ -90,7 +90,7 @@ def test_an_allocation_of_ones_own(run, command, tmp_path):
         (["nothing-of-the-kind"], "names no specification"),
         (["rho=1", "--concern", "cenrace"], "--allocation"),
         (["topdown-2020-pl", "--concern", "race"], "Choose one of 'cenrace'"),
-        (["rho=1", "--level", "2"], "above 0 and below 1"),
+        (["rho=1", "--false-alarm", "2"], "above 0 and below 1"),
         (["rho=1", "--group", "0"], "at least 1"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_limit_about_another_dataset_is_refused(limit, place, command):
 
 def test_without_a_ledger_a_release_says_that_nothing_is_counted(plan, place, command):
     ended = command("release", plan, "--out", place / "out")
-    assert "Nothing is counted: no ledger was named. stirred ledger init FILE --dataset NAME" in ended.out
+    assert "Not recorded in a ledger; pass --ledger FILE (stirred ledger init FILE --dataset NAME" in ended.out
 
 
 def test_releases_are_counted_until_the_limit_refuses(plan, ledger, place, command):

@@ -32,7 +32,18 @@ def test_the_standard_questions(run):
 
 def test_a_distance_levels_and_priors_of_ones_own(run):
     out = run(
-        "limits", "--epsilon", "1/2", "--records", "10", "--distance", "3", "--level", "0.2", "--prior", "0.3", "--json"
+        "limits",
+        "--epsilon",
+        "1/2",
+        "--records",
+        "10",
+        "--distance",
+        "3",
+        "--false-alarm",
+        "0.2",
+        "--prior",
+        "0.3",
+        "--json",
     )
     fields = json.loads(out)
     (limit,) = fields["limits"]
@@ -65,7 +76,7 @@ def test_figures_are_drawn_once(run, command, tmp_path):
         (["--epsilon", "-1", "--records", "10"], "Epsilon"),
         (["--epsilon", "one", "--records", "10"], "Epsilon"),
         (["--epsilon", "1", "--records", "0"], "records is 0"),
-        (["--epsilon", "1", "--records", "10", "--level", "1.5"], "level"),
+        (["--epsilon", "1", "--records", "10", "--false-alarm", "1.5"], "level"),
         (["--epsilon", "1", "--records", "10", "--prior", "-0.1"], "prior"),
         (["--epsilon", "1", "--records", "10", "--distance", "far"], "distance"),
         (["--epsilon", "1", "--records", "-5", "--distance", "2"], "records is -5"),
@@ -135,7 +146,7 @@ def test_explain_shows_limits_in_json_and_html(run, tmp_path):
 
 
 def test_explain_asks_at_the_levels_and_groups_given(run):
-    fields = json.loads(run("explain", "epsilon=1", "--json", "--level", "0.2", "--group", "7"))
+    fields = json.loads(run("explain", "epsilon=1", "--json", "--false-alarm", "0.2", "--group", "7"))
     limits = fields["limits"]["limits"]
     assert [one["distance"] for one in limits] == [1, 7] and limits[0]["levels"] == [0.2]
 

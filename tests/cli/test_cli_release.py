@@ -105,7 +105,7 @@ def test_a_release_keeps_the_invariants_and_the_households_of_persons(out, plan)
 def test_true_against_released_tables_go_to_a_private_folder_of_their_own(plan, tmp_path, command):
     own = tmp_path / "own"
     ended = command("release", plan, "--out", tmp_path / "out", "--confidential", own)
-    assert "confidential. Rerunning and choosing the best run voids the guarantee." in ended.said
+    assert "confidential. Drawing again and choosing the best draw voids the guarantee." in ended.said
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
     modes = {path.is_dir(): stat.S_IMODE(path.stat().st_mode) for path in own.rglob("*")}
     assert modes == {True: 0o700, False: 0o600}

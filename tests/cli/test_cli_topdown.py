@@ -116,7 +116,8 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
     with monkeypatch.context() as patched:
         patched.setattr(finishing, "fit_table", stop)
         ended = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
-    assert ended.code == 130 and "goes on from them without spending again" in ended.said
+    assert ended.code == 130 and "the same command goes on from it and spends nothing" in ended.said
+    assert "entry 1 of" in ended.said
     again = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
     assert again.code == 0 and "nothing is spent again" in again.out
     assert Ledger.open(ledger).total().specification.budget.number == Fraction(5, 6)
@@ -124,9 +125,9 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
 
 def test_a_named_work_folder_is_kept(census, command, tmp_path):
     ended = command("release", census / "plan.toml", "--out", tmp_path / "out", "--work", tmp_path / "work")
-    assert ended.code == 0 and "stay in" in ended.out and (tmp_path / "work" / "draw.json").exists()
+    assert ended.code == 0 and "stays in" in ended.out and (tmp_path / "work" / "draw.json").exists()
     second = command("release", census / "plan.toml", "--out", tmp_path / "second", "--work", tmp_path / "work")
-    assert second.code == 0 and "Going on from the measurements" in second.out
+    assert second.code == 0 and "Going on from what was drawn" in second.out
     swap = tmp_path / "plan.toml"
     swap.write_text(
         'stirred = 1\nmechanism = "swap"\nrate = 0.5\nswap = ["a"]\nhold = ["b"]\n[input]\npath = "x.csv"\n'
@@ -137,12 +138,12 @@ def test_a_named_work_folder_is_kept(census, command, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('levels = ["state"', 'levels = ["county", "state"'), "name of its own"),
+        (('levels = [\n    "state"', 'levels = [\n    "county",\n    "state"'), "name of its own"),
         (('"persons.parquet"', '"nowhere.parquet"'), "nowhere.parquet"),
         (('shares = "1/2"', 'shares = "1/3"'), "5/6"),
         (('level = "state"', 'level = "nation"'), "nation"),
         (('rho = "1"', 'rho = "0"'), "above 0"),
-        (('"block"]', '"blok"]'), "blok"),
+        (('    "block",\n]', '    "blok",\n]'), "blok"),
     ],
 )
 def test_plans_that_do_not_fit_are_refused_in_words(census, command, tmp_path, change, words):
@@ -156,7 +157,7 @@ def test_plans_that_do_not_fit_are_refused_in_words(census, command, tmp_path, c
 
 
 def test_the_demonstration_shows_released_beside_true_totals(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("stirred.cli.demo_topdown.PERSONS", 3_000)
+    monkeypatch.setattr("stirred.topdown.demo.PERSONS", 3_000)
     ended = command("demo", "topdown", "--out", tmp_path / "shown")
     assert ended.code == 0, ended.err
     assert "block_group" in ended.out and "exact" in ended.out and "FAILS" not in ended.out
@@ -173,7 +174,7 @@ def test_estimates_from_a_release(census, command, tmp_path):
     assert state.out.splitlines()[1].split()[1:4] == ["3,000.0", "0.00", "3,000"]  # an invariant
     tracts = pl.read_parquet(out / "measurements" / "geography.parquet")["tract"].unique().sort().to_list()
     union = command("estimate", out, *(word for name in tracts for word in ("--place", f"tract={name}")), "--sources")
-    assert union.code == 0 and "3,000.0" in union.out and "What it rests on" in union.out
+    assert union.code == 0 and "3,000.0" in union.out and "rests on no measurement" in union.out
     written = command("estimate", out, "--level", "block", "--where", "adult=yes", "--out", tmp_path / "blocks.csv")
     assert written.code == 0 and pl.read_csv(tmp_path / "blocks.csv").columns[1:3] == ["estimate", "standard_error"]
     long = command("estimate", out, "--level", "block", "--by", "race")
@@ -183,10 +184,10 @@ def test_estimates_from_a_release(census, command, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--level", "county", "--place", "tract=1"), "either --level or --place"),
-        ((), "either --level or --place"),
+        (("--level", "county", "--place", "tract=1"), "either a level or places"),
+        ((), "either a level or places"),
         (("--level", "parish"), "parish"),
-        (("--place", "tract"), "name=value"),
+        (("--place", "tract"), "level=name"),
         (("--place", "tract=1"), "has no unit '1'"),
         (("--level", "state", "--where", "adult=maybe"), "maybe"),
         (("--level", "state", "--table", "units"), "units"),

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import Counted, count_tables, marginal
 from stirred.topdown.design import LEAST
+from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.plan import TopDownPlan
 

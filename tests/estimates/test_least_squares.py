@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
+from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.presets import HHGQ, preset
 

@@ -11,11 +11,12 @@ from gls_oracle import geography, people, plan_of, released
 from scipy.stats import binom, chi2, norm
 
 from stirred.errors import StirredError
-from stirred.estimates import MeasuredRelease, estimate_rows, source_rows
+from stirred.estimates import estimate_rows, source_rows
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.counting import count_tables
 from stirred.topdown.design import Design
+from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.plan import TopDownPlan
 

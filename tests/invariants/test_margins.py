@@ -45,4 +45,4 @@ def test_the_same_counts_under_another_name_or_of_other_values_are_another_margi
 def test_a_margin_of_no_columns_is_the_number_of_rows():
     counted = Margin("microdata", ()).count(table(ROWS))
     assert counted.counts.tolist() == [5]
-    assert Margin("microdata", ()).words() == "the number of rows of microdata"
+    assert str(Margin("microdata", ())) == "the number of rows of microdata"

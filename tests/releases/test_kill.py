@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from stirred.releases.folder import leftovers
-from stirred.swap.recipient import verify
+from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
 HOUSEHOLDS = 100_000
@@ -126,7 +126,7 @@ def assert_next_run_succeeds_and_names(plan: Path, place: Path, left: list[Path]
         said = end_of(run)
     assert run.returncode == 0, said
     for folder in left:
-        assert f"{folder} was left by a run that was killed. It may hold confidential rows: delete it." in said
+        assert f"{folder} was left by a run that was killed. It may hold confidential rows. Remove it with: " in said
     assert len(said.splitlines()) == len(left)
     assert unfinished(place) == left
     assert assert_whole_or_absent(place)

@@ -23,9 +23,9 @@ from telling_data import DOCUMENTS, contents, household_plan, households, main_p
 
 from stirred.noise import SeededSource
 from stirred.releases import documents
-from stirred.swap.recipient import verify
 from stirred.swap.releasing import draw, release
 from stirred.swap.rows import SortedRows
+from stirred.swap.verifying import verify
 from stirred.tables import write
 
 

@@ -23,8 +23,8 @@ from reading_tools import arrow_of
 from stirred.errors import DataError
 from stirred.noise import SeededSource
 from stirred.swap.plan import SwapPlan
-from stirred.swap.recipient import verify
 from stirred.swap.releasing import draw
+from stirred.swap.verifying import verify
 from stirred.tables.write import EXTENSIONS
 
 FORMATS = list(EXTENSIONS)

@@ -12,10 +12,10 @@ import pytest
 from census import fields, plan, refused, tables
 
 from stirred.releases.ledger import Ledger
-from stirred.topdown.finishing import release
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.recipient import verify
-from stirred.topdown.specify import specify
+from stirred.topdown.releasing import release
+from stirred.topdown.specifying import specify
+from stirred.topdown.verifying import verify
 
 
 def detailed(path: Path, **more):

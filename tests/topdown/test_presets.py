@@ -15,7 +15,7 @@ from stirred.spec.loading import load
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.presets import preset
-from stirred.topdown.specify import specify
+from stirred.topdown.specifying import specify
 
 PL94 = allocation("pl94-2020")
 

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.estimates import MeasuredRelease
 from stirred.topdown import TopDownPlan, release, verify
 from stirred.topdown.counting import count_tables
+from stirred.topdown.measured import MeasuredRelease
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("STIRRED_DATA", ROOT.parent / "shared" / "data"))

@@ -98,9 +98,9 @@ def test_one_state_of_the_2020_census_spends_less():
         (lambda f: f.update(anything=1), "anything"),
         (lambda f: f["tables"][0]["queries"].append({"by": ["colour"], "shares": 0}), "share at some level"),
         (lambda f: f["constraints"][0].update(table="homes"), "has no rho"),
-        (lambda f: f.update(asked=[{"table": "homes", "level": "town"}]), "has no rho"),
-        (lambda f: f.update(asked=[{"table": "persons", "level": "moon"}]), "no level 'moon'"),
-        (lambda f: f.update(asked=[{"table": "persons", "level": "town"}] * 2), "asked for once"),
+        (lambda f: f.update(publish=[{"table": "homes", "level": "town"}]), "has no rho"),
+        (lambda f: f.update(publish=[{"table": "persons", "level": "moon"}]), "no level 'moon'"),
+        (lambda f: f.update(publish=[{"table": "persons", "level": "town"}] * 2), "under publish once"),
         (lambda f: f["tables"][0]["attributes"][1].update(column="town"), "called like a level"),
     ],
 )
@@ -130,8 +130,8 @@ def test_cells_and_groups_by_counting():
 
 def test_a_plan_written_as_a_file_is_read_back(tmp_path):
     earlier = [{"path": "first", "table": "persons", "by": ["kind"]}]
-    asked = [{"table": "persons", "level": "county", "by": ["minor"]}]
-    before = TopDownPlan(**fields("1/3", earlier=earlier, asked=asked, passes="two", dataset='a "town"'))
+    publish = [{"table": "persons", "level": "county", "by": ["minor"]}]
+    before = TopDownPlan(**fields("1/3", earlier=earlier, publish=publish, passes="two", dataset='a "town"'))
     (tmp_path / "plan.toml").write_text(before.reading({"geography": "g.csv", "persons": "p.csv"}).to_toml())
     after = TopDownPlan.from_toml(tmp_path / "plan.toml")
     assert after.published() == before.published() and after.rho == before.rho
@@ -142,7 +142,7 @@ def test_a_plan_written_as_a_file_is_read_back(tmp_path):
 
 def test_what_the_fit_alone_uses_is_not_part_of_a_draw():
     plain = TopDownPlan(**fields())
-    other = TopDownPlan(**fields(passes="one", asked=[{"table": "persons", "level": "town"}]))
+    other = TopDownPlan(**fields(passes="one", publish=[{"table": "persons", "level": "town"}]))
     assert plain.hash() != other.hash() and plain.drawn_hash() == other.drawn_hash()
     assert plain.drawn_hash() != TopDownPlan(**fields("3")).drawn_hash()
     assert (

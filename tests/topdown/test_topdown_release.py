@@ -18,7 +18,6 @@ from random_census import random_census
 from test_fitting import require_sound
 
 from stirred.errors import StirredError
-from stirred.estimates import MeasuredRelease
 from stirred.noise import SeededSource
 from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import write_manifest
@@ -26,17 +25,19 @@ from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables, marginal
-from stirred.topdown.drawing import draw, reopen
-from stirred.topdown.finishing import fit, release
+from stirred.topdown.drawing import reopen
+from stirred.topdown.finishing import fit
+from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.recipient import tabulate, verify
+from stirred.topdown.releasing import draw, release
+from stirred.topdown.verifying import tabulate, verify
 
-ASKED = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
+PUBLISH = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
 
 
 @pytest.fixture
 def made(tmp_path):
-    chosen = plan(asked=ASKED)
+    chosen = plan(publish=PUBLISH)
     return release(chosen, tables(), out=tmp_path / "out", work=tmp_path / "work")
 
 
@@ -80,7 +81,7 @@ def test_a_release_verifies_and_its_rows_are_what_was_fitted(made, tmp_path):
     rows = pl.read_parquet(tmp_path / "out" / "persons.parquet")
     assert rows.columns == ["state", "county", "town", "kind", "adult", "colour"]
     counts = made.counts("persons", "town", ("colour",))
-    for unit, town in enumerate(made.drawn.spine.names[-1].to_pylist()):
+    for unit, town in enumerate(made.draw.spine.names[-1].to_pylist()):
         here = rows.filter(pl.col("town").cast(pl.String) == town)
         for place, colour in enumerate(("red", "green", "blue", "black")):
             assert here.filter(pl.col("colour").cast(pl.String) == colour).height == counts[unit, place]
@@ -101,7 +102,7 @@ def test_a_release_of_nobody_is_a_release(tmp_path):
 
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_other_formats_verify_too(kind, tmp_path):
-    release(plan(format=kind, asked=ASKED), tables(), out=tmp_path / "out")
+    release(plan(format=kind, publish=PUBLISH), tables(), out=tmp_path / "out")
     assert all(verdict.holds for verdict in verify(tmp_path / "out"))
 
 
@@ -170,9 +171,9 @@ def test_finishing_again_gives_the_same_and_costs_nothing(tmp_path):
     assert (tmp_path / "first" / "persons.parquet").read_bytes() == (
         tmp_path / "second" / "persons.parquet"
     ).read_bytes()
-    assert second.drawn.entry == first.drawn.entry
+    assert second.draw.entry == first.draw.entry
     assert len(ledger.entries()) == 1  # the very same release
-    release(plan(dataset="town", asked=ASKED), out=tmp_path / "third", work=tmp_path / "work", ledger=ledger)
+    release(plan(dataset="town", publish=PUBLISH), out=tmp_path / "third", work=tmp_path / "work", ledger=ledger)
     assert [entry.counted for entry in ledger.entries()] == [True, False]
     assert [entry.folder for entry in ledger.entries()] == [tmp_path / "first", tmp_path / "third"]
     assert all(verdict.holds for verdict in ledger.verify())
@@ -181,10 +182,10 @@ def test_finishing_again_gives_the_same_and_costs_nothing(tmp_path):
 
 def test_what_the_fit_alone_uses_may_change_after_the_draw(tmp_path):
     drawn = draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1))
-    other = plan(asked=ASKED, passes="one")
+    other = plan(publish=PUBLISH, passes="one")
     again = fit(reopen(other, tmp_path / "work"))
-    assert again.plan.asked and again.reports[0].passes == 1
-    assert np.array_equal(again.drawn.exact[0], drawn.exact[0])
+    assert again.plan.publish and again.reports[0].passes == 1
+    assert np.array_equal(again.draw.exact[0], drawn.exact[0])
 
 
 def test_an_interrupted_measurement_leaves_nothing_and_spends_nothing(tmp_path, monkeypatch):
@@ -231,19 +232,19 @@ def test_a_limit_refuses_before_the_data_are_read(tmp_path):
 
 def test_work_folders_that_cannot_be_used_are_refused(tmp_path):
     draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1))
-    with refused("topdown-work") as other:
+    with refused("work-folder") as other:
         release(plan("3"), tables(), out=tmp_path / "out", work=tmp_path / "work")
     assert "another plan" in str(other.value)
     (tmp_path / "empty").mkdir()
-    with refused("topdown-work"):
+    with refused("work-folder"):
         release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "empty")
     ledger = Ledger.create(tmp_path / "town.ledger", "town")
-    with refused("topdown-work") as uncounted:
+    with refused("work-folder") as uncounted:
         release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "work", ledger=ledger)
     assert "did not count" in str(uncounted.value)
     [damaged] = (tmp_path / "work" / "measurements").glob("*-persons-town-total.parquet")
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
-    with refused("topdown-work") as broken:
+    with refused("work-folder") as broken:
         reopen(plan(), tmp_path / "work")
     assert "persons-town-total.parquet" in str(broken.value)
 

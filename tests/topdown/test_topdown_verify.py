@@ -13,15 +13,15 @@ import pytest
 from census import plan, tables
 
 from stirred.releases.manifest import write_manifest
-from stirred.topdown.finishing import release
-from stirred.topdown.recipient import verify
+from stirred.topdown.releasing import release
+from stirred.topdown.verifying import verify
 
-ASKED = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
+PUBLISH = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
 
 
 @pytest.fixture
 def made(tmp_path):
-    chosen = plan(asked=ASKED)
+    chosen = plan(publish=PUBLISH)
     return release(chosen, tables(), out=tmp_path / "out", work=tmp_path / "work")
 
 

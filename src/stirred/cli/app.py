@@ -14,6 +14,7 @@ from pathlib import Path
 import typer
 
 import stirred
+from stirred import mechanisms
 from stirred.cli import (
     check,
     compare,
@@ -23,58 +24,64 @@ from stirred.cli import (
     explain,
     init,
     ledger,
+    leftovers,
     limits,
     lint,
-    population,
     registry,
     release,
     tabulate,
     verify,
 )
+from stirred.cli.options import of_verb, with_options
 from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
 _STOPPED = 130
 _STOPPED_WORDS = "stirred: stopped; partial files were removed, and a release folder that is there is whole."
 
-app = typer.Typer(
-    name="stirred",
-    help="Release data under differential privacy with invariants, and say honestly what the guarantee means.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("init")(init.init)
-app.command("check")(check.check)
-app.command("release")(release.release)
-app.command("verify")(verify.verify)
-app.command("tabulate")(tabulate.tabulate)
-app.command("estimate")(estimate.estimate)
-app.command("compare")(compare.compare)
-app.command("explain")(explain.explain)
-app.command("limits")(limits.limits)
-app.command("lint")(lint.lint)
-app.command("deployments")(deployments.deployments)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(registry.app, name="registry")
-app.command("demo")(demo.demo)
-app.command("population")(population.population)
+
+def build() -> typer.Typer:
+    """All commands, with the options and the verbs of every mechanism in the list."""
+    app = typer.Typer(
+        name="stirred",
+        help="Release data under differential privacy with invariants, and say honestly what the guarantee means.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.command("init")(with_options(init.init, "init"))
+    app.command("check")(with_options(check.check, "check"))
+    app.command("release")(with_options(release.release, "release"))
+    app.command("verify")(verify.verify)
+    app.command("tabulate")(tabulate.tabulate)
+    app.command("estimate")(with_options(estimate.estimate, "estimate"))
+    app.command("compare")(compare.compare)
+    app.command("explain")(explain.explain)
+    app.command("limits")(limits.limits)
+    app.command("lint")(lint.lint)
+    app.command("deployments")(deployments.deployments)
+    app.add_typer(ledger.app, name="ledger")
+    app.add_typer(registry.app, name="registry")
+    app.command("leftovers")(leftovers.leftovers)
+    app.command("demo")(demo.demo)
+    for mechanism in mechanisms.every():
+        for verb in mechanism.verbs:
+            app.command(verb.name)(of_verb(verb))
+    app.callback(invoke_without_command=True)(options)
+    return app
 
 
-@app.callback(invoke_without_command=True)
 def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
-        from stirred import __version__
-
-        print(__version__)
+        print(stirred.__version__)
         raise typer.Exit
 
 
 def main() -> None:
     """Entry point of the console script."""
     try:
-        app(standalone_mode=True)
+        build()(standalone_mode=True)
     except StirredError as refusal:
         print(f"stirred: {refusal}", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""``stirred check``: look before you draw."""
+"""``stirred check``: look at the data before anything is drawn."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.options import Given, chosen
+
 
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
-    table: Annotated[
-        list[str] | None, typer.Option(help="Forecast this table, e.g. county,tenure. Repeatable.")
-    ] = None,
-    rates: Annotated[str | None, typer.Option(help="What if: swap rates, e.g. 0.01,0.05,0.5.")] = None,
-    candidate: Annotated[
-        list[str] | None,
-        typer.Option(help="What if: other variables, e.g. 'match=state,size;swap=county'. Repeatable."),
-    ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Print the two rates that reach this epsilon.")] = None,
-    allow: Annotated[list[str] | None, typer.Option(help="Overrule a stop by its name. Repeatable.")] = None,
+    given: Given,
     specification: Annotated[
         Path | None, typer.Option(help="Write the guarantee that a release would state, for a ledger's limit.")
     ] = None,
@@ -28,55 +21,17 @@ def check(
 ) -> None:
     """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
     stop."""
-    from stirred.cli.common import is_topdown, names, write_new
+    from stirred.cli.common import check_new, mechanism_of_plan, write_new
     from stirred.releases.progress import OnTerminal
-    from stirred.swap.checking import check as run
-    from stirred.swap.plan import SwapPlan, exact_rate
 
-    swapping = {"--table": table, "--rates": rates, "--candidate": candidate, "--epsilon": epsilon, "--allow": allow}
-    if is_topdown(plan, swapping):
-        _topdown(plan, specification, as_json)
-        return
-    read = SwapPlan.from_toml(plan, allow or ())
+    check_new(specification)
+    mechanism = mechanism_of_plan(plan)
+    of_plan, options = chosen(mechanism, "check", given)
+    read = mechanism.read_plan(plan, **of_plan)
     with OnTerminal() as progress:
-        found = run(
-            read,
-            tables=[names(by) for by in table or []],
-            rates=[exact_rate(rate) for rate in names(rates or "")],
-            candidates=[_candidate(text) for text in candidate or []],
-            wanted_epsilon=epsilon,
-            progress=progress,
-        )
+        found = mechanism.check(read, progress=progress, **options)
     if specification is not None:
         write_new(specification, found.specification.to_json())
     sys.stdout.write(found.to_json() if as_json else str(found))
-    if found.blocking:
+    if found.open_stops:
         raise typer.Exit(2)
-
-
-def _topdown(plan: Path, specification: Path | None, as_json: bool) -> None:
-    from stirred.cli.common import write_new
-    from stirred.releases.progress import OnTerminal
-    from stirred.topdown.checking import check as run
-    from stirred.topdown.plan import TopDownPlan
-
-    with OnTerminal() as progress:
-        found = run(TopDownPlan.from_toml(plan), progress=progress)
-    if specification is not None:
-        write_new(specification, found.specification.to_json())
-    sys.stdout.write(found.to_json() if as_json else str(found))
-    if found.blocking:
-        raise typer.Exit(2)
-
-
-def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from stirred import errors
-    from stirred.cli.common import names
-
-    written = [part.partition("=") for part in text.split(";")]
-    parts = {role.strip(): names(columns) for role, _, columns in written}
-    used = [name for columns in parts.values() for name in columns]
-    unclear = len(parts) < len(written) or bool(set(parts) - {"match", "swap"}) or len(set(used)) < len(used)
-    if unclear or not parts.get("swap"):
-        raise errors.bad_candidate(text)
-    return parts.get("match", ()), parts["swap"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred import errors
 
 if TYPE_CHECKING:
+    from stirred.releases.mechanism import Mechanism
     from stirred.semantics.pictures import Bars, Picture
 
 _WIDTH = 110
@@ -21,16 +22,24 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def is_topdown(plan: Path, of_swaps: Mapping[str, object]) -> bool:
-    """Whether a plan is one of TopDown; options that belong to swapping are then refused."""
+def mechanism_of_plan(plan: Path) -> Mechanism:
+    """The mechanism that a plan file names."""
+    from stirred import mechanisms
     from stirred.releases.plans import mechanism_of
 
-    if mechanism_of(plan) != "topdown":
-        return False
-    for option, given in of_swaps.items():
-        if given is not None:
-            raise errors.option_not_for(option, "topdown")
-    return True
+    asked = mechanism_of(plan)
+    if asked not in mechanisms.names():
+        raise errors.plan_mechanism(asked, mechanisms.names())
+    return mechanisms.named(asked)
+
+
+def check_new(*targets: Path | None) -> None:
+    """Refuse, before anything is computed, files or folders to be written that exist or whose folder does not."""
+    from stirred.releases.folder import check_target
+
+    for target in targets:
+        if target is not None:
+            check_target(target.absolute())
 
 
 def fitted(text: str) -> str:

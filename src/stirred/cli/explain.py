@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from stirred.spec.allocations import Allocation
 
 from stirred.cli.compare import WHAT
 
@@ -26,7 +23,7 @@ def explain(
     allocation: Annotated[
         Path | None, typer.Option(help="A TOML file that divides the budget among levels and queries.")
     ] = None,
-    level: Annotated[
+    false_alarm: Annotated[
         list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
     ] = None,
     delta: Annotated[
@@ -41,30 +38,24 @@ def explain(
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
-    from stirred.cli.common import save_pictures, write_new
-    from stirred.releases.folder import check_target
+    from stirred.cli.common import check_new, save_pictures
     from stirred.reports.limits_said import of_explanation
-    from stirred.semantics import explain as run
-    from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
+    from stirred.reports.page import report
     from stirred.spec.allocations import read_allocation
-    from stirred.spec.loading import load
-    from stirred.spec.pages import page
+    from stirred.verbs import explain as run
 
+    check_new(html, figures)
     explained = run(
-        load(specification),
-        allocation=read_allocation(allocation) if allocation is not None else _own_allocation(specification),
+        specification,
+        allocation=read_allocation(allocation) if allocation is not None else None,
         concerns=concern or (),
-        levels=level or LEVELS,
-        deltas=delta or DELTAS,
-        groups=group or GROUPS,
+        false_alarms=false_alarm,
+        deltas=delta,
+        groups=group,
     )
     limits = of_explanation(explained)
-    for target in (html, figures):
-        if target is not None:
-            check_target(target)
-    name = explained.specification.name or specification
     if html is not None:
-        write_new(html, page(f"What {name} means", explained._repr_html_() + limits.html()))
+        report(explained, html)
     if figures is not None:
         save_pictures(explained.pictures(), figures)
     if as_json:
@@ -72,18 +63,3 @@ def explain(
         sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
         sys.stdout.write(f"{explained.text(brief)}\n{limits.text(brief)}")
-
-
-def _own_allocation(specification: str) -> Allocation | None:
-    """How a TopDown release divides its budget, which its certificate states."""
-    from stirred.releases.documents import CERTIFICATE
-    from stirred.releases.opened import ReleaseFolder
-
-    if not (Path(specification) / CERTIFICATE).is_file():
-        return None
-    release = ReleaseFolder.open(specification)
-    if release.mechanism != "topdown":
-        return None
-    from stirred.topdown.plan import TopDownPlan
-
-    return TopDownPlan.from_published(release.certificate["plan"]).allocation()

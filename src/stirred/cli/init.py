@@ -8,25 +8,25 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.options import Given, chosen
+
 
 def init(
     file: Annotated[Path, typer.Argument(help="The microdata file, folder or glob.")],
-    linked: Annotated[Path | None, typer.Option(help="A table whose rows belong to records of FILE.")] = None,
+    given: Given,
+    mechanism: Annotated[str, typer.Option(help="The mechanism to draft a plan for.")] = "swap",
     out: Annotated[Path | None, typer.Option(help="Write the plan here instead of to the terminal.")] = None,
 ) -> None:
     """Draft a plan from column names and types; no value is looked at."""
-    from stirred import errors
-    from stirred.swap.draft import draft_plan
+    from stirred.cli.common import check_new, write_new
+    from stirred.mechanisms import named
 
-    text = draft_plan(file, linked, out.parent if out else Path())
+    check_new(out)
+    found = named(mechanism)
+    _, options = chosen(found, "init", given)
+    text = found.draft(file, out.parent if out else Path(), **options)
     if out is None:
         sys.stdout.write(text)
         return
-    try:
-        with out.open("x", encoding="utf-8") as plan:
-            plan.write(text)
-    except FileExistsError:
-        raise errors.output_exists(out) from None
-    except OSError as problem:
-        raise errors.cannot_write(out, problem.strerror or "an input/output error") from None
+    write_new(out, text)
     print(f"Wrote {out}. Read it, correct it, then: stirred check {out}", file=sys.stderr)

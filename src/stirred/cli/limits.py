@@ -15,7 +15,7 @@ def limits(
     distance: Annotated[
         str | None, typer.Option(help="Ask about datasets this far apart instead, in records; 'infinity' is allowed.")
     ] = None,
-    level: Annotated[
+    false_alarm: Annotated[
         list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
     ] = None,
     prior: Annotated[
@@ -33,7 +33,7 @@ def limits(
     from stirred.reports.limits_said import of_epsilon
 
     said = of_epsilon(
-        epsilon, records, distance=distance, levels=level or LEVELS, priors=prior or PRIORS, bounded=not unbounded
+        epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
         from stirred.cli.common import save_pictures

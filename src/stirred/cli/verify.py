@@ -14,13 +14,9 @@ def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Verify a release from its own files: manifest, schema, invariants, epsilon. Exits with 1 if anything fails."""
-    from stirred.releases.opened import ReleaseFolder
+    """Verify a release from its own files: manifest, columns, invariants, budget. Exits with 1 if anything fails."""
+    from stirred.verbs import verify as run
 
-    if ReleaseFolder.open(release).mechanism == "topdown":
-        from stirred.topdown.recipient import verify as run
-    else:
-        from stirred.swap.recipient import verify as run
     verdicts = run(release)
     if as_json:
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))

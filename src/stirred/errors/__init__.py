@@ -125,12 +125,16 @@ from stirred.errors.output import (
     output_parent_missing,
     unknown_table,
     unknown_table_column,
+    work_folder,
 )
 from stirred.errors.plans import (
     bad_candidate,
     empty_role,
     linked_name,
     linked_needs_id,
+    mechanism_taken,
+    not_a_plan,
+    not_offered,
     option_not_for,
     plan_field,
     plan_mechanism,
@@ -146,6 +150,7 @@ from stirred.errors.plans import (
     two_roles,
     unknown_allowance,
     unknown_copy,
+    unknown_mechanism,
 )
 from stirred.errors.registries import (
     bad_shorthand,
@@ -196,7 +201,6 @@ from stirred.errors.topdown import (
     topdown_memory,
     topdown_place,
     topdown_plan,
-    topdown_work,
     topdown_zero,
 )
 
@@ -268,6 +272,7 @@ __all__ = [
     "listed",
     "measurements_do_not_fit",
     "measures_differ",
+    "mechanism_taken",
     "missing_columns",
     "mixed_formats",
     "nameless_column",
@@ -289,6 +294,7 @@ __all__ = [
     "not_a_measure",
     "not_a_mechanism",
     "not_a_partition",
+    "not_a_plan",
     "not_a_registry_record",
     "not_a_release",
     "not_a_specification",
@@ -300,6 +306,7 @@ __all__ = [
     "not_in_graph",
     "not_listed",
     "not_measurements",
+    "not_offered",
     "not_post_processing",
     "not_utf8",
     "nothing_to_compose",
@@ -349,7 +356,6 @@ __all__ = [
     "topdown_memory",
     "topdown_place",
     "topdown_plan",
-    "topdown_work",
     "topdown_zero",
     "two_roles",
     "unclosed_quote",
@@ -359,10 +365,12 @@ __all__ = [
     "unknown_deployment",
     "unknown_format",
     "unknown_geounit",
+    "unknown_mechanism",
     "unknown_output_premetric",
     "unknown_table",
     "unknown_table_column",
     "unreadable_format",
     "unsupported_type",
+    "work_folder",
     "wrong_type",
 ]

@@ -40,6 +40,14 @@ def cannot_write(path: Path, reason: str) -> OutputError:
     )
 
 
+def work_folder(folder: object, problem: str) -> OutputError:
+    return OutputError(
+        "work-folder",
+        f"The work folder {folder} cannot be used: {problem}.",
+        "Name another folder with --work to draw anew (which spends again), or mend the plan.",
+    )
+
+
 def not_a_release(path: Path, reason: str) -> OutputError:
     return OutputError(
         "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a whole copy."

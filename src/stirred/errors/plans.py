@@ -24,18 +24,49 @@ def plan_version(found: object) -> PlanError:
     )
 
 
-def plan_mechanism(found: object) -> PlanError:
+def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
+    asked = "names no mechanism" if found is None else f"asks for the mechanism {found!r}"
     return PlanError(
         "plan-mechanism",
-        f"The plan asks for the mechanism {found!r}.",
-        'Those known here are mechanism = "swap" and mechanism = "topdown".',
+        f"The plan {asked}.",
+        "Write " + " or ".join(f'mechanism = "{name}"' for name in known) + ".",
+    )
+
+
+def unknown_mechanism(found: object, known: Sequence[str]) -> PlanError:
+    return PlanError(
+        "unknown-mechanism",
+        f"There is no mechanism {found!r} in this version.",
+        f"Those known here are {listed(known)}.",
+    )
+
+
+def not_offered(mechanism: str, what: str) -> PlanError:
+    return PlanError(
+        "not-offered",
+        f"The mechanism {mechanism!r} does not offer {what}.",
+        "stirred --help lists what can be done with every mechanism.",
+    )
+
+
+def mechanism_taken(name: str) -> PlanError:
+    return PlanError(
+        "mechanism-taken", f"There is a mechanism called {name!r} already.", "Give yours a name of its own."
+    )
+
+
+def not_a_plan(kind: str) -> PlanError:
+    return PlanError(
+        "not-a-plan",
+        f"A plan was expected, not a {kind}.",
+        "Pass a SwapPlan, a TopDownPlan, or the path of a plan file.",
     )
 
 
 def option_not_for(option: str, mechanism: str) -> PlanError:
     return PlanError(
         "option-not-for",
-        f"The option {option} says nothing about a plan of mechanism {mechanism!r}.",
+        f"The option {option} does not apply to the mechanism {mechanism!r}.",
         "Leave it out.",
     )
 

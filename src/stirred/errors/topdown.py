@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, OutputError, PlanError, listed
+from stirred.errors.kinds import DataError, PlanError, listed
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
@@ -80,14 +80,6 @@ def topdown_earlier(folder: object, problem: str) -> PlanError:
         "topdown-earlier",
         f"The plan cannot agree with the earlier release {folder}: {problem}.",
         "docs/topdown.md says what an earlier release must be.",
-    )
-
-
-def topdown_work(folder: object, problem: str) -> OutputError:
-    return OutputError(
-        "topdown-work",
-        f"The work folder {folder} cannot be used: {problem}.",
-        "Name another folder with --work to draw anew (which spends again), or mend the plan.",
     )
 
 

@@ -1,6 +1,5 @@
-"""Unbiased estimates with intervals, from the noisy measurements of a TopDown release."""
+"""Unbiased estimates with standard errors and intervals, as every mechanism gives them."""
 
 from stirred.estimates.estimates import Estimates, Source, estimate_rows, source_rows
-from stirred.estimates.measured import MeasuredRelease
 
-__all__ = ["Estimates", "MeasuredRelease", "Source", "estimate_rows", "source_rows"]
+__all__ = ["Estimates", "Source", "estimate_rows", "source_rows"]

@@ -1,4 +1,4 @@
-"""What comes out: unbiased estimates with their standard errors and intervals, and where an estimate comes from."""
+"""Estimates with their standard errors and intervals, and the measurements that an estimate rests on."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.estimates.intervals import half_widths
-from stirred.topdown.forms import Array
 
+Array = NDArray[np.float64]
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
 
@@ -42,6 +42,8 @@ class Estimates:
     """The invariants that were taken into account, in words."""
     unused: tuple[str, ...] = ()
     """What is also known of the table, and was not used."""
+    sources: tuple[Source, ...] = ()
+    """The measurements that a single estimate rests on, where they were asked for."""
 
     @property
     def standard_errors(self) -> Array:

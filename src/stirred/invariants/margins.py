@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from stirred.tables import Table
 from stirred.tables.columns import chunks
@@ -17,25 +18,50 @@ from stirred.tables.groups import Cells, cells
 
 @dataclass(frozen=True)
 class Margin:
-    """The counts of rows of one table by ``columns``; no columns means the number of rows.
+    """Counts of one table's rows by ``columns`` that a mechanism keeps exactly; without columns the number of rows.
 
-    >>> Margin("microdata", ("state", "size", "county")).words()
-    'the number of rows of microdata by state, size and county'
+    The same object goes from the plan, where it is declared, to the certificate, which states its fingerprint, and to
+    the recipient, who counts it again and compares. ``cells`` and ``sha256`` are known once it is counted. ``linked``
+    names tables whose rows count as part of each record; such a margin has no cells of its own.
+
+    >>> print(Margin("microdata", ("state", "size", "county")))
+    the number of rows of microdata by state, size and county
     """
 
     table: str
     columns: tuple[str, ...]
+    words: str = field(default="", compare=False)
+    cells: int | None = None
+    sha256: str | None = None
+    linked: tuple[str, ...] = ()
 
-    def words(self) -> str:
+    def __str__(self) -> str:
+        if self.words:
+            return self.words
+        said = f"the number of rows of {self.table}"
         if not self.columns:
-            return f"the number of rows of {self.table}"
-        listed = ", ".join(self.columns[:-1])
-        return f"the number of rows of {self.table} by " + (
-            f"{listed} and {self.columns[-1]}" if listed else self.columns[-1]
-        )
+            return said
+        *first, last = self.columns
+        return f"{said} by " + (f"{', '.join(first)} and {last}" if first else last)
 
     def count(self, table: Table) -> Cells:
         return cells(table.pick(self.columns), table.rows)
+
+    def counted_as(self, cells: int, sha256: str) -> Margin:
+        """This margin with what was found when it was counted."""
+        return replace(self, cells=cells, sha256=sha256)
+
+    def to_fields(self) -> dict[str, Any]:
+        """As the certificate states it."""
+        if self.linked:
+            return {"linked": list(self.linked), "words": str(self), "fingerprint": self.sha256}
+        return {
+            "table": self.table,
+            "columns": list(self.columns),
+            "words": str(self),
+            "cells": self.cells,
+            "sha256": self.sha256,
+        }
 
 
 def fingerprint(table: Table, counted: Cells) -> str:

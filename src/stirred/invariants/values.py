@@ -18,15 +18,6 @@ from stirred.tables import Column, Table
 from stirred.tables.groups import Cells, cells
 
 
-@dataclass(frozen=True)
-class Recount:
-    """An invariant as it was found on a table; ``sha256`` is None where the tables at hand cannot show it."""
-
-    invariant: Invariant
-    cells: int
-    sha256: str | None
-
-
 def evaluate(invariant: Invariant, table: Table) -> tuple[Table, Cells]:
     """The cells of an invariant and their counts; for an inequality the cells that reach it, each counted once.
 
@@ -71,17 +62,17 @@ def agree(invariants: Iterable[Invariant], first: Table, second: Table) -> bool:
     return all(digest(invariant, first) == digest(invariant, second) for invariant in invariants)
 
 
-def recount(invariants: Iterable[Invariant], tables: Mapping[str, Table]) -> list[Recount]:
-    """Every invariant found again on released tables, by what it counts: ``{"household": ..., "person": ...}``."""
-    found = []
+def recount(invariants: Iterable[Invariant], tables: Mapping[str, Table]) -> dict[Invariant, str | None]:
+    """The fingerprint of every invariant on released tables, given by what they count (``{"household": ...}``).
+
+    None where the tables at hand cannot show an invariant.
+    """
+    found: dict[Invariant, str | None] = {}
     for invariant in invariants:
         table = tables.get(invariant.counts)
         wanted = {*invariant.by, *(column for column, _ in invariant.where)}
-        if table is None or not wanted <= set(table.columns):
-            found.append(Recount(invariant, 0, None))
-            continue
-        values, counted = evaluate(invariant, table)
-        found.append(Recount(invariant, len(counted), fingerprint(values, counted)))
+        shown = table is not None and wanted <= set(table.columns)
+        found[invariant] = digest(invariant, table) if shown and table is not None else None
     return found
 
 

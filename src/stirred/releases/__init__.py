@@ -1,1 +1,1 @@
-"""What every mechanism shares on the road plan -> check -> release: see :mod:`stirred.releases.protocols`."""
+"""What every mechanism shares: plans, the order of a release, its folder and documents, the ledger."""

@@ -1,4 +1,4 @@
-"""The papers that travel with a release: certificate, data dictionary, README.
+"""Writes certificate, data dictionary and README of a release, and reads them again.
 
 They repeat the published plan, the five blocks and facts about the released tables. Nothing in them comes from the
 input but through the mechanism or the declared invariants: no paths, no times of files, no timings, no number of moved
@@ -11,7 +11,7 @@ import datetime
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
-from stirred.releases.protocols import Plan
+from stirred.invariants import Margin
+from stirred.releases.plans import Plan
 from stirred.spec import Specification
 from stirred.tables import Table
 
@@ -28,27 +29,9 @@ DICTIONARY = "data_dictionary.json"
 SPECIFICATION = "specification.json"
 README = "README.txt"
 FORM = 1
+SYSTEM_RANDOMNESS = "the operating system's generator"
+SEEDED_RANDOMNESS = "a seeded source: not for release"
 _LISTED_VALUES = 200
-
-
-@dataclass(frozen=True)
-class RecountedInvariant:
-    """An invariant as the certificate states it; a recipient recounts it and compares the fingerprint."""
-
-    table: str
-    columns: tuple[str, ...]
-    words: str
-    cells: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class WholeRecords:
-    """The invariant that every record keeps its linked rows, as the certificate states it."""
-
-    linked: tuple[str, ...]
-    words: str
-    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -70,12 +53,14 @@ def write_certificate(
     folder: Path,
     plan: Plan,
     specification: Specification,
-    invariants: Sequence[RecountedInvariant],
-    whole_records: WholeRecords | None,
-    randomness: str,
+    margins: Sequence[Margin],
+    for_release: bool,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """``certificate.json``: what was done, under which guarantee, by which programs; ``more`` is a mechanism's own."""
+    """Write ``certificate.json`` and ``specification.json``: what was done, under which guarantee, by which programs.
+
+    ``margins`` are the counted invariants; ``more`` is a mechanism's own.
+    """
     _write_json(
         folder / CERTIFICATE,
         {
@@ -87,9 +72,9 @@ def write_certificate(
             "plan_sha256": plan.hash(),
             "specification": json.loads(specification.to_json()),
             "conversions": [specification.budget.conversion],
-            "randomness": randomness,
-            "invariants": [asdict(entry) for entry in invariants],
-            "whole_records": asdict(whole_records) if whole_records else None,
+            "randomness": SYSTEM_RANDOMNESS if for_release else SEEDED_RANDOMNESS,
+            "invariants": [margin.to_fields() for margin in margins if not margin.linked],
+            "whole_records": next((margin.to_fields() for margin in margins if margin.linked), None),
             **(more or {}),
         },
     )

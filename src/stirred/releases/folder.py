@@ -41,28 +41,58 @@ def appearing(target: Path, private: bool = False) -> Iterator[Path]:
     >>> [path.name for path in target.iterdir()]
     ['note.txt']
     """
+    with unfinished(target, private) as folder, writing(target):
+        yield folder
+
+
+@contextlib.contextmanager
+def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
+    """As :func:`appearing`, for a block that does more than writing: its own errors of the system pass unchanged."""
     target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link named as the target
     check_target(target)
     # Named before it is made: an interrupt that comes in between leaves nothing that is not cleaned up.
     folder = target.parent / f".{target.name}{_MARK}{os.urandom(8).hex()}"
     try:
         with _ending_cleanly():
-            folder.mkdir(mode=0o700)
-            with _locked(folder):
+            with writing(target):
+                folder.mkdir(mode=0o700)
+                lock = _lock(folder)
+            try:
                 yield folder
-                _settle(folder, private)
-                check_target(target)
-                (folder / _LOCK).unlink()
-                folder.rename(target)
-    except OSError as problem:
-        if os.path.lexists(target):  # another run was quicker
-            raise errors.output_exists(target) from None
-        raise errors.cannot_write(target, _reason(problem)) from None
+                with writing(target):
+                    _settle(folder, private)
+                    check_target(target)
+                    (folder / _LOCK).unlink()
+                    folder.rename(target)
+            finally:
+                os.close(lock)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         _flush(target)
         _flush(target.parent)
+
+
+@contextlib.contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn what the system says about a failed write into an error that names the target."""
+    try:
+        yield
+    except OSError as problem:
+        if os.path.lexists(target):  # another run was quicker
+            raise errors.output_exists(target) from None
+        raise errors.cannot_write(target, _reason(problem)) from None
+
+
+@contextlib.contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Let one run at a time make a target appear in its folder, so that of two only one pays."""
+    lock = os.open(target.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def check_target(target: Path) -> None:
@@ -88,14 +118,11 @@ def is_unfinished(folder: Path) -> bool:
     return _MARK in Path(os.path.abspath(folder)).name or (folder / _LOCK).exists()  # noqa: PTH100
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> int:
+    """The handle of a lock that is held while a run is alive."""
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def _alive(folder: Path) -> bool:

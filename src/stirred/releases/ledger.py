@@ -225,6 +225,13 @@ class Ledger:
         with ledger_file.transaction(self.path, self.patience) as contents:
             return contents.entries
 
+    def entry_of(self, folder: Path) -> Entry | None:
+        """The entry that counted the release whose manifest lies in ``folder``."""
+        if not (folder / manifest.NAME).is_file():
+            return None
+        found = manifest_of(folder)
+        return next((entry for entry in self.entries() if entry.manifest == found), None)
+
     def total(self) -> Composition | None:
         """The composition of all that is counted; None if nothing is."""
         return self.standing().total

@@ -1,26 +1,31 @@
-"""What the plan files of all mechanisms share: their head, where a table is, exact numbers, refusals in plain words.
+"""What the plans of all mechanisms share: their common fields, where a table is, exact numbers, errors in plain words.
 
-A plan is TOML whose numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction. Relative
-paths in it are taken from the plan's own folder.
+A plan file is TOML whose numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
+Relative paths in it are taken from the plan's own folder. A plan is public but for where the data lie;
+:meth:`Plan.published` is the form that a release states.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
+import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from stirred import errors
 from stirred.tables import InputOptions
 from stirred.tables.inputs import TYPES
 
+FORM = 1
+"""The version of the plan format that this version writes."""
+HEAD = ("stirred", "mechanism")
+"""The two lines with which every plan file begins."""
 ChosenFrom = Literal["public", "earlier data", "this data"]
 FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)]
@@ -32,10 +37,35 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class PlanSection(Section):
-    """A whole plan: what pydantic finds wrong with it is refused in our words."""
+class Plan(Section):
+    """The fields that every mechanism's plan has, and what can be done with every plan."""
+
+    mechanism: ClassVar[str]
+    """The name under which plan files and certificates ask for the mechanism."""
+    earlier_names: ClassVar[Mapping[str, str]] = {}
+    """Field names of earlier versions that are still read, with today's names."""
+    private: ClassVar[frozenset[str]] = frozenset({"input", "format"})
+    """Fields that a release does not state: where the input is and how it is stored."""
+
+    dataset: str | None = None
+    """The confidential dataset's name, by which a ledger knows it."""
+    unit: str = "record"
+    """What one protected record is: a household, a person, a business."""
+    chosen_from: ChosenFrom | None = None
+    """Where the choices in the plan came from; choosing by this data voids the guarantee."""
+    format: Literal["csv", "parquet", "arrow"] | None = None
+    """The file format of the released microdata; by default that of the input."""
+    licence: str | None = None
+    """The licence under which the released data may be used."""
+    released_by: str | None = None
+    """Who releases the data: an office, a person, an address."""
 
     def __init__(self, **fields: Any) -> None:
+        for old, new in self.earlier_names.items():
+            if old in fields and new in fields:
+                raise errors.plan_field([f"{old}: is an earlier name of {new}; write {new} only"])
+            if old in fields:
+                fields[new] = fields.pop(old)
         try:
             super().__init__(**fields)
         except ValidationError as problem:
@@ -45,6 +75,45 @@ class PlanSection(Section):
                     for entry in problem.errors()
                 ]
             ) from None
+
+    @classmethod
+    def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
+        """The parts of a plan file's fields whose ``path`` is relative to the plan's folder."""
+        return [fields.get("input")]
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Self:
+        """Read a plan file; relative paths in it are taken from the plan's own folder."""
+        return cls(**cls.fields_of(path))
+
+    @classmethod
+    def fields_of(cls, path: str | Path) -> dict[str, Any]:
+        """The fields of a plan file, its paths made independent of where it is read from."""
+        fields = read_plan(path, cls.mechanism)
+        for section in cls.input_sections(fields):
+            if isinstance(section, dict) and isinstance(section.get("path"), str):
+                section["path"] = str(Path(path).parent / section["path"])
+        return fields
+
+    def to_toml(self) -> str:
+        """The plan as a file that :meth:`from_toml` reads."""
+        return tomli_w.dumps(self._with_head(self.model_dump(mode="json", exclude_defaults=True)))
+
+    def published(self) -> dict[str, Any]:
+        """The plan as a release states it: not where the input was or how it was stored."""
+        return self._with_head(self.model_dump(mode="json", exclude=set(self.private), exclude_defaults=True))
+
+    @classmethod
+    def from_published(cls, fields: Mapping[str, Any]) -> Self:
+        """The plan that a release states."""
+        return cls(**{key: value for key, value in fields.items() if key not in HEAD})
+
+    def hash(self) -> str:
+        """SHA-256 of the published form, keys sorted."""
+        return hash_of(self.published())
+
+    def _with_head(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {"stirred": FORM, "mechanism": self.mechanism, **fields}
 
 
 class InputSection(Section):
@@ -62,27 +131,32 @@ class InputSection(Section):
         return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding, self.quotes)
 
 
-def mechanism_of(path: str | Path) -> str | None:
-    """The mechanism that a plan file names."""
-    named = _read(Path(path)).get("mechanism")
-    return named if isinstance(named, str) else None
+def mechanism_of(path: str | Path) -> object:
+    """The mechanism that a plan file names, whatever was written there."""
+    fields = _read(Path(path))
+    if (version := fields.get("stirred")) != FORM:
+        raise errors.plan_version(version)
+    return fields.get("mechanism")
 
 
 def read_plan(path: str | Path, mechanism: str) -> dict[str, Any]:
-    """The fields of a plan file for this mechanism, without its head."""
-    fields = _read(Path(path))
-    if (version := fields.pop("stirred", None)) != 1:
-        raise errors.plan_version(version)
-    if (named := fields.pop("mechanism", None)) != mechanism:
-        raise errors.plan_mechanism(named)
-    return fields
+    """The fields of a plan file for this mechanism, without the two lines that say so."""
+    if (named := mechanism_of(path)) != mechanism:
+        raise errors.plan_mechanism(named, [mechanism])
+    return {key: value for key, value in _read(Path(path)).items() if key not in HEAD}
 
 
-def beside(path: str | Path, sections: Iterable[Any]) -> None:
-    """Take the relative paths of input sections from the folder of the plan at ``path``."""
-    for section in sections:
-        if isinstance(section, dict) and isinstance(section.get("path"), str):
-            section["path"] = str(Path(path).parent / section["path"])
+def by_table(data: object, main: str, others: Sequence[str]) -> dict[str, Any]:
+    """What a user brings, by the name of the table: a mapping as it is, anything else as that of the ``main`` table."""
+    if data is None:
+        return {}
+    if not isinstance(data, Mapping):
+        return {main: data}
+    known = [main, *others]
+    for name in data:
+        if name not in known:
+            raise errors.unknown_choice("table", str(name), known)
+    return dict(data)
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
@@ -93,50 +167,6 @@ def dicts(value: Any) -> list[dict[str, Any]]:
 def hash_of(published: Mapping[str, Any]) -> str:
     """SHA-256 of a plan's published form, keys sorted."""
     return hashlib.sha256(json.dumps(published, sort_keys=True).encode()).hexdigest()
-
-
-def as_toml(fields: Mapping[str, Any]) -> str:
-    """Fields of a plan as a file: a section for each table, and what is inside it on lines of their own.
-
-    >>> shares = {"x y": "1/2"}
-    >>> print(as_toml({"stirred": 1, "spine": {"levels": ["county"]}, "tables": [{"name": "a", "shares": shares}]}))
-    stirred = 1
-    <BLANKLINE>
-    [spine]
-    levels = ["county"]
-    <BLANKLINE>
-    [[tables]]
-    name = "a"
-    shares = {"x y" = "1/2"}
-    <BLANKLINE>
-    """
-    plain, sections = [], []
-    for key, value in fields.items():
-        if isinstance(value, Mapping):
-            sections.append((f"[{_key(key)}]", value))
-        elif value and isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value):
-            sections += [(f"[[{_key(key)}]]", one) for one in value]
-        else:
-            plain.append(f"{_key(key)} = {_value(value)}")
-    texts = ["\n".join(plain)]
-    texts += [
-        "\n".join([head, *(f"{_key(key)} = {_value(one)}" for key, one in part.items())]) for head, part in sections
-    ]
-    return "\n\n".join(text for text in texts if text) + "\n"
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        if value and all(isinstance(one, Mapping) for one in value):
-            return "[\n" + "".join(f"  {_value(one)},\n" for one in value) + "]"
-        return "[" + ", ".join(_value(one) for one in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -6,27 +6,27 @@ by it is a choice made on this data, which voids the guarantee; the check says s
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from stirred import errors
+from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
+from stirred.releases.texts import check_json
 from stirred.spec import Specification
 from stirred.swap import guarantee
-from stirred.swap.dataset import Data, Dataset, load
+from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
-from stirred.swap.specify import specify
+from stirred.swap.specifying import specify
 from stirred.tables import Table
 from stirred.tables.groups import group
 
@@ -98,8 +98,8 @@ class SwapCheck:
         return float(self.specification.budget.number)
 
     @property
-    def blocking(self) -> list[errors.StoppedByCheck]:
-        """Stops that the plan does not allow."""
+    def open_stops(self) -> list[errors.StoppedByCheck]:
+        """Stops that the plan does not allow: a release ends at them."""
         return [stop for stop in self.stops if stop.kind not in self.plan.allow]
 
     def size_histogram(self) -> list[tuple[str, int, int]]:
@@ -115,9 +115,6 @@ class SwapCheck:
     def to_json(self) -> str:
         strata, largest, rate = self.strata, self.largest, self.plan.rate
         fields = {
-            "stirred_check": 1,
-            "confidential": True,
-            "specification": json.loads(self.specification.to_json()),
             "records": self.records,
             "linked_rows": dict(self.linked_rows),
             "strata": {
@@ -142,19 +139,16 @@ class SwapCheck:
                 "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
             },
             "invariants": [
-                {"words": counted.margin.words(), "cells": counted.cells} for counted in self.margins.counted
+                {"words": str(counted.margin), "cells": counted.margin.cells} for counted in self.margins.counted
             ],
             "unique_records": asdict(self.uniques),
             "movement": asdict(self.movement),
             "tables": [_table_fields(table) for table in self.tables],
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
-            "stops": [
-                {"name": stop.kind, "allowed": stop not in self.blocking, "words": str(stop)} for stop in self.stops
-            ],
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
-        return json.dumps(_finite(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
         if self.wanted_epsilon is None or not self.largest:
@@ -162,7 +156,7 @@ class SwapCheck:
         return guarantee.rates_for(self.wanted_epsilon, self.largest)
 
     def __str__(self) -> str:
-        from stirred.swap.words import describe
+        from stirred.swap.check_text import describe
 
         return describe(self)
 
@@ -170,7 +164,6 @@ class SwapCheck:
 def check(
     plan: SwapPlan,
     data: Data | None = None,
-    linked: Mapping[str, Data] | None = None,
     *,
     tables: Sequence[Sequence[str]] = (),
     rates: Sequence[Fraction] = (),
@@ -184,7 +177,7 @@ def check(
     progress = progress or Silent()
     began = time.perf_counter()
     progress.stage("reading")
-    dataset = load(plan, data, linked)
+    dataset = load(plan, data)
     reading = time.perf_counter() - began
     progress.stage("counting the invariants")
     margins = count_margins(dataset, prints=False)
@@ -192,7 +185,7 @@ def check(
     progress.stage("looking for what held columns give away")
     stops = find_stops(dataset)
     progress.stage("forecasting tables")
-    asked = list(dict.fromkeys([*plan.tables, *(tuple(by) for by in tables)]))
+    asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
     forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
@@ -276,15 +269,6 @@ def _written_bytes(kind: str, table: Table) -> int:
         return table.nbytes() + 8 * table.rows
     lengths = [np.mean([len(text or "") for text in column.texts()]) + 1 for column in table.columns.values()]
     return int(table.rows * (sum(lengths) + 8))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: it is said in a word."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
 def _table_fields(table: ExpectedTable) -> dict[str, object]:

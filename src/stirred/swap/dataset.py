@@ -18,16 +18,14 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.releases.plans import InputSection
+from stirred.releases.mechanism import Data
+from stirred.releases.plans import InputSection, by_table
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
 from stirred.tables.groups import Groups, group
 from stirred.tables.identifiers import count_repeated, locate
 from stirred.tables.read import read_table
-
-Data = object
-"""What a user brings: a path, or a pandas, polars or pyarrow frame."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,9 +63,14 @@ class Dataset:
         return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
 
 
-def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | None = None) -> Dataset:
-    """Read and encode what the plan names. ``data`` and ``linked`` override the paths of the plan."""
-    opened = open_input(MAIN, _place(MAIN, plan.input, data), plan.input.options())
+def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
+    """Read and encode what the plan names.
+
+    ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
+    the table, ``"microdata"`` for the main one.
+    """
+    given = by_table(data, MAIN, [entry.name for entry in plan.linked])
+    opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
     held = _resolve_roles(
         MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *([plan.id] if plan.id else [])]
     )
@@ -82,10 +85,7 @@ def load(plan: SwapPlan, data: Data | None = None, linked: Mapping[str, Data] | 
         raise errors.duplicate_ids(MAIN, plan.id, repeated)
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
-    for name in linked or {}:
-        if name not in [entry.name for entry in plan.linked]:
-            raise errors.plan_field([f"linked: data were given for '{name}', which the plan does not link"])
-    ties = tuple(_tie(plan, entry, ids, table, (linked or {}).get(entry.name)) for entry in plan.linked)
+    ties = tuple(_tie(plan, entry, ids, table, given.get(entry.name)) for entry in plan.linked)
     known = {*held, *(name for tie in ties for name in tie.held.columns)}
     for name in plan.allow:
         if ":" in name and name.split(":", 1)[1] not in known:

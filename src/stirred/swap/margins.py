@@ -31,11 +31,8 @@ class CountedMargin:
     """What is kept of a counted margin, which may have tens of millions of cells: sums of them."""
 
     margin: Margin
-    cells: int
-    """How many cells are not empty."""
     alone: int
-    """How many of them hold a single row."""
-    fingerprint: str
+    """How many of its cells hold a single row."""
     records: NDArray[np.int64]
     """Per stratum: its rows,"""
     distinct: NDArray[np.int64]
@@ -103,7 +100,7 @@ def count_margin(margin: Margin, source: Table, match: int, prints: bool = True)
     _sum_cells(begins, counted.counts, records, distinct, pairs)
     alone = int(np.count_nonzero(counted.counts == 1))
     printed = fingerprint(source, counted) if prints else ""
-    return CountedMargin(margin, len(counted), alone, printed, records, distinct, pairs)
+    return CountedMargin(margin.counted_as(len(counted), printed), alone, records, distinct, pairs)
 
 
 def _whole(dataset: Dataset) -> str:

@@ -12,23 +12,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import log10
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.releases.plans import (
-    ChosenFrom,
-    InputSection,
-    Names,
-    PlanSection,
-    Section,
-    beside,
-    dicts,
-    hash_of,
-    read_plan,
-)
+from stirred.releases.plans import InputSection, Names, Plan, Section, dicts
 
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
@@ -91,17 +81,18 @@ class LinkedTable(Section):
         return self
 
 
-class SwapPlan(PlanSection):
-    """What the Permutation Swapping Algorithm is to do. Frozen; see ``docs/plans.md`` for every field.
+class SwapPlan(Plan):
+    """What the Permutation Swapping Algorithm is to do. Frozen; docs/plans.md explains every field.
 
     >>> plan = SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
     >>> plan.rate
     Fraction(1, 20)
     """
 
-    dataset: str | None = None
-    """The confidential dataset's name, by which a ledger knows it."""
-    unit: str = "record"
+    mechanism: ClassVar[str] = "swap"
+    earlier_names: ClassVar[Mapping[str, str]] = {"tables": "publish"}
+    private: ClassVar[frozenset[str]] = Plan.private | {"drop"}
+
     match: Names = ()
     swap: Names = ()
     hold: Held = ()
@@ -110,11 +101,11 @@ class SwapPlan(PlanSection):
     rate: Rate
     nulls: Names = ()
     linked: tuple[LinkedTable, ...] = ()
-    chosen_from: ChosenFrom | None = None
-    tables: tuple[Names, ...] = ()
+    publish: tuple[Names, ...] = ()
+    """Tables to be written beside the microdata, each by its columns."""
     saturated: bool = False
+    """Whether to write also the counts of all combinations of values."""
     allow: Names = ()
-    format: Literal["csv", "parquet", "arrow"] | None = None
     input: InputSection = Field(default_factory=InputSection)
 
     @model_validator(mode="after")
@@ -136,9 +127,9 @@ class SwapPlan(PlanSection):
                 raise errors.unknown_allowance(name)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)
-        for by in self.tables:
+        for by in self.publish:
             if not by or len(set(by)) < len(by):
-                raise errors.plan_field(["tables: each lists at least one column, and none twice"])
+                raise errors.plan_field(["publish: each lists at least one column, and none twice"])
         if self.linked and not self.id:
             raise errors.linked_needs_id()
         names = [table.name for table in self.linked]
@@ -160,26 +151,24 @@ class SwapPlan(PlanSection):
         return "records" if self.unit == "record" else f"{self.unit} records"
 
     @classmethod
+    def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
+        return [fields.get("input"), *(table.get("input") for table in dicts(fields.get("linked")))]
+
+    @classmethod
     def from_toml(cls, path: str | Path, allow: Sequence[str] = ()) -> SwapPlan:
         """Read a plan file; relative paths in it are taken from the plan's own folder. ``allow`` adds to its own."""
-        fields = read_plan(path, "swap")
-        beside(path, [fields.get("input"), *(table.get("input") for table in dicts(fields.get("linked")))])
+        fields = cls.fields_of(path)
         if allow:
             own = fields.get("allow", [])
             fields["allow"] = [*([own] if isinstance(own, str) else own), *allow]
         return cls(**fields)
 
     def published(self) -> dict[str, Any]:
-        """The plan as a release states it: not where the input was, how it was stored, or what was dropped."""
-        fields = self.model_dump(mode="json", exclude={"input", "format", "drop"}, exclude_defaults=True)
+        fields = super().published()
         for table in fields.get("linked", []):
             table.pop("input", None)
             table.pop("drop", None)
-        return {"stirred": 1, "mechanism": "swap", **fields}
-
-    def hash(self) -> str:
-        """SHA-256 of the published form, keys sorted."""
-        return hash_of(self.published())
+        return fields
 
 
 def _one_role_each(table: str, roles: Mapping[str, list[str]]) -> None:

@@ -1,19 +1,17 @@
-"""Release a swap: *draw* once, then *finish* as often as wanted.
+"""Draw a swap, and write what was drawn.
 
-:func:`draw` reads the file, permutes the swap variables within strata and recounts the invariants; it is the only
-step that touches the data. :meth:`SwapRelease.write` is post-processing: it puts rows into an order of their own,
-gives them new ids and writes a folder that appears whole or not at all.
+:func:`draw` reads the file, permutes the swap variables within strata, recounts the invariants and puts rows into an
+order of their own; it is the only step that reads the data. Nothing is left to be finished: the draw is the release.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,28 +19,25 @@ from stirred import errors
 from stirred._compiled import kernel as compiled
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.documents import (
-    README,
-    RecountedInvariant,
-    ReleasedTable,
-    WholeRecords,
-    write_certificate,
-    write_dictionary,
-)
-from stirred.releases.folder import appearing, check_target
-from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.documents import README, ReleasedTable, write_certificate, write_dictionary
+from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import write_manifest
+from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
+from stirred.releases.releasing import publish
+from stirred.releases.releasing import release as run
 from stirred.spec import Specification
+from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.checking import check_table
-from stirred.swap.dataset import Data, Dataset, load
+from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.margins import Margins, count_margins, strata_of_dataset
+from stirred.swap.mechanism import MECHANISM
 from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
-from stirred.swap.specify import specify
-from stirred.swap.words import confidential_note, readme
+from stirred.swap.specifying import specify
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
@@ -68,6 +63,14 @@ class SwapRelease:
         return f"<SwapRelease of {self.table.rows:,} {self.plan.records}; .specification, .frame(), .write(out)>"
 
     @property
+    def draw(self) -> SwapRelease:
+        return self
+
+    def finish(self, progress: Progress | None = None) -> SwapRelease:
+        """The release itself: a swap needs no finishing."""
+        return self
+
+    @property
     def plan(self) -> SwapPlan:
         return self.dataset.plan
 
@@ -84,60 +87,53 @@ class SwapRelease:
         check_table(self.dataset, by)
         return cells(self.table.pick(by), self.table.rows)
 
+    @property
+    def summary(self) -> tuple[str, ...]:
+        stated = self.specification
+        nearest = stated.nearest if stated.nearest != math.inf else "no"
+        return (
+            f"{self.table.rows:,} {self.plan.records}",
+            f"epsilon {display(stated.budget.number)} per record ({self.plan.unit}), given the invariants; the nearest "
+            f"files that share them differ in {nearest} records",
+        )
+
     def write(
         self,
         out: str | Path,
         *,
         confidential: str | Path | None = None,
+        ledger: Ledger | str | Path | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
-        ledger: Ledger | None = None,
     ) -> Path:
         """Write the release folder; ``confidential`` also receives true against released tables.
 
         ``ledger`` counts the release before anyone can see any of it, or refuses it. Each call counts.
         """
-        if not self.for_release and not for_tests:
-            raise errors.seeded_release()
-        progress = progress or Silent()
-        out = Path(out)
-        spent = None
-        with appearing(out) as folder:
-            self._write_folder(folder, progress)
-            if ledger is not None:
-                progress.stage("counting the release in the ledger")
-                what = f"swap at rate {self.plan.rate}, plan {self.plan.hash()[:12]}"
-                spent = ledger.spend(self.specification, what, out, manifest=manifest_of(folder))
-            if confidential is not None:  # appears before the release, which comes last
-                progress.stage("comparing with the truth")
-                with appearing(Path(confidential), private=True) as private:
-                    self._write_confidential(private)
-        if ledger is not None and spent is not None:
-            with contextlib.suppress(errors.LedgerError):  # a note only: the entry has the manifest of this release
-                ledger.finished(spent.id, out)
-        return out
+        return publish(
+            MECHANISM, self, out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress
+        )
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input
         for rows in self.linked:
             yield rows, rows.linked.input
 
-    def _write_folder(self, folder: Path, progress: Progress) -> None:
+    def write_files(self, folder: Path, progress: Progress) -> None:
         progress.stage("writing microdata")
         with ThreadPoolExecutor() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
         progress.stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
-        if self.plan.tables:
+        if self.plan.publish:
             (folder / "tables").mkdir()
-        for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
+        for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
             write_table(folder / "tables" / f"{name}.csv", "csv", [counted_chunk(self.table, self.tabulate(by))])
         if self.plan.saturated:
             counted = self.tabulate(list(self.table.columns))
             write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
         write_dictionary(folder, released)
-        randomness = "the operating system's generator" if self.for_release else "a seeded source: not for release"
-        write_certificate(folder, self.plan, self.specification, self._invariants(), self._whole_records(), randomness)
+        write_certificate(folder, self.plan, self.specification, self._margins(), self.for_release)
         (folder / README).write_text(readme(self.specification, self.plan, released), encoding="utf-8")
         write_manifest(folder)
 
@@ -165,29 +161,26 @@ class SwapRelease:
         columns = [(column, roles.get(column, "hold")) for column in self.dataset.columns]
         return ReleasedTable(name, file, kind, self.table.rows, rows.order, tuple(columns), self.table)
 
-    def _invariants(self) -> list[RecountedInvariant]:
-        return [
-            RecountedInvariant(
-                counted.margin.table, counted.margin.columns, counted.margin.words(), counted.cells, counted.fingerprint
-            )
-            for counted in self.margins.counted
-        ]
+    def _margins(self) -> list[Margin]:
+        """The counted invariants; the last says that each record keeps its linked rows, where it has some."""
+        margins = [counted.margin for counted in self.margins.counted]
+        if self.margins.whole is not None:
+            linked = tuple(rows.linked.plan.name for rows in self.linked)
+            words = str(self.specification.multiverse.invariants[0])
+            margins.append(Margin(MAIN, (), words, sha256=self.margins.whole, linked=linked))
+        return margins
 
-    def _whole_records(self) -> WholeRecords | None:
-        if self.margins.whole is None:
-            return None
-        names = tuple(rows.linked.plan.name for rows in self.linked)
-        return WholeRecords(names, str(self.specification.multiverse.invariants[0]), self.margins.whole)
-
-    def _write_confidential(self, folder: Path) -> None:
-        (folder / "CONFIDENTIAL.txt").write_text(confidential_note(), encoding="utf-8")
+    def write_confidential(self, folder: Path, data: Data | None = None) -> str:
+        """Write true against released tables of everything the plan publishes."""
+        (folder / "CONFIDENTIAL.txt").write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
         lines = ["table,cells,mape"]
-        for by, name in zip(self.plan.tables, table_names(self.plan.tables), strict=True):
+        for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
             chunk, mape = self._against_truth(by)
             write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
             lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
         (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return "True against released tables" if self.plan.publish else ""
 
     def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
         true = cells(self.dataset.table.pick(by), self.table.rows)
@@ -214,7 +207,6 @@ def _aligned(all_cells: Cells, some: Cells) -> np.ndarray[Any, np.dtype[np.int64
 def draw(
     plan: SwapPlan,
     data: Data | None = None,
-    linked: Mapping[str, Data] | None = None,
     *,
     source: RandomSource | None = None,
     progress: Progress | None = None,
@@ -223,8 +215,8 @@ def draw(
     source = source or SystemSource()
     progress = progress or Silent()
     progress.stage("reading")
-    dataset = load(plan, data, linked)
-    for by in plan.tables:
+    dataset = load(plan, data)
+    for by in plan.publish:
         check_table(dataset, by)
     progress.stage("checking what would be laid open")
     refuse_stops(find_stops(dataset), plan.allow)
@@ -274,7 +266,7 @@ def recount(dataset: Dataset, table: Table) -> None:
         for source in (dataset.table, table)
     ]
     if not counts[0].equals(counts[1]):
-        raise errors.invariants_broken(Margin(MAIN, margin).words())
+        raise errors.invariants_broken(str(Margin(MAIN, margin)))
 
 
 @compiled
@@ -287,28 +279,15 @@ def _mark_different(before, after, changed):  # type: ignore[no-untyped-def]
 def release(
     plan: SwapPlan,
     data: Data | None = None,
-    linked: Mapping[str, Data] | None = None,
     *,
     out: str | Path,
     confidential: str | Path | None = None,
-    progress: Progress | None = None,
     ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw and write: the whole job, with the operating system's randomness.
 
     With a ledger the release is counted before it appears, or refused; what was drawn is then thrown away unseen.
     """
-    targets = [Path(target) for target in (out, confidential) if target is not None]
-    for target in targets:
-        check_target(target.absolute())
-    if len({os.path.realpath(target) for target in targets}) < len(targets):
-        raise errors.one_folder_for_both(targets[0])
-    if isinstance(ledger, str | Path):
-        ledger = Ledger.open(ledger)
-    if ledger is not None:
-        ledger.check_dataset(plan.dataset)
-    drawn = draw(plan, data, linked, progress=progress)
-    if ledger is not None:
-        ledger.check(drawn.specification)
-    drawn.write(out, confidential=confidential, progress=progress, ledger=ledger)
-    return drawn
+    made = run(MECHANISM, plan, data, out=out, confidential=confidential, ledger=ledger, progress=progress)
+    return cast(SwapRelease, made)

@@ -6,24 +6,32 @@
 Fraction(3, 4)
 """
 
-from stirred.topdown.checking import TopDownCheck, check
-from stirred.topdown.drawing import Drawn, draw, reopen
-from stirred.topdown.finishing import TopDownRelease, fit, release
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.precision import expected_errors
-from stirred.topdown.presets import preset
-from stirred.topdown.recipient import tabulate, verify
-from stirred.topdown.specify import specify
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.topdown.checking import TopDownCheck, check
+    from stirred.topdown.drawing import TopDownDraw, reopen
+    from stirred.topdown.finishing import TopDownRelease
+    from stirred.topdown.measured import MeasuredRelease, estimate
+    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.precision import expected_errors
+    from stirred.topdown.presets import preset
+    from stirred.topdown.releasing import draw, release
+    from stirred.topdown.specifying import specify
+    from stirred.topdown.verifying import tabulate, verify
 
 __all__ = [
-    "Drawn",
+    "MeasuredRelease",
     "TopDownCheck",
+    "TopDownDraw",
     "TopDownPlan",
     "TopDownRelease",
     "check",
     "draw",
+    "estimate",
     "expected_errors",
-    "fit",
     "preset",
     "release",
     "reopen",
@@ -31,3 +39,21 @@ __all__ = [
     "tabulate",
     "verify",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.topdown.checking": "TopDownCheck check",
+            "stirred.topdown.drawing": "TopDownDraw reopen",
+            "stirred.topdown.finishing": "TopDownRelease",
+            "stirred.topdown.measured": "MeasuredRelease estimate",
+            "stirred.topdown.plan": "TopDownPlan",
+            "stirred.topdown.precision": "expected_errors",
+            "stirred.topdown.presets": "preset",
+            "stirred.topdown.releasing": "draw release",
+            "stirred.topdown.specifying": "specify",
+            "stirred.topdown.verifying": "tabulate verify",
+        }
+    ),
+)

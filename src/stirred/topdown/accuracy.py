@@ -65,7 +65,8 @@ def compare(released: Counted, truth: Counted) -> list[Accuracy]:
     return found
 
 
-def write_confidential(folder: Path, errors: list[Accuracy]) -> None:
+def write_accuracy(folder: Path, errors: list[Accuracy]) -> None:
+    """Write ``errors.csv``, and a note that it is confidential."""
     (folder / "CONFIDENTIAL.txt").write_text(NOTE, encoding="utf-8")
     with (folder / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")

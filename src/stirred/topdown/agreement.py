@@ -15,7 +15,7 @@ from typing import Any
 from stirred import errors
 from stirred.releases.ledger import Ledger, manifest_of
 from stirred.releases.manifest import differences, read_manifest
-from stirred.releases.opened import ReleaseFolder
+from stirred.releases.release_folder import ReleaseFolder
 from stirred.topdown.counting import count_rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import EarlierSection, InvariantSection
@@ -43,12 +43,12 @@ def read_agreements(plan: TopDownPlan, spine: Spine) -> tuple[Agreement, ...]:
     return tuple(_read(plan, spine, section) for section in plan.earlier)
 
 
-def require_counted(agreements: Sequence[Agreement], ledger: Ledger) -> None:
+def require_counted(plan: TopDownPlan, ledger: Ledger) -> None:
     """Refuse an earlier release that a ledger does not know: the two are paid for together."""
     known = {entry.manifest for entry in ledger.entries()}
-    for agreement in agreements:
-        if agreement.manifest not in known:
-            raise errors.topdown_earlier(agreement.path, f"the ledger {ledger.path} has not counted it")
+    for section in plan.earlier:
+        if manifest_of(Path(section.path)) not in known:
+            raise errors.topdown_earlier(section.path, f"the ledger {ledger.path} has not counted it")
 
 
 def _read(plan: TopDownPlan, spine: Spine, section: EarlierSection) -> Agreement:

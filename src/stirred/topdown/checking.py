@@ -6,14 +6,15 @@ contradictions read the data, so a check as a whole is confidential.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from stirred import errors
+from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
+from stirred.releases.texts import check_json
 from stirred.semantics import concerned_change, overview
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification
@@ -25,7 +26,7 @@ from stirred.topdown.measuring import entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.precision import ExpectedError, expected_errors
 from stirred.topdown.problems import separates
-from stirred.topdown.specify import specify
+from stirred.topdown.specifying import specify
 
 LEVEL = 0.05
 """Of the test whose power a check prints for each concern."""
@@ -72,42 +73,41 @@ class TopDownCheck:
     """Bytes of memory that this machine has free, where it tells."""
 
     @property
-    def blocking(self) -> list[errors.StirredError]:
+    def stops(self) -> list[errors.StirredError]:
         """What should be mended before a release."""
         needed = self.forecast.memory_bytes
         if self.available is None or needed <= self.available:
             return []
         return [errors.topdown_memory(f"{needed / 1e9:.1f} GB", f"{self.available / 1e9:.1f} GB")]
 
+    @property
+    def open_stops(self) -> list[errors.StirredError]:
+        """All stops: a TopDown plan cannot allow any."""
+        return self.stops
+
     def to_json(self) -> str:
         fields: dict[str, Any] = {
-            "stirred_check": 1,
-            "confidential": True,
-            "specification": json.loads(self.specification.to_json()),
             "records": dict(self.records),
             "geounits": dict(self.geounits),
             "cells": dict(self.cells),
             "measurements": self.measurements,
-            "expected_errors": [_finite(asdict(one)) for one in self.expected],
-            "fit": [_finite(asdict(one)) for one in self.levels],
+            "expected_errors": [asdict(one) for one in self.expected],
+            "fit": [asdict(one) for one in self.levels],
             "concerns": [
                 {"concern": one.concern, "between": one.between, "rho": one.rho, "power_at_0.05": one.power}
                 for one in self.concerns
             ],
             "forecast": asdict(self.forecast),
-            "stops": [{"kind": stop.kind, "words": str(stop)} for stop in self.blocking],
         }
-        return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
 
     def __str__(self) -> str:
-        from stirred.topdown.words import describe
+        from stirred.topdown.check_text import describe
 
         return describe(self)
 
 
-def check(
-    plan: TopDownPlan, data: Mapping[str, Any] | None = None, *, progress: Progress | None = None
-) -> TopDownCheck:
+def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None) -> TopDownCheck:
     """Look before you draw. Refuses what a release would refuse."""
     progress = progress or Silent()
     counted, *_ = prepare(plan, data, progress)
@@ -150,11 +150,6 @@ def concern_powers(plan: TopDownPlan) -> tuple[ConcernPower, ...]:
         between = f"two {plural(plan.unit)} that exchange" if exchange else f"one {plan.unit} changed"
         found.append(ConcernPower(str(exposed.concern), between, float(rho), float(gaussian_curve(rho).power(LEVEL))))
     return tuple(found)
-
-
-def _finite(fields: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: null stands for it."""
-    return {key: None if value == math.inf else value for key, value in fields.items()}
 
 
 def _kappa(plan: TopDownPlan, name: str, level: str) -> float:

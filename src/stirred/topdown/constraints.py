@@ -20,7 +20,7 @@ from stirred.topdown.agreement import Agreement, about
 from stirred.topdown.counting import Counted, added_up, marginal
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import ConstraintSection, InvariantSection, TableSection
+from stirred.topdown.plan_sections import ConstraintSection, TableSection
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
 from stirred.topdown.schema import Groups, Schema, refines
 from stirred.topdown.spine import Spine
@@ -57,7 +57,7 @@ def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> N
     for table in plan.released:
         schema = table.schema_of
         families = [
-            *((invariant_words(one), schema.groups(one.by)) for one in plan.invariants if one.table == table.name),
+            *((str(one.margin), schema.groups(one.by)) for one in plan.invariants if one.table == table.name),
             *((constraint_words(one), _about(plan, one)) for one in plan.constraints if one.table == table.name),
             *((agreement_words(one), schema.groups(one.by)) for one in about(agreements, table.name)),
         ]
@@ -88,7 +88,7 @@ def require_agreement(
                 sums = added_up(agreement.leaves, spine.first_leaf(level))
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 different = marginal(sums, coarser, values.shape[1]) != values
-                _refuse(plan, agreement, different, invariant_words(invariant), invariant.level)
+                _refuse(plan, agreement, different, str(invariant.margin), invariant.level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, _about(plan, constraint)):
                 groups, counts = _counted(plan, constraint, exact)
@@ -245,15 +245,6 @@ def constraint_words(constraint: ConstraintSection) -> str:
     pairs = [f"{mine} as {theirs}" for mine, theirs in constraint.each.items()]
     chosen = [f"{name} in {', '.join(values)}" for name, values in constraint.where.items()]
     return f"the constraint of '{constraint.table}' by '{constraint.counted}' ({', '.join([*pairs, *chosen])})"
-
-
-def invariant_words(invariant: InvariantSection) -> str:
-    """
-    >>> invariant_words(InvariantSection(table="persons", level="state"))
-    "the number of 'persons' in each state"
-    """
-    by = f" by {', '.join(invariant.by)}" if invariant.by else ""
-    return f"the number of '{invariant.table}'{by} in each {invariant.level}"
 
 
 def agreement_words(agreement: Agreement) -> str:

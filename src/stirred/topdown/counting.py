@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.releases.plans import InputSection
+from stirred.releases.mechanism import Data
+from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, as_text
 from stirred.tables.read import read_parts, read_table
@@ -54,14 +55,15 @@ class Counted:
         return marginal(histograms, schema.groups(by), schema.number_of_groups(by))
 
 
-def count_tables(plan: TopDownPlan, data: Mapping[str, Any] | None = None) -> Counted:
-    """Read and count everything a plan names. ``data`` gives frames or paths by table in place of the plan's own, and
-    the list of geounits under the name ``geography``."""
-    given = dict(data or {})
-    spine = read_spine(plan, given.pop(GEOGRAPHY, None))
-    strange = [name for name in given if name not in [table.name for table in plan.tables]]
-    if strange:
-        raise errors.unknown_choice("table", strange[0], [GEOGRAPHY, *(table.name for table in plan.tables)])
+def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
+    """Read and count everything a plan names.
+
+    ``data`` replaces the plan's paths: a mapping of paths or frames by the name of the table, the list of places under
+    ``"geography"``; a path or frame alone is the first table's.
+    """
+    names = [table.name for table in plan.tables]
+    given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
+    spine = read_spine(plan, given.get(GEOGRAPHY))
     leaves = {table.name: _count_table(plan, table, spine, given.get(table.name)) for table in plan.tables}
     return Counted(plan, spine, leaves)
 

@@ -12,48 +12,40 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from stirred import errors
-from stirred.releases.plans import (
-    ChosenFrom,
-    InputSection,
-    PlanSection,
-    as_toml,
-    beside,
-    dicts,
-    hash_of,
-    read_plan,
-)
+from stirred.releases.plans import InputSection, Plan, dicts, hash_of
 from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
-    AskedSection,
     ConstraintSection,
     EarlierSection,
     InvariantSection,
+    PublishSection,
     QuerySection,
     SpineSection,
     TableSection,
 )
 
 
-class TopDownPlan(PlanSection):
+class TopDownPlan(Plan):
     """What the TopDown Algorithm is to do. Frozen; docs/topdown.md explains every field."""
 
-    dataset: str | None = None
-    """The confidential dataset's name, by which a ledger knows it."""
+    mechanism: ClassVar[str] = "topdown"
+    earlier_names: ClassVar[Mapping[str, str]] = {"asked": "publish"}
+
     unit: str = "person"
     """The protected unit: that of one of the released tables."""
     spine: SpineSection
     tables: tuple[TableSection, ...]
     invariants: tuple[InvariantSection, ...] = ()
     constraints: tuple[ConstraintSection, ...] = ()
-    asked: tuple[AskedSection, ...] = ()
+    publish: tuple[PublishSection, ...] = ()
+    """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = ()
     passes: Literal["auto", "one", "two"] = "auto"
-    chosen_from: ChosenFrom | None = None
     format: Literal["csv", "parquet", "arrow"] = "parquet"
 
     @model_validator(mode="after")
@@ -68,8 +60,8 @@ class TopDownPlan(PlanSection):
             table.schema_of.groups(invariant.by)
         for constraint in self.constraints:
             _check_constraint(self, constraint)
-        for asked in self.asked:
-            _check_asked(self, asked)
+        for wanted in self.publish:
+            _check_published(self, wanted)
         for earlier in self.earlier:
             _released(self, earlier.table).schema_of.groups(earlier.by)
         for table in self.tables:
@@ -128,14 +120,10 @@ class TopDownPlan(PlanSection):
         return Allocation(self.dataset or "plan", self.dataset or "the plan", levels, tuple(parts), recodes=recodes)
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> TopDownPlan:
-        """Read a plan file; relative paths in it are taken from the plan's own folder."""
-        fields = read_plan(path, "topdown")
+    def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
         spine = fields.get("spine")
-        inputs = [spine.get("input")] if isinstance(spine, dict) else []
         tables = [table.get("input") for table in dicts(fields.get("tables"))]
-        beside(path, [*inputs, *tables, *dicts(fields.get("earlier"))])
-        return cls(**fields)
+        return [spine.get("input") if isinstance(spine, dict) else None, *tables, *dicts(fields.get("earlier"))]
 
     def reading(self, paths: Mapping[str, str | Path]) -> TopDownPlan:
         """The same plan with its tables, and its ``geography``, read from these paths."""
@@ -149,32 +137,22 @@ class TopDownPlan(PlanSection):
         spine = self.spine.model_copy(update={"input": section})
         return self.model_copy(update={"spine": spine, "tables": tables})
 
-    def to_toml(self) -> str:
-        """The plan as a file that :meth:`from_toml` reads."""
-        fields = self.model_dump(mode="json", exclude_defaults=True)
-        return as_toml({"stirred": 1, "mechanism": "topdown", **fields})
-
     def published(self) -> dict[str, Any]:
-        """The plan as a release states it: not where the inputs were or how they were stored."""
-        fields = self.model_dump(mode="json", exclude={"format"}, exclude_defaults=True)
+        fields = super().published()
         for section in [fields["spine"], *fields["tables"]]:
             section.pop("input", None)
         for section in fields.get("earlier", []):
             section.pop("path")
-        return {"stirred": 1, "mechanism": "topdown", **fields}
+        return fields
 
     @classmethod
-    def from_published(cls, fields: Mapping[str, Any]) -> TopDownPlan:
-        """The plan that a release states."""
-        own = {key: value for key, value in fields.items() if key not in ("stirred", "mechanism")}
-        return cls(**{**own, "earlier": [{"path": "", **section} for section in own.get("earlier", ())]})
-
-    def hash(self) -> str:
-        return hash_of(self.published())
+    def from_published(cls, fields: Mapping[str, Any]) -> Self:
+        earlier = [{"path": "", **section} for section in fields.get("earlier", ())]
+        return super().from_published({**fields, "earlier": earlier})
 
     def drawn_hash(self) -> str:
         """Of what is fixed once measurements are drawn. The rest is for the fit, which costs nothing to repeat."""
-        later = ("asked", "earlier", "passes")
+        later = ("publish", "earlier", "passes", "licence", "released_by")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
@@ -262,13 +240,13 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
         )
 
 
-def _check_asked(plan: TopDownPlan, asked: AskedSection) -> None:
-    table = _released(plan, asked.table)
-    if asked.level not in plan.spine.all_levels:
-        raise errors.unknown_choice("level", asked.level, plan.spine.all_levels)
-    table.schema_of.groups(asked.by)
-    if [one.name for one in plan.asked].count(asked.name) > 1:
-        raise errors.topdown_plan(f"The table {asked.name}", "is asked for once")
+def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
+    table = _released(plan, wanted.table)
+    if wanted.level not in plan.spine.all_levels:
+        raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
+    table.schema_of.groups(wanted.by)
+    if [one.name for one in plan.publish].count(wanted.name) > 1:
+        raise errors.topdown_plan(f"The table {wanted.name}", "is listed under publish once")
 
 
 def _released(plan: TopDownPlan, name: str) -> TableSection:

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred.invariants import Margin
 from stirred.releases.plans import InputSection, Names, Section
 from stirred.topdown.schema import Attribute, Recode, Schema
 
@@ -119,11 +120,22 @@ class TableSection(Section):
 
 
 class InvariantSection(Section):
-    """A margin that is released as it is: the number of records by some attributes in every unit of a level."""
+    """A margin that is released as it is: the number of records by some attributes in every unit of a level.
+
+    >>> print(InvariantSection(table="persons", level="state").margin)
+    the number of 'persons' in each state
+    """
 
     table: str
     level: str
     by: Names = ()
+
+    @property
+    def margin(self) -> Margin:
+        """The invariant as certificate and recipient know it."""
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        words = f"the number of '{self.table}'{by} in each {self.level}"
+        return Margin(self.table, (self.level, *self.by), words)
 
 
 class ConstraintSection(Section):
@@ -142,7 +154,7 @@ class ConstraintSection(Section):
     zero_without: bool = True
 
 
-class AskedSection(Section):
+class PublishSection(Section):
     """A table to publish beside the microdata: counts by some attributes or recodes in every unit of a level."""
 
     table: str

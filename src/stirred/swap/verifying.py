@@ -1,4 +1,4 @@
-"""What a recipient can do with a release folder: verify it, and make further tables of it.
+"""Verify a swapped release and tabulate it, from the release folder alone.
 
 Verification uses nothing but the folder: the manifest's checksums, the dictionary's schema, a recount of the invariants
 against the certificate's fingerprints, and epsilon recomputed from the released data, since it is a function of the
@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.invariants import Margin
-from stirred.releases.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
+from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows, verify_with
 from stirred.spec import Specification
-from stirred.spec.forms import from_fields
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
 from stirred.swap.margins import Strata, count_margin, strata_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.records import beside_record, linked_kinds, multiset_class, whole_fingerprint
-from stirred.swap.specify import specify
+from stirred.swap.specifying import specify
 from stirred.tables import Table
 from stirred.tables.groups import Groups, cells, group
 from stirred.tables.read import ReadTable
@@ -36,10 +35,11 @@ from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
 
 def verify(path: str | Path) -> list[Verdict]:
     """Everything a recipient can check, each with its verdict."""
-    return verify_with(path, _recount)
+    return verify_with(ReleaseFolder.open(path), recount)
 
 
-def _recount(release: ReleaseFolder) -> list[Verdict]:
+def recount(release: ReleaseFolder) -> list[Verdict]:
+    """What can be checked of a swap's release in particular."""
     verdicts: list[Verdict] = []
     plan = release.certificate["plan"]
     tables = {name: release.read(name) for name in release.dictionary}
@@ -57,8 +57,9 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
     for stated in release.certificate["invariants"]:
         margin = Margin(stated["table"], tuple(stated["columns"]))
         counted.append(count_margin(margin, joined.get(margin.table, main), len(match)))
-        same = counted[-1].fingerprint == stated["sha256"]
-        verdicts.append(Verdict(same, f"recounted and equal: {margin.words()} ({counted[-1].cells:,} cells)"))
+        again = counted[-1].margin
+        same = again.sha256 == stated["sha256"]
+        verdicts.append(Verdict(same, f"recounted and equal: {again} ({again.cells:,} cells)"))
     kinds = [
         linked_kinds(tables[name].table.pick(release.with_role(name, "hold")), record, main.rows)
         for name, record in records.items()
@@ -76,7 +77,7 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
     verdicts += _published_tables(release, main)
     strata = strata_of(counted[0], counted[1], classes if kinds else None)
     value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
-    stated = from_fields(release.certificate["specification"])
+    stated = release.specification
     number = float(stated.budget.number)
     agrees = value == number or isclose(value, number, rel_tol=1e-12)
     verdicts.append(Verdict(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
@@ -88,18 +89,19 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
 
 def _rebuilt(release: ReleaseFolder, strata: Strata) -> Specification:
     """The specification that the published plan has on the released tables, which have the universe of the data."""
-    fields = {key: value for key, value in release.certificate["plan"].items() if key not in ("stirred", "mechanism")}
-    plan = SwapPlan(**fields)
+    plan = SwapPlan.from_published(release.certificate["plan"])
     linked = {entry.name: release.with_role(entry.name, "hold") for entry in plan.linked}
     return specify(plan, release.with_role(MAIN, "hold"), linked, strata)
 
 
 def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:
     """Whether the tables beside the microdata are tables of it."""
-    plan, kind = release.certificate["plan"], release.dictionary[MAIN]["format"]
-    wanted = plan.get("tables", [])
-    stated = [(by, Path("tables") / f"{name}.csv", "csv") for by, name in zip(wanted, table_names(wanted), strict=True)]
-    if plan.get("saturated"):
+    plan, kind = SwapPlan.from_published(release.certificate["plan"]), release.dictionary[MAIN]["format"]
+    stated: list[tuple[Sequence[str], Path, str]] = [
+        (by, Path("tables") / f"{name}.csv", "csv")
+        for by, name in zip(plan.publish, table_names(plan.publish), strict=True)
+    ]
+    if plan.saturated:
         stated.append((list(main.columns), Path(f"saturated{EXTENSIONS[kind]}"), kind))
     verdicts = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -139,23 +141,21 @@ def _copies_agree(
     ]
 
 
-def tabulate(path: str | Path, by: Sequence[str], table: str = MAIN) -> pa.Table:
+def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
     """Counts of a released table by some columns; a linked table may use the columns of its records too."""
-    release = ReleaseFolder.open(path)
-    if table not in release.dictionary:
-        raise errors.unknown_table(table, list(release.dictionary))
-    own = release.with_role(table, "match", "swap", "hold", "copy")
-    of_record = [name for name in release.with_role(MAIN, "match", "swap", "hold") if name not in own]
-    known = own if table == MAIN else own + of_record
-    unknown = [name for name in by if name not in known]
-    if unknown:
-        raise errors.unknown_table_column(unknown, known)
-    if set(by) <= set(own):
-        source = release.read(table, by).table
-    else:
-        found = release.read(table, [*(name for name in by if name in own), *release.with_role(table, "link")])
-        wanted = [name for name in by if name not in own]
-        source = beside_record(release.read(MAIN, wanted).table, wanted, found.table, _record(release, table, found))
-    counted = cells(source.pick(by), source.rows)
-    decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
-    return pa.table([*decoded, pa.array(counted.counts.astype(np.int64))], names=[*by, counted.label])
+    return tabulate_release(ReleaseFolder.open(path), by, table)
+
+
+def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+    """As :func:`tabulate`, of an opened release."""
+    name = release.require_table(table)
+    own = release.with_role(name, "match", "swap", "hold", "copy")
+    of_record = [column for column in release.with_role(MAIN, "match", "swap", "hold") if column not in own]
+
+    def joined(wanted: Sequence[str]) -> Table:
+        found = release.read(name, [*(one for one in wanted if one in own), *release.with_role(name, "link")])
+        borrowed = [one for one in wanted if one not in own]
+        main = release.read(MAIN, borrowed).table
+        return beside_record(main, borrowed, found.table, _record(release, name, found))
+
+    return tabulate_rows(release, by, name, own, joined, () if name == MAIN else of_record)

@@ -1,4 +1,4 @@
-"""What a recipient can do with a TopDown release: verify it, and make further tables of it.
+"""Verify a TopDown release and tabulate it, from the release folder alone.
 
 Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
 zeros, the constraints and the tables beside them; measurement files against what the plan says was measured; the
@@ -16,20 +16,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from stirred import errors
 from stirred.releases.manifest import digest_of
-from stirred.releases.opened import ReleaseFolder, Verdict, shape_verdicts, verify_with
-from stirred.spec.forms import from_fields
-from stirred.tables.groups import cells
+from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows, verify_with
 from stirred.tables.read import read_parts
 from stirred.topdown.constraints import (
     Counts,
     constraint_words,
-    invariant_words,
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
-from stirred.topdown.drawing import (
+from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
+from stirred.topdown.microdata import ATTRIBUTE, PLACE, place_columns
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import TableSection
+from stirred.topdown.problems import Histograms
+from stirred.topdown.specifying import specify
+from stirred.topdown.spine import Spine
+from stirred.topdown.work_folder import (
     GEOGRAPHY,
     INVARIANTS,
     MEASUREMENTS,
@@ -38,21 +41,15 @@ from stirred.topdown.drawing import (
     read_geography,
     read_invariants,
 )
-from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
-from stirred.topdown.microdata import ATTRIBUTE, PLACE, place_columns
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TableSection
-from stirred.topdown.problems import Histograms
-from stirred.topdown.specify import specify
-from stirred.topdown.spine import Spine
 
 
 def verify(path: str | Path) -> list[Verdict]:
     """Everything a recipient can check, each with its verdict."""
-    return verify_with(path, _recount)
+    return verify_with(ReleaseFolder.open(path), recount)
 
 
-def _recount(release: ReleaseFolder) -> list[Verdict]:
+def recount(release: ReleaseFolder) -> list[Verdict]:
+    """What can be checked of a TopDown release in particular."""
     plan = TopDownPlan.from_published(release.certificate["plan"])
     geography = release.path / MEASUREMENTS / GEOGRAPHY
     same = release.certificate["geography_sha256"] == digest_of(geography)
@@ -79,7 +76,7 @@ def _recount(release: ReleaseFolder) -> list[Verdict]:
         Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
         for constraint in plan.constraints
     ]
-    return [*verdicts, *_asked(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
+    return [*verdicts, *_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
 
 
 def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> Histograms:
@@ -104,7 +101,7 @@ def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts
     plan, stated = counted.plan, release.certificate["invariants"]
     verdicts = [Verdict(len(stated) == len(plan.invariants), "the certificate states the plan's invariants")]
     for invariant, values, entry in zip(plan.invariants, exact, stated, strict=False):
-        words = invariant_words(invariant)
+        words = str(invariant.margin)
         same = entry["sha256"] == fingerprint(values)
         verdicts.append(Verdict(same, f"as certified: {words} ({values.size:,} counts)"))
         if invariant.table in counted.leaves:
@@ -113,15 +110,15 @@ def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts
     return verdicts
 
 
-def _asked(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
+def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
     """Whether the tables beside the microdata are tables of it."""
     verdicts = []
-    for asked in counted.plan.asked:
-        counts = counted.counts(asked.table, asked.level, asked.by)
-        table = counts_table(counted.plan, counted.spine, asked.table, asked.level, asked.by, counts)
+    for wanted in counted.plan.publish:
+        counts = counted.counts(wanted.table, wanted.level, wanted.by)
+        table = counts_table(counted.plan, counted.spine, wanted.table, wanted.level, wanted.by, counts)
         made = pa.BufferOutputStream()
         pc.write_csv(table, made)
-        file = release.path / "tables" / f"{asked.name}.csv"
+        file = release.path / "tables" / f"{wanted.name}.csv"
         same = made.getvalue().to_pybytes() == file.read_bytes()
         verdicts.append(Verdict(same, f"tables/{file.name} is a table of the microdata"))
     return verdicts
@@ -142,7 +139,7 @@ def _measurements(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> li
 
 
 def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
-    stated = from_fields(release.certificate["specification"])
+    stated = release.specification
     rebuilt = specify(plan, not stated.marks)
     spent = stated.budget.number == plan.rho
     words = f"rho recomputed from all shares is the one certified ({float(plan.rho):.6f})"
@@ -157,15 +154,10 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
     """Counts of a released table by some of its columns."""
-    release = ReleaseFolder.open(path)
-    name = table or next(iter(release.dictionary))
-    if name not in release.dictionary:
-        raise errors.unknown_table(name, list(release.dictionary))
-    known = release.with_role(name, PLACE, ATTRIBUTE)
-    unknown = [column for column in by if column not in known]
-    if unknown:
-        raise errors.unknown_table_column(unknown, known)
-    read = release.read(name, by).table
-    counted = cells(read.pick(by), read.rows)
-    decoded = [read[column].decode(codes) for column, codes in zip(by, counted.codes, strict=True)]
-    return pa.table([*decoded, pa.array(counted.counts.astype(np.int64))], names=[*by, counted.label])
+    return tabulate_release(ReleaseFolder.open(path), by, table)
+
+
+def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+    """As :func:`tabulate`, of an opened release."""
+    name = release.require_table(table)
+    return tabulate_rows(release, by, name, release.with_role(name, PLACE, ATTRIBUTE))

@@ -1,8 +1,7 @@
-"""What a swap's check and release say to people, in plain text."""
+"""The text of a swap's check, as a custodian reads it."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from math import inf
@@ -10,16 +9,14 @@ from math import inf
 import numpy as np
 
 from stirred.errors import listed
-from stirred.releases.documents import ReleasedTable
+from stirred.releases.texts import fill, findings_and_stops, named_rows
 from stirred.semantics.shown import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
-from stirred.swap.plan import SwapPlan
 
-_WIDTH = 100
 _SHOWN_CELLS = 40
 
 
@@ -51,7 +48,7 @@ def _first_to_hear(check: SwapCheck) -> str:
     if uniques.with_linked is not None:
         share = 100 * uniques.with_linked / check.records
         lines.append(f"Counting linked rows as part of the record, {uniques.with_linked:,} ({share:.1f}%) are unique.")
-    return _fill(" ".join(lines))
+    return fill(" ".join(lines))
 
 
 def _guarantee(check: SwapCheck) -> str:
@@ -91,7 +88,7 @@ def _guarantee(check: SwapCheck) -> str:
         )
     rows.append(("nearest", _nearest(check.specification)))
     for number, counted in enumerate(check.margins.counted, 1):
-        rows.append((f"invariant {number}", f"{counted.margin.words()}: {counted.cells:,} cells, published exactly"))
+        rows.append((f"invariant {number}", f"{counted.margin}: {counted.margin.cells:,} cells, published exactly"))
     if check.linked_rows:
         rows.append(
             (
@@ -99,7 +96,7 @@ def _guarantee(check: SwapCheck) -> str:
                 f"each {check.plan.unit} keeps all its rows in {listed(check.linked_rows)} and its held values",
             )
         )
-    return "Guarantee\n" + _rows(rows)
+    return "Guarantee\n" + named_rows(rows)
 
 
 def _nearest(specification: Specification) -> str:
@@ -126,12 +123,12 @@ def _strata(check: SwapCheck) -> str:
         )
     )
     rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}: never swapped"))
-    return f"Strata: {len(strata.sizes):,}, by number of records\n" + _rows(rows)
+    return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows)
 
 
 def _movement(check: SwapCheck) -> str:
     movement = check.movement
-    return _fill(
+    return fill(
         f"Records that move: {100 * movement.expected_share:.2f}% expected (in strata of two or more between "
         f"{100 * movement.smallest:.2f}% and {100 * movement.largest:.2f}%); "
         f"{100 * movement.expected_changed_share:.2f}% "
@@ -152,7 +149,7 @@ def _expected(table: ExpectedTable) -> str:
             table.labels[:_SHOWN_CELLS], table.true, table.mean, np.sqrt(table.variance), strict=False
         )
     ]
-    text = f"{head}: true count, expected count after the swap, standard deviation\n" + _rows(rows)
+    text = f"{head}: true count, expected count after the swap, standard deviation\n" + named_rows(rows)
     if len(table.labels) > _SHOWN_CELLS:
         text += f"\n  ... and {len(table.labels) - _SHOWN_CELLS:,} cells more (--json has all)"
     return text + (
@@ -180,7 +177,7 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
         "What if (all other columns held)\n"
         + columns(rows)
         + "\n"
-        + _fill(
+        + fill(
             "Choosing among these by this file is a choice made on this data: it voids the guarantee "
             "unless the choice is "
             "made on other grounds. A smaller epsilon from finer match variables is not better "
@@ -199,101 +196,14 @@ def _forecast(check: SwapCheck) -> str:
 
 
 def _findings(check: SwapCheck) -> str:
-    lines = [_fill(f"FINDING {finding.id}: {finding.words}") for finding in check.specification.findings]
-    lines += [_fill(f"STOP {stop.kind}: {stop}") for stop in check.blocking]
-    if check.blocking:
+    lines = findings_and_stops(check.specification, check.open_stops)
+    if check.open_stops:
         lines.append("A release of this plan stops here.")
     else:
         lines.append(
             "No held column alone, or with the match, gives the swap away; several together were not examined."
         )
     return "\n".join(lines)
-
-
-def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
-    """``README.txt`` of a release."""
-    epsilon = display(specification.budget.number)
-    files = "\n".join(f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables)
-    findings = "\n".join(_fill(f"- {finding.words}") for finding in specification.findings)
-    marks = "".join(f"*** {mark} ***\n\n" for mark in specification.marks)
-    return (
-        f"{marks}A release of {plan.records} by the Permutation Swapping Algorithm\n"
-        + "=" * 70
-        + "\n\n"
-        + _fill(
-            "Within groups of records that agree on "
-            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}, "
-            f"each {plan.unit} was selected with probability {plan.rate} and the selected exchanged their values of "
-            f"{listed(plan.swap)} at random. All other values are as they stood in the file."
-        )
-        + f"\n\nFiles\n{files}\n  data_dictionary.json, specification.json, certificate.json, manifest.json\n\n"
-        + "The guarantee, in its five parts\n"
-        + "\n".join(
-            _fill(f"{name}: {words}", "  ")
-            for name, words in [
-                ("1 domain", str(specification.domain)),
-                ("2 multiverse", str(specification.multiverse)),
-                ("3 input premetric", str(specification.input_premetric)),
-                ("4 output premetric", str(specification.output_premetric)),
-                (
-                    "5 budget",
-                    f"epsilon = {epsilon} per record of distance. {specification.budget.conversion}.",
-                ),
-            ]
-        )
-        + "\n\n"
-        + _fill(
-            "How to read it: no other file has the counts named in part 2, so this release is the "
-            "file itself. The number "
-            "above is empty: nothing is protected."
-            if specification.nearest == inf
-            else "How to read it: take any two files that agree on the counts named in part 2 and differ in d records. "
-            f"Whatever is seen in this release is at most exp(d x {epsilon}) times as likely under one as under the "
-            "other. d is at least 2. Another draw from the same file would add its own epsilon. The "
-            "number says nothing "
-            "about what the kept counts themselves reveal, and is not comparable with an epsilon that goes with other "
-            "invariants."
-        )
-        + "\n\n"
-        + (f"Doubts that belong to the guarantee\n{findings}\n\n" if findings else "")
-        + "Check it yourself\n"
-        "  stirred verify FOLDER            the manifest, the schema, the invariants and epsilon, "
-        "from the released files\n"
-        "  stirred tabulate FOLDER --by ... further tables; they cost nothing\n\n"
-        + _fill(
-            "Row order and ids are new and mean nothing. Which records moved, and how many, is not "
-            "published: that is part of "
-            "the protection."
-        )
-        + "\n"
-    )
-
-
-def confidential_note() -> str:
-    """``CONFIDENTIAL.txt`` of the folder with true against released tables."""
-    return (
-        "CONFIDENTIAL. These files contain true counts.\n\n"
-        "They tell how far this one run is from the truth. Running again and keeping the run that "
-        "looks best, or changing\n"
-        "the plan after looking here, makes the release depend on the data in ways the guarantee "
-        "does not cover: it is\n"
-        "then void.\n"
-    )
-
-
-def _rows(rows: Sequence[tuple[str, str]]) -> str:
-    width = max(len(name) for name, _ in rows) + 2
-    return "\n".join(
-        textwrap.fill(
-            words,
-            _WIDTH,
-            initial_indent=f"  {name:{width}}",
-            subsequent_indent=" " * (width + 2),
-            replace_whitespace=False,
-            drop_whitespace=True,
-        )
-        for name, words in rows
-    )
 
 
 def _inward(rate: float) -> str:
@@ -305,7 +215,3 @@ def _inward(rate: float) -> str:
 
 def _many(count: int, one: str, several: str) -> str:
     return f"{count:,} {one if count == 1 else several}"
-
-
-def _fill(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + ("  " if indent else ""))

@@ -1,7 +1,7 @@
 """Unbiased answers from the noisy measurements of a TopDown release.
 
 The fitted tables of a release are whole, nonnegative and consistent, and therefore biased. Its measurements are not:
-each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this room
+each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module
 gives the best linear unbiased estimate of any count in any place, its exact variance and an interval. Estimates are
 consistent as well: those of children add up to their parent's, those of a margin to its total.
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred.estimates.estimates import Estimates, Source
+from stirred.estimates import Estimates, Source
 from stirred.releases.documents import CERTIFICATE
-from stirred.topdown.constraints import Counts, invariant_words
+from stirred.topdown.constraints import Counts
 from stirred.topdown.design import Answer, Design
-from stirred.topdown.drawing import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
 from stirred.topdown.measuring import INDEX, Measurements, entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.shapes import Shapes
 from stirred.topdown.spine import Index, Spine
+from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
 
 KEPT = 1 << 24
 """Numbers of a level that are kept although nobody has asked for the level yet."""
@@ -175,7 +175,7 @@ class MeasuredRelease:
             raise errors.not_estimable(table, "this margin in these places")
         section = self.plan.table(table)
         own = [(one, known) for one, known in zip(self.plan.invariants, self.exact, strict=True) if one.table == table]
-        unused = [invariant_words(one) for one, known in own if known is None]
+        unused = [str(one.margin) for one, known in own if known is None]
         unused += ["combinations of values that cannot occur"] if section.zeros else []
         unused += ["constraints by other tables"] if any(one.table == table for one in self.plan.constraints) else []
         return Estimates(
@@ -189,7 +189,7 @@ class MeasuredRelease:
             variances=variances,
             parameter=plain[0],
             terms=plain[1],
-            exact=tuple(invariant_words(one) for one, known in own if known is not None),
+            exact=tuple(str(one.margin) for one, known in own if known is not None),
             unused=tuple(unused),
         )
 
@@ -235,6 +235,32 @@ class MeasuredRelease:
             if here.any():
                 found[level] = np.flatnonzero(here)
         return found
+
+
+def estimate(
+    release: str | Path,
+    by: Sequence[str] = (),
+    *,
+    where: Where | None = None,
+    table: str | None = None,
+    level: str | None = None,
+    places: Sequence[Place] = (),
+    sources: bool = False,
+) -> Estimates:
+    """Estimate counts from the measurements of a release, in every unit of a level or in the union of some places.
+
+    ``sources`` also gives, for a union, the measurements that the total of the chosen records rests on.
+    """
+    if (level is None) == (not places):
+        raise errors.estimate_question("A question", "has either a level or places (--level or --place)")
+    if sources and not places:
+        raise errors.estimate_question("The sources of an estimate (--sources)", "go with places (--place)")
+    opened = MeasuredRelease.open(release)
+    name = table or opened.plan.released[0].name
+    if level is not None:
+        return opened.estimate(name, by, where, level=level)
+    found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))
+    return replace(found, sources=tuple(opened.explain(name, where, places=places))) if sources else found
 
 
 def _names(by: Sequence[str]) -> tuple[str, ...]:
@@ -286,4 +312,4 @@ def _require_values(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts | No
         groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)
         units = spine.units(spine.levels.index(invariant.level))
         if values is not None and values.shape != (units, groups):
-            raise errors.measurements_do_not_fit(invariant_words(invariant), f"{units:,} by {groups:,} are expected")
+            raise errors.measurements_do_not_fit(str(invariant.margin), f"{units:,} by {groups:,} are expected")

@@ -16,12 +16,13 @@ from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.counting import Counted, count_tables
-from stirred.topdown.finishing import TopDownRelease, release
+from stirred.topdown.finishing import TopDownRelease
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL
 from stirred.topdown.precision import expected_errors
 from stirred.topdown.presets import preset
-from stirred.topdown.recipient import verify
+from stirred.topdown.releasing import release
+from stirred.topdown.verifying import verify
 
 PERSONS = 80_000
 SHOWN = 3
@@ -36,8 +37,8 @@ def run(folder: Path) -> None:
         folder.mkdir()
         files = Population(PERSONS, seed=1, states=1).write(folder)
         named = {"geography": "blocks.parquet", **{name: path.name for name, path in files.items() if name != "blocks"}}
-        asked = [{"table": "persons", "level": "tract", "by": ["votingage"]}]
-        plan = preset("pl94-2020", DOMAINS, dataset="a generated county", chosen_from="public", asked=asked)
+        publish = [{"table": "persons", "level": "tract", "by": ["votingage"]}]
+        plan = preset("pl94-2020", DOMAINS, dataset="a generated county", chosen_from="public", publish=publish)
         (folder / "plan.toml").write_text(plan.reading(named).to_toml(), encoding="utf-8")
     except OSError as problem:
         raise errors.cannot_write(folder, problem.strerror or "an input/output error") from None
@@ -75,7 +76,7 @@ def _table(plan: TopDownPlan, made: TopDownRelease, truth: Counted) -> str:
     ]
     for number, level in enumerate(plan.spine.all_levels):
         true, got = truth.histograms("persons", number).totals(), made.counts("persons", level)[:, 0]
-        names = made.drawn.spine.names[number].to_pylist()
+        names = made.draw.spine.names[number].to_pylist()
         error = expected["persons", level, TOTAL].combined
         said = "-" if error is None else "exact" if error == 0 else f"{error:.2f}"
         for place, unit in enumerate(np.flatnonzero(true)[:SHOWN].tolist()):

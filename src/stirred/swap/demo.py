@@ -13,8 +13,8 @@ from stirred.releases.folder import check_target
 from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
 from stirred.swap.plan import SwapPlan
-from stirred.swap.recipient import tabulate, verify
 from stirred.swap.releasing import SwapRelease, release
+from stirred.swap.verifying import tabulate, verify
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1, massachusetts_1940
 
 PLAN = """\

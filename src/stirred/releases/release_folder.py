@@ -1,7 +1,7 @@
-"""An opened release folder: its documents, its tables read on demand, and what can be verified of any mechanism's.
+"""A release folder as its recipient reads it: documents, tables read on demand, and what can be verified of any.
 
 Verification uses nothing but the folder: the manifest's checksums, the plan and the specification against the
-certificate, and then whatever the mechanism's own room recounts.
+certificate, and then whatever the mechanism recounts.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from stirred import errors
 from stirred.releases import documents
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import differences, read_manifest
+from stirred.spec import Specification
+from stirred.spec.forms import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
+from stirred.tables.groups import cells
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS
 
@@ -57,6 +63,18 @@ class ReleaseFolder:
         plan = self.certificate.get("plan")
         return str(plan.get("mechanism")) if isinstance(plan, dict) else ""
 
+    @property
+    def specification(self) -> Specification:
+        """The guarantee that the certificate states."""
+        return from_fields(self.certificate["specification"])
+
+    def require_table(self, name: str | None) -> str:
+        """The name of a released table, the first where none is named; refuses one that is not there."""
+        known = list(self.dictionary)
+        if name is not None and name not in known:
+            raise errors.unknown_table(name, known)
+        return known[0] if name is None else name
+
     def with_role(self, table: str, *roles: str) -> list[str]:
         return [name for name, fields in self.columns(table).items() if fields["role"] in roles]
 
@@ -90,9 +108,8 @@ class ReleaseFolder:
         return open_input(name, self.path / entry["file"], options)
 
 
-def verify_with(path: str | Path, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
+def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
     """Manifest and documents, then what ``recount`` finds; files that contradict each other fail, they do not raise."""
-    release = ReleaseFolder.open(path)
     found = differences(release.path, read_manifest(release.path))
     verdicts = [Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found))]
     if found:
@@ -125,3 +142,23 @@ def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict
         Verdict(list(release.open_table(name).kinds) == expected, f"{name} has the columns of the data dictionary"),
         Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),
     ]
+
+
+def tabulate_rows(
+    release: ReleaseFolder,
+    by: Sequence[str],
+    table: str,
+    columns: Sequence[str],
+    joined: Callable[[Sequence[str]], Table] | None = None,
+    more: Sequence[str] = (),
+) -> pa.Table:
+    """Counts of a released table's rows by some of ``columns``.
+
+    ``more`` are columns that rows have only through another table; ``joined`` reads wanted columns of both kinds.
+    """
+    if unknown := [name for name in by if name not in (*columns, *more)]:
+        raise errors.unknown_table_column(unknown, [*columns, *more])
+    source = joined(by) if joined is not None and not set(by) <= set(columns) else release.read(table, by).table
+    counted = cells(source.pick(by), source.rows)
+    decoded = [source[name].decode(codes) for name, codes in zip(by, counted.codes, strict=True)]
+    return pa.table([*decoded, pa.array(counted.counts.astype(np.int64))], names=[*by, counted.label])

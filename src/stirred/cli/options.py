@@ -1,0 +1,94 @@
+"""Commands whose options depend on the mechanism: the options of all of them together, checked against the plan's.
+
+A command is a function of typer whose last parameter is ``given``. It is registered with the options that any mechanism
+has for it; ``given`` then holds what was typed, and :func:`chosen` turns it into arguments of one mechanism's function
+or refuses an option that this mechanism does not have.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from stirred import errors, mechanisms
+from stirred.releases.mechanism import Mechanism, Option, Verb
+
+Given = Mapping[str, Any]
+"""By the option's name, what was typed; options that were not given are not in it."""
+
+
+def with_options(function: Callable[..., None], verb: str) -> Callable[..., None]:
+    """``function`` with the options that any mechanism has for ``verb``, in place of its parameter ``given``."""
+    offered: dict[str, tuple[Option, list[str]]] = {}
+    for mechanism in mechanisms.every():
+        for option in mechanism.options.get(verb, ()):
+            offered.setdefault(option.name, (option, []))[1].append(mechanism.name)
+    options = [(option, f"[{', '.join(who)}] {option.help}") for option, who in offered.values()]
+    hints = get_type_hints(function, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "given"
+    ]
+
+    def run(**values: Any) -> None:
+        typed = {option.name: values.pop(_keyword(option)) for option, _ in options}
+        function(**values, given={name: value for name, value in typed.items() if value not in (None, [], False)})
+
+    return _dressed(run, function.__name__, function.__doc__ or "", [*own, *(_parameter(*one) for one in options)])
+
+
+def of_verb(verb: Verb) -> Callable[..., None]:
+    """The command of a verb that one mechanism has for itself."""
+
+    def run(**values: Any) -> None:
+        arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
+        for line in verb.run(**arguments) or ():
+            print(line)
+
+    return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in verb.options])
+
+
+def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments for reading the plan, and for the mechanism's function, from what was typed."""
+    own = {option.name: option for option in mechanism.options.get(verb, ())}
+    for name in given:
+        if name not in own:
+            raise errors.option_not_for(name, mechanism.name)
+    of_plan = {own[name].keyword: own[name].value(value) for name, value in given.items() if own[name].of_plan}
+    others = {own[name].keyword: own[name].value(value) for name, value in given.items() if not own[name].of_plan}
+    return of_plan, others
+
+
+def _dressed(
+    run: Callable[..., None], name: str, help: str, parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """``run`` with a signature that typer can read."""
+    first = [one for one in parameters if one.default is inspect.Parameter.empty]
+    ordered = [*first, *(one for one in parameters if one.default is not inspect.Parameter.empty)]
+    run.__name__, run.__doc__ = name, help
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in ordered]
+    )
+    run.__annotations__ = {one.name: one.annotation for one in ordered}
+    return run
+
+
+def _keyword(option: Option) -> str:
+    return option.name.lstrip("-").replace("-", "_").lower()
+
+
+def _parameter(option: Option, help: str) -> inspect.Parameter:
+    kind: Any = StrEnum(_keyword(option), list(option.choices)) if option.choices else option.type
+    if option.several:
+        kind = list[kind]
+    parameter = inspect.Parameter(_keyword(option), inspect.Parameter.KEYWORD_ONLY)
+    if option.argument:
+        return parameter.replace(annotation=Annotated[kind, typer.Argument(help=help)])
+    default = False if option.type is bool else option.default
+    shown: Any = Annotated[kind if default is not None else kind | None, typer.Option(option.name, help=help)]
+    return parameter.replace(annotation=shown, default=default)

@@ -1,0 +1,268 @@
+"""The interface that every mechanism implements, and the shapes of what passes through it.
+
+A mechanism is one object with a name. Everything that the command line and the package's own functions do with plans
+and releases goes through it, so a new mechanism is a folder with a :class:`Mechanism` in it and one line in
+:mod:`stirred.mechanisms`.
+
+The stages, in their order:
+
+* A **plan** is frozen and public; ``published()`` is the part of it that a release states.
+* A **check** reads the confidential data and draws no randomness. What it says is confidential.
+* A **draw** reads the data once, draws all randomness, and is what the budget is spent on.
+* **Finishing** is post-processing of a draw: free and repeatable. It gives a **release**, which can be written.
+* **Verifying**, **tabulating** and **estimating** read a release folder and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from stirred import errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stirred.noise import RandomSource
+    from stirred.releases.ledger import Ledger
+    from stirred.releases.plans import Plan
+    from stirred.releases.progress import Progress
+    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.spec import Specification
+    from stirred.spec.allocations import Allocation
+
+Data = object
+"""What a user brings: a path or a frame, or a mapping of such by the name of the table."""
+
+
+class Check(Protocol):
+    """What the data say about a plan. Confidential. Its text is the page that a custodian reads."""
+
+    @property
+    def specification(self) -> Specification: ...
+
+    @property
+    def open_stops(self) -> Sequence[errors.StirredError]:
+        """The reasons for which a release of this plan would stop and which the plan does not allow."""
+        ...
+
+    def to_json(self) -> str: ...
+
+
+class Draw(Protocol):
+    """What was drawn from the data, ready to be finished."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def specification(self) -> Specification: ...
+
+    @property
+    def for_release(self) -> bool:
+        """False if the randomness was repeatable, as in tests: such a draw is never published."""
+        ...
+
+    def finish(self, progress: Progress | None = None) -> Release: ...
+
+
+class KeptDraw(Draw, Protocol):
+    """A draw whose values are in a work folder, from which it can be finished again without spending."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def entry(self) -> tuple[int, str] | None:
+        """The ledger's entry that paid for it: its number and its seal."""
+        ...
+
+    def seal(self, work: Path, entry: tuple[int, str] | None) -> KeptDraw:
+        """Note in the unfinished folder what paid for it, write its manifest, and give the draw as it will stand in
+        ``work``."""
+        ...
+
+
+class Release(Protocol):
+    """A finished draw, ready to be written."""
+
+    @property
+    def draw(self) -> Draw: ...
+
+    @property
+    def specification(self) -> Specification: ...
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """Lines that say what was released, for the terminal; the first follows the name of the folder."""
+        ...
+
+    def write_files(self, folder: Path, progress: Progress) -> None:
+        """Write everything that a recipient gets into an empty folder, the manifest last."""
+        ...
+
+    def write_confidential(self, folder: Path, data: Data | None) -> str:
+        """Write the comparison with the true values and say what was written. ``data`` are read only if this run has
+        not read them yet."""
+        ...
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that a mechanism asks of the command line.
+
+    ``keyword`` is the argument of the library function that receives it, after ``read`` has turned what was typed into
+    what the function takes. An option ``of_plan`` goes to the reading of the plan instead.
+    """
+
+    name: str
+    help: str
+    keyword: str
+    type: type = str
+    several: bool = False
+    """Whether it can be given several times; the function then receives a list."""
+    default: Any = None
+    argument: bool = False
+    """Given by position and required, without a name."""
+    choices: tuple[str, ...] = ()
+    read: Callable[[Any], Any] | None = None
+    of_plan: bool = False
+
+    def value(self, given: Any) -> Any:
+        """What the library function receives for what was typed."""
+        return given if self.read is None else self.read(given)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command that only one mechanism has."""
+
+    name: str
+    help: str
+    options: tuple[Option, ...]
+    run: Callable[..., Sequence[str]]
+    """Does the work and gives the lines to print."""
+
+
+class Mechanism:
+    """One way of making a release. Methods that a mechanism does not have refuse in words.
+
+    A subclass defines at least ``name``, ``title``, ``plan_type``, ``check``, ``draw``, ``verify`` and ``tabulate``.
+    Its module imports nothing heavy at the top, since every command loads every mechanism's module.
+    """
+
+    name: ClassVar[str]
+    """What ``mechanism = "..."`` in a plan says."""
+    title: ClassVar[str]
+    """What people call it, for pages and help texts."""
+    keeps_draws: ClassVar[bool] = False
+    """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
+    options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
+    """By command (``init``, ``check``, ``release``, ``estimate``), the options that this mechanism has there."""
+    verbs: ClassVar[tuple[Verb, ...]] = ()
+
+    # -- plans -------------------------------------------------------------------------------------------------
+
+    @property
+    def plan_type(self) -> type[Plan]:
+        raise errors.not_offered(self.name, "plans")
+
+    def read_plan(self, path: str | Path, **options: Any) -> Plan:
+        """Read a plan file; ``options`` are those marked ``of_plan``."""
+        return self.plan_type.from_toml(path, **options)
+
+    def draft(self, file: Path, folder: Path, **options: Any) -> str:
+        """TOML of a first plan for ``file``, to stand in ``folder``; guessed from column names, no cell is read."""
+        raise errors.not_offered(self.name, "a draft of a plan")
+
+    # -- the custodian -----------------------------------------------------------------------------------------
+
+    def check(self, plan: Any, data: Data | None = None, *, progress: Progress | None = None, **options: Any) -> Check:
+        """Look at the data without drawing."""
+        raise errors.not_offered(self.name, "a check")
+
+    def specify(self, plan: Any) -> Specification | None:
+        """The guarantee of a plan, where it does not depend on the data."""
+        return None
+
+    def check_ledger(self, plan: Any, ledger: Ledger) -> None:
+        """Refuse a ledger that lacks what this plan builds on, before any data are read."""
+        return
+
+    def draw(
+        self,
+        plan: Any,
+        data: Data | None = None,
+        *,
+        folder: Path | None = None,
+        keep_truth: bool = False,
+        source: RandomSource | None = None,
+        progress: Progress | None = None,
+    ) -> Draw:
+        """Read the data, once, and draw. A mechanism that keeps draws writes them into ``folder``.
+
+        ``keep_truth`` keeps in memory what the confidential comparison needs. A ``source`` other than the operating
+        system's is for tests, and marks everything that comes from it.
+        """
+        raise errors.not_offered(self.name, "a draw")
+
+    def reopen(self, plan: Any, work: Path) -> KeptDraw:
+        """A draw that was kept before, for a plan that may differ in what finishing alone uses."""
+        raise errors.not_offered(self.name, "work folders")
+
+    def is_work(self, folder: Path) -> bool:
+        """Whether a folder is a finished work folder of this mechanism."""
+        return False
+
+    def paid_entry(self, folder: Path) -> int | None:
+        """The number of the ledger's entry that an unfinished work folder says it was paid by."""
+        return None
+
+    def spend_words(self, plan: Any) -> str:
+        """What the ledger's entry says was done."""
+        return f"{self.title}, plan {plan.hash()[:12]}"
+
+    # -- the recipient -----------------------------------------------------------------------------------------
+
+    def verify(self, release: ReleaseFolder) -> list[Verdict]:
+        """What this mechanism's releases can be checked for, beyond manifest and documents."""
+        raise errors.not_offered(self.name, "a verification")
+
+    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+        """Counts of a released table by some of its columns."""
+        raise errors.not_offered(self.name, "tables")
+
+    def estimate(self, release: str | Path, **options: Any) -> Any:
+        """Estimates of true counts from a release, with standard errors; see :mod:`stirred.estimates`."""
+        raise errors.not_offered(self.name, "estimates")
+
+    # -- explanations, calibration, audits, reports ------------------------------------------------------------
+
+    def allocation(self, release: ReleaseFolder) -> Allocation | None:
+        """How the budget is divided among queries, from which ``explain`` answers questions about one attribute."""
+        return None
+
+    def power_curves(self, release: ReleaseFolder) -> Mapping[str, Any]:
+        """Trade-off curves of this mechanism itself, by name, where they are below those of its guarantee."""
+        return {}
+
+    def calibrate(self, plan: Any, **wanted: Any) -> Any:
+        """The parameters at which a plan reaches what is wanted."""
+        raise errors.not_offered(self.name, "calibration")
+
+    def audit_pairs(self, plan: Any) -> Sequence[tuple[Data, Data]]:
+        """Pairs of neighbouring inputs that are worst for a plan, for a test whether the guarantee is kept."""
+        raise errors.not_offered(self.name, "pairs for an audit")
+
+    def report_sections(self, release: ReleaseFolder) -> Sequence[tuple[str, str]]:
+        """Sections of a report that only this mechanism has: title and HTML."""
+        return ()
+
+    def demo(self, folder: Path) -> None:
+        """Do the whole job on generated data in a new folder, and print what happened."""
+        raise errors.not_offered(self.name, "a demonstration")
+
+    def __repr__(self) -> str:
+        return f"<mechanism {self.name!r}: {self.title}>"

@@ -1,0 +1,265 @@
+"""Make a release: one order of steps for every mechanism, stated and kept here.
+
+1. Every target is looked at, and the plan's dataset is compared with the ledger's, before any data are read.
+2. The unfinished folders of the release and of the confidential comparison are created, so that a place that cannot be
+   written to is found before anything is spent.
+3. *Draw*: the data are read, once, and all randomness is drawn.
+4. *Spend*: the ledger's entry is on disk before anything that was drawn can be seen outside an unfinished folder. What
+   the entry pays for is on disk by then too: the files of the release or, where a mechanism keeps draws, its work
+   folder. A full disk therefore costs no budget.
+5. *Finish*: from here on nothing is spent, and a kept draw can be finished again.
+6. The folders *appear*: the work folder when it is paid for, the confidential one, and last the release.
+
+If anything fails after step 4, the error carries a note that says so and what can be gone on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from stirred import errors
+from stirred.noise import RandomSource
+from stirred.releases.folder import alone, appearing, check_target, unfinished, writing
+from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.mechanism import Data, Draw, KeptDraw, Mechanism, Release
+from stirred.releases.plans import Plan
+from stirred.releases.progress import Progress, Silent
+
+
+def default_work(out: str | Path) -> Path:
+    """The work folder beside a release, where none is named."""
+    return Path(out).with_name(f"{Path(out).name}-work")
+
+
+def draw(
+    mechanism: Mechanism,
+    plan: Plan,
+    data: Data | None = None,
+    *,
+    work: str | Path | None = None,
+    keep_truth: bool = False,
+    source: RandomSource | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Draw:
+    """Draw once. Where the mechanism keeps draws, into the new folder ``work``, which ``ledger`` pays for."""
+    progress = progress or Silent()
+    if work is None:
+        return mechanism.draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
+    return _draw_into(mechanism, plan, data, Path(work), keep_truth, source, _opened(plan, ledger), progress)
+
+
+def release(
+    mechanism: Mechanism,
+    plan: Plan,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Draw, or go on from a work folder that is there, then finish and write: the whole job.
+
+    ``work`` names a folder in which the draw is kept, for mechanisms that keep draws; without it one beside ``out`` is
+    used, left for another try if the run is interrupted, and removed once the release is there.
+    """
+    out, progress = Path(out), progress or Silent()
+    if work is not None and not mechanism.keeps_draws:
+        raise errors.option_not_for("--work", mechanism.name)
+    place = (Path(work) if work is not None else default_work(out)) if mechanism.keeps_draws else None
+    _check_targets(out, confidential, place)
+    opened = _opened(plan, ledger)
+    if opened is not None:
+        mechanism.check_ledger(plan, opened)
+        if (stated := mechanism.specify(plan)) is not None and not (place and os.path.lexists(place)):
+            opened.check(stated)
+    spent = _Spent(opened, place, out)
+    with spent.told():
+        with _Targets(out, confidential) as targets:
+            if place is None:
+                drawn = mechanism.draw(plan, data, keep_truth=confidential is not None, progress=progress)
+                if opened is not None:
+                    opened.check(drawn.specification)
+            elif os.path.lexists(place):
+                drawn = mechanism.reopen(plan, place)
+                _require_entry(drawn, opened)
+            else:
+                drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, opened, progress)
+                spent.entry = drawn.entry[0] if drawn.entry else None
+            finished = drawn.finish(progress)
+            _write(mechanism, finished, targets, spent, data, progress)
+        _note_release(mechanism, finished, opened, spent, out)
+        if place is not None and work is None:
+            shutil.rmtree(place)
+    return finished
+
+
+def publish(
+    mechanism: Mechanism,
+    finished: Release,
+    out: str | Path,
+    *,
+    confidential: str | Path | None = None,
+    data: Data | None = None,
+    ledger: Ledger | str | Path | None = None,
+    for_tests: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a release that was finished in memory. Where draws are not kept, each call spends."""
+    if not finished.draw.for_release and not for_tests:
+        raise errors.seeded_release()
+    out, progress = Path(out), progress or Silent()
+    opened = _opened(None, ledger)
+    if mechanism.keeps_draws:
+        _require_entry(finished.draw, opened)
+    spent = _Spent(opened, None, out)
+    with spent.told():
+        with _Targets(out, confidential) as targets:
+            _write(mechanism, finished, targets, spent, data, progress)
+        _note_release(mechanism, finished, opened, spent, out)
+    return out
+
+
+@dataclass
+class _Spent:
+    """What has been spent so far in a run, and what a failure must say about it."""
+
+    ledger: Ledger | None
+    work: Path | None
+    out: Path
+    entry: int | None = None
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Add to any failure a note of what was spent before it, and of what can be gone on with."""
+        resumed = self.work is not None and os.path.lexists(self.work)
+        try:
+            yield
+        except BaseException as failure:
+            if words := self._words(resumed):
+                failure.add_note(words)
+            raise
+
+    def _words(self, resumed: bool) -> str:
+        said = []
+        if self.entry is not None and self.ledger is not None:
+            said.append(f"The budget was spent before this happened: entry {self.entry} of {self.ledger.path}.")
+        if os.path.lexists(self.out) and (self.entry is not None or resumed):
+            said.append(f"The release in {self.out} is complete.")
+            said += [f"{self.work} is no longer needed."] if self.work is not None else []
+        elif resumed:
+            said.append(f"Nothing was spent: what was drawn before is still in {self.work}.")
+        elif self.work is not None and os.path.lexists(self.work):
+            said.append(f"What was drawn is kept in {self.work}: the same command goes on from it and spends nothing.")
+        elif said:
+            said.append("Nothing was published, and what was drawn is lost: another release spends again.")
+        return " ".join(said)
+
+
+class _Targets:
+    """The unfinished folders of a release and of its confidential comparison, created together.
+
+    They appear when the block ends without an error: the comparison first, the release last.
+    """
+
+    def __init__(self, out: Path, confidential: str | Path | None) -> None:
+        self.out = out
+        self.confidential = None if confidential is None else Path(confidential)
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> _Targets:
+        with contextlib.ExitStack() as stack:
+            self.folder = stack.enter_context(unfinished(self.out))
+            self.private = stack.enter_context(unfinished(self.confidential, True)) if self.confidential else None
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *failure: Any) -> bool | None:
+        return self._stack.__exit__(*failure)
+
+
+def _opened(plan: Plan | None, ledger: Ledger | str | Path | None) -> Ledger | None:
+    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+    if opened is not None and plan is not None:
+        opened.check_dataset(plan.dataset)
+    return opened
+
+
+def _check_targets(out: Path, confidential: str | Path | None, work: Path | None) -> None:
+    new = [out, *([Path(confidential)] if confidential is not None else [])]
+    for target in new:
+        check_target(target.absolute())
+    targets = [*new, *([work] if work is not None else [])]
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise errors.one_folder_for_both(out)
+
+
+def _draw_into(
+    mechanism: Mechanism,
+    plan: Plan,
+    data: Data | None,
+    work: Path,
+    keep_truth: bool,
+    source: RandomSource | None,
+    ledger: Ledger | None,
+    progress: Progress,
+) -> KeptDraw:
+    """Draw into a new work folder, which appears once the ledger has its entry: one that is there is paid for."""
+    with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
+        drawn = mechanism.draw(plan, data, folder=folder, keep_truth=keep_truth, source=source, progress=progress)
+        held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
+        check_target(work)
+        entry = None
+        if ledger is not None:
+            progress.stage("recording the draw in the ledger")
+            paid = ledger.spend(drawn.specification, mechanism.spend_words(plan))
+            entry = paid.id, paid.seal
+        return cast(KeptDraw, drawn).seal(work, entry)
+
+
+def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
+    """Refuse a ledger that does not have the entry that paid for a kept draw."""
+    if ledger is None:
+        return
+    if drawn.entry is None or drawn.entry not in [(entry.id, entry.seal) for entry in ledger.entries()]:
+        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} did not count what was drawn into it")
+
+
+def _write(
+    mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None, progress: Progress
+) -> None:
+    """Fill the unfinished folders; between the two the ledger counts a draw that is not kept."""
+    with writing(targets.out):
+        finished.write_files(targets.folder, progress)
+    if spent.ledger is not None and not mechanism.keeps_draws:
+        progress.stage("recording the release in the ledger")
+        words, digest = mechanism.spend_words(finished.draw.plan), manifest_of(targets.folder)
+        spent.entry = spent.ledger.spend(finished.specification, words, targets.out, manifest=digest).id
+    if targets.private is not None and targets.confidential is not None:
+        progress.stage("comparing with the true values")
+        with writing(targets.confidential):
+            finished.write_confidential(targets.private, data)
+
+
+def _note_release(mechanism: Mechanism, finished: Release, ledger: Ledger | None, spent: _Spent, out: Path) -> None:
+    """Note in the ledger that the release is there. A note only: the spend is on disk whatever happens here."""
+    if ledger is None:
+        return
+    with contextlib.suppress(errors.LedgerError):
+        if not mechanism.keeps_draws:
+            if spent.entry is not None:
+                ledger.finished(spent.entry, out)
+            return
+        number = finished.draw.entry[0]  # type: ignore[attr-defined]
+        if ledger.entries()[number - 1].finished_at is None:
+            ledger.finished(number, out)
+        else:  # a further release of the same draw
+            ledger.record(None, f"a further release of entry {number}", out, derived_from=number)

@@ -1,0 +1,121 @@
+"""What the pages of all mechanisms share: README of a release, text and JSON of a check."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stirred import errors
+from stirred.releases.documents import ReleasedTable
+from stirred.releases.plans import Plan
+from stirred.spec import Specification
+from stirred.spec.exact import display
+
+WIDTH = 110
+CHECK_FORM = 2
+"""The version of the JSON of a check."""
+
+
+def fill(text: str, indent: str = "", hanging: str = "  ") -> str:
+    """Text wrapped to the page; where it is indented, further lines hang below the first."""
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + (hanging if indent else ""))
+
+
+def named_rows(rows: Sequence[tuple[str, str]]) -> str:
+    """Lines of a name and a text, the texts below one another and wrapped."""
+    width = max(len(name) for name, _ in rows) + 2
+    return "\n".join(
+        textwrap.fill(
+            words,
+            WIDTH,
+            initial_indent=f"  {name:{width}}",
+            subsequent_indent=" " * (width + 2),
+            replace_whitespace=False,
+        )
+        for name, words in rows
+    )
+
+
+def titled(title: str, specification: Specification) -> str:
+    """The title of a README, after any mark that says the release is not one."""
+    marks = "".join(f"*** {mark} ***\n\n" for mark in specification.marks)
+    return f"{marks}{title}\n{'=' * len(title)}\n"
+
+
+def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> str:
+    """What each file of a release is."""
+    files = [f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables]
+    documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
+    return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
+
+
+def guarantee_section(specification: Specification) -> str:
+    """The five parts of a guarantee, one after another."""
+    budget = specification.output_premetric.kind.budget
+    parts = [
+        ("1 domain", str(specification.domain)),
+        ("2 multiverse", str(specification.multiverse)),
+        ("3 input premetric", str(specification.input_premetric)),
+        ("4 output premetric", str(specification.output_premetric)),
+        (
+            "5 budget",
+            f"{budget} = {display(specification.budget.number)} per {specification.input_premetric.unit} of "
+            f"distance. {specification.budget.conversion}.",
+        ),
+    ]
+    lines = [fill(f"{name}: {words}", "  ") for name, words in parts]
+    return "The guarantee, in its five parts\n" + "\n".join(lines) + "\n"
+
+
+def findings_section(specification: Specification) -> str:
+    """What the guarantee leaves open, if anything was found."""
+    if not specification.findings:
+        return ""
+    lines = [fill(f"- {finding.words}") for finding in specification.findings]
+    return "Findings about the guarantee\n" + "\n".join(lines) + "\n"
+
+
+def origin_section(plan: Plan) -> str:
+    """Who releases the data and under which licence, where the plan says so."""
+    said = [f"Released by {plan.released_by}."] if plan.released_by else []
+    said += [f"Licence of the data: {plan.licence}"] if plan.licence else []
+    return "\n".join(said) + "\n" if said else ""
+
+
+def findings_and_stops(specification: Specification, stops: Sequence[errors.StirredError]) -> list[str]:
+    """The last lines of a check: every finding, and every stop that the plan does not allow."""
+    lines = [fill(f"FINDING {finding.id}: {finding.words}") for finding in specification.findings]
+    return lines + [fill(f"STOP {stop.kind}: {stop}") for stop in stops]
+
+
+def check_json(
+    plan: Plan,
+    specification: Specification,
+    stops: Sequence[errors.StirredError],
+    open_stops: Sequence[errors.StirredError],
+    fields: Mapping[str, Any],
+) -> str:
+    """A check as JSON: the same head for every mechanism, then the mechanism's own fields.
+
+    JSON has no infinity; it is written as the text "infinity".
+    """
+    head = {
+        "stirred_check": CHECK_FORM,
+        "confidential": True,
+        "mechanism": plan.mechanism,
+        "plan_sha256": plan.hash(),
+        "specification": json.loads(specification.to_json()),
+        "stops": [{"name": stop.kind, "allowed": stop not in open_stops, "words": str(stop)} for stop in stops],
+    }
+    return json.dumps(_finite({**head, **fields}), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value

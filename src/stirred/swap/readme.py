@@ -1,0 +1,65 @@
+"""README.txt of a swapped release, and the note in the folder of confidential comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from stirred.errors import listed
+from stirred.releases.documents import ReleasedTable
+from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
+from stirred.spec import Specification
+from stirred.spec.exact import display
+from stirred.swap.plan import SwapPlan, table_names
+
+CONFIDENTIAL_NOTE = """\
+CONFIDENTIAL. These files contain true counts.
+
+They tell how far this one run is from the truth. Running again and keeping the run that looks best, or changing the
+plan after looking here, makes the release depend on the data in ways the guarantee does not cover: it is then void.
+"""
+
+
+def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
+    """``README.txt`` of a release."""
+    published = [f"tables/{name}.csv" for name in table_names(plan.publish)]
+    parts = [
+        titled(f"A release of {plan.records} by the Permutation Swapping Algorithm", specification),
+        origin_section(plan),
+        fill(
+            "Within groups of records that agree on "
+            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}, "
+            f"each {plan.unit} was selected with probability {plan.rate} and the selected exchanged their values of "
+            f"{listed(plan.swap)} at random. All other values are as they stood in the file."
+        )
+        + "\n",
+        files_section(tables, published),
+        guarantee_section(specification),
+        fill(_how_to_read(specification)) + "\n",
+        findings_section(specification),
+        "Check it yourself\n"
+        "  stirred verify FOLDER              the manifest, the columns, the invariants and epsilon, from these files\n"
+        "  stirred tabulate FOLDER --by ...   further tables; they cost nothing\n",
+        fill(
+            "Row order and ids are new and mean nothing. Which records moved, and how many, is not published: that is "
+            "part of the protection."
+        )
+        + "\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _how_to_read(specification: Specification) -> str:
+    if specification.nearest == inf:
+        return (
+            "How to read it: no other file has the counts named in part 2, so this release is the file itself. The "
+            "number above says nothing: nothing is protected."
+        )
+    epsilon = display(specification.budget.number)
+    return (
+        "How to read it: take any two files that agree on the counts named in part 2 and differ in d records. "
+        f"Whatever is seen in this release is at most exp(d x {epsilon}) times as likely under one as under the "
+        "other. d is at least 2. Another draw from the same file would add its own epsilon. The number says nothing "
+        "about what the kept counts themselves reveal, and is not comparable with an epsilon that goes with other "
+        "invariants."
+    )

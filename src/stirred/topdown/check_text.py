@@ -1,0 +1,125 @@
+"""The text of a TopDown check, as a custodian reads it."""
+
+from __future__ import annotations
+
+import math
+
+from stirred.errors import listed
+from stirred.releases.texts import fill, findings_and_stops
+from stirred.semantics.shown import columns
+from stirred.spec.exact import display
+from stirred.topdown.checking import LEVEL, TopDownCheck
+
+
+def describe(check: TopDownCheck) -> str:
+    """A check as a page of text."""
+    parts = [
+        "CONFIDENTIAL: computed from the data themselves. Do not publish it.",
+        _first_to_hear(check),
+        _guarantee(check),
+        _sizes(check),
+        _errors(check),
+        _fit(check),
+        _concerns(check),
+        _forecast(check),
+        *findings_and_stops(check.specification, check.open_stops),
+        "The data keep every constraint of the plan, and no two margins to be kept cross."
+        if not check.open_stops
+        else "Mend this before a release.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _first_to_hear(check: TopDownCheck) -> str:
+    kept = [str(one.margin) for one in check.plan.invariants]
+    if not kept:
+        return "Nothing is published exactly: the plan has no invariants."
+    lines = [fill("What this does not protect at all, since it is published exactly as it is:")]
+    lines += [fill(f"- {words}", "  ") for words in kept]
+    return "\n".join(lines)
+
+
+def _guarantee(check: TopDownCheck) -> str:
+    rho = display(check.specification.budget.number)
+    return fill(
+        f"Guarantee: zero-concentrated differential privacy with rho = {rho}, per {check.plan.unit}, between datasets "
+        f"that agree on all of the above. {check.specification.budget.conversion}."
+    )
+
+
+def _sizes(check: TopDownCheck) -> str:
+    rows = [(level, f"{units:,}") for level, units in check.geounits.items()]
+    rows.append(("all levels", f"{sum(check.geounits.values()):,}"))
+    tables = [
+        f"{name}: {check.records[name]:,} records, {cells:,} cells in each geounit"
+        for name, cells in check.cells.items()
+    ]
+    others = [
+        f"{name}: {records:,} records, counted only"
+        for name, records in check.records.items()
+        if name not in check.cells
+    ]
+    measured = f"{check.measurements:,} noisy measurements in all"
+    return "Geounits\n" + columns(rows, numbers_right=True) + "\n" + "\n".join([*tables, *others, measured])
+
+
+def _errors(check: TopDownCheck) -> str:
+    rows = [("table", "level", "query", "cells", "measured", "combined")]
+    for one in check.expected:
+        together = "-" if one.combined is None else _number(one.combined)
+        rows.append((one.table, one.level, one.query, f"{one.cells:,}", _number(one.measured), together))
+    return (
+        "Expected standard error of a cell: as measured, and of the best unbiased estimate from all measurements\n"
+        + columns(rows, numbers_right=True)
+        + "\n"
+        + fill(
+            "The second number is the median over the units of a level (stirred estimate gives such estimates). The "
+            "fit also stays nonnegative: small counts are known better than this, and pulled up from zero."
+        )
+    )
+
+
+def _fit(check: TopDownCheck) -> str:
+    rows = [("table", "level", "passes", "kappa")]
+    rows += [(one.table, one.level, str(one.passes), _number(one.kappa)) for one in check.levels]
+    text = "Fit\n" + columns(rows, numbers_right=True)
+    hard = [one for one in check.levels if one.kappa > 1000]
+    if hard:
+        text += "\n" + fill(
+            f"At {listed([f'{one.level} ({one.table})' for one in hard])} the detailed query has so little of the "
+            "budget that cells are hardly known by themselves and the fit is slow: give it more."
+        )
+    if check.plan.passes != "auto":
+        text += "\n" + fill(
+            f'The plan asks for passes = "{check.plan.passes}". One pass where the total is measured well biases the '
+            "totals of small units up; two passes where it is not make totals worse than the other queries know them."
+        )
+    return text
+
+
+def _concerns(check: TopDownCheck) -> str:
+    rows = [("what an attacker asks", "between", "rho", f"power at level {LEVEL:g}")]
+    rows += [(one.concern, one.between, _number(one.rho), f"{one.power:.3f}") for one in check.concerns]
+    return (
+        f"What the measurements tell about one {check.plan.unit}, all else known (power 0.05 is blind guessing)\n"
+        + columns(rows, numbers_right=True)
+        + "\n"
+        + fill(
+            "Where one who changes alone would break an invariant, the nearest files of the universe are those in "
+            "which two exchange. stirred explain says more."
+        )
+    )
+
+
+def _forecast(check: TopDownCheck) -> str:
+    cost = check.forecast
+    return (
+        f"Forecast of the release: about {cost.seconds:.0f} s on two cores, {cost.memory_bytes / 1e9:.1f} GB of "
+        f"memory, {cost.disk_bytes / 1e6:,.0f} MB of disk."
+    )
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "unknown"
+    return f"{value:,.3f}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,181 @@
+"""The TopDown Algorithm as one of the package's mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stirred import errors
+from stirred.releases.mechanism import Data, Mechanism, Option, Verb
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stirred.estimates import Estimates
+    from stirred.noise import RandomSource
+    from stirred.releases.ledger import Ledger
+    from stirred.releases.progress import Progress
+    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.spec import Specification
+    from stirred.spec.allocations import Allocation
+    from stirred.topdown.checking import TopDownCheck
+    from stirred.topdown.drawing import TopDownDraw
+    from stirred.topdown.plan import TopDownPlan
+
+PRESETS = ("pl94-2020", "pl94-units", "teaching")
+"""Names of the plans that :func:`stirred.topdown.preset` knows."""
+
+
+def _places(given: Sequence[str]) -> list[tuple[str, str]]:
+    """``tract=44007000101`` as a level and a unit of it."""
+    found = []
+    for text in given:
+        level, sign, unit = (part.strip() for part in text.partition("="))
+        if not (level and sign and unit):
+            raise errors.estimate_question(f"The --place {text!r}", "is written as level=name")
+        found.append((level, unit))
+    return found
+
+
+def _population(**options: Any) -> list[str]:
+    from stirred.topdown.population import write_population
+
+    return write_population(**options)
+
+
+class TopDown(Mechanism):
+    """TopDown: plan, check, draw into a work folder, finish, verify, tabulate, estimate."""
+
+    name = "topdown"
+    title = "TopDown Algorithm"
+    keeps_draws = True
+    options: ClassVar = {
+        "init": (
+            Option("--geography", "The public list of places, a column for each level from coarse to fine.",
+                   "geography", Path),
+        ),
+        "release": (
+            Option(
+                "--work",
+                "The private folder of what was drawn. If it is there the release is made from it, and nothing is "
+                "spent; otherwise it is made, and kept. Default: OUT-work, removed when the release is there.",
+                "work",
+                Path,
+            ),
+        ),
+        "estimate": (
+            Option("--level", "Every unit of this level of the geography.", "level"),
+            Option("--place", "A unit, as level=name, e.g. tract=44007000101. Several are one place.", "places",
+                   several=True, read=_places),
+            Option("--sources", "With --place: the measurements that the answer rests on.", "sources", bool),
+        ),
+    }  # fmt: skip
+    verbs = (
+        Verb(
+            "population",
+            "Make a generated census of any size: blocks, persons, housing units, group quarters, and a TopDown plan "
+            "for them. Everybody in it is invented; the same numbers give the same rows.",
+            (
+                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+                Option("--persons", "How many persons.", "persons", int, default=100_000),
+                Option("--seed", "Another number gives another country.", "seed", int, default=1),
+                Option("--states", "How many states; by default one for each six million.", "states", int),
+                Option("--preset", "The TopDown plan to write beside the tables.", "preset_name", choices=PRESETS,
+                       default="pl94-2020"),
+            ),
+            _population,
+        ),
+    )  # fmt: skip
+
+    @property
+    def plan_type(self) -> type[TopDownPlan]:
+        from stirred.topdown.plan import TopDownPlan
+
+        return TopDownPlan
+
+    def draft(self, file: Path, folder: Path, **options: Any) -> str:
+        from stirred.topdown.draft import draft_plan
+
+        return draft_plan(file, options.get("geography"), folder)
+
+    def specify(self, plan: TopDownPlan) -> Specification:
+        from stirred.topdown.specifying import specify
+
+        return specify(plan)
+
+    def check(
+        self, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
+    ) -> TopDownCheck:
+        from stirred.topdown.checking import check
+
+        return check(plan, data, progress=progress, **options)
+
+    def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
+        from stirred.topdown.agreement import require_counted
+
+        require_counted(plan, ledger)
+
+    def draw(
+        self,
+        plan: TopDownPlan,
+        data: Data | None = None,
+        *,
+        folder: Path | None = None,
+        keep_truth: bool = False,
+        source: RandomSource | None = None,
+        progress: Progress | None = None,
+    ) -> TopDownDraw:
+        from stirred.topdown.drawing import draw_into
+
+        if folder is None:
+            raise errors.topdown_plan("A draw of TopDown", "is kept in a work folder: name one with work=FOLDER")
+        return draw_into(folder, plan, data, keep_truth=keep_truth, source=source, progress=progress)
+
+    def reopen(self, plan: TopDownPlan, work: Path) -> TopDownDraw:
+        from stirred.topdown.drawing import reopen
+
+        return reopen(plan, work)
+
+    def is_work(self, folder: Path) -> bool:
+        from stirred.topdown.work_folder import is_work
+
+        return is_work(folder)
+
+    def paid_entry(self, folder: Path) -> int | None:
+        from stirred.topdown.work_folder import paid_entry
+
+        return paid_entry(folder)
+
+    def spend_words(self, plan: TopDownPlan) -> str:
+        from stirred.spec.exact import display
+
+        return f"TopDown with rho {display(plan.rho)}, plan {plan.hash()[:12]}"
+
+    def verify(self, release: ReleaseFolder) -> list[Verdict]:
+        from stirred.topdown.verifying import recount
+
+        return recount(release)
+
+    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+        from stirred.topdown.verifying import tabulate_release
+
+        return tabulate_release(release, by, table)
+
+    def estimate(self, release: str | Path, **options: Any) -> Estimates:
+        from stirred.topdown.measured import estimate
+
+        return estimate(release, **options)
+
+    def allocation(self, release: ReleaseFolder) -> Allocation:
+        from stirred.topdown.plan import TopDownPlan
+
+        return TopDownPlan.from_published(release.certificate["plan"]).allocation()
+
+    def demo(self, folder: Path) -> None:
+        from stirred.topdown.demo import run
+
+        run(folder)
+
+
+MECHANISM = TopDown()

@@ -1,0 +1,74 @@
+"""README.txt of a TopDown release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stirred.errors import listed
+from stirred.releases.documents import ReleasedTable
+from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
+from stirred.spec import Specification
+from stirred.spec.invariant import plural
+from stirred.topdown.constraints import constraint_words
+from stirred.topdown.plan import TopDownPlan
+
+
+def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable]) -> str:
+    """``README.txt`` of a release."""
+    units = " and ".join(plural(table.unit) for table in plan.released)
+    folders = [
+        "measurements/: every noisy measurement, with its exact variance in measurements.json",
+        "invariants/: what is kept exactly",
+    ]
+    parts = [
+        titled(f"A release of {units} by the TopDown Algorithm", specification),
+        origin_section(plan),
+        fill(
+            f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
+            f"{listed(plan.spine.all_levels)}. From the top down, nonnegative integer tables were fitted to these "
+            "measurements; the rows below are what was fitted. They are not the records of anybody."
+        )
+        + "\n",
+        files_section(tables, [*(f"tables/{one.name}.csv" for one in plan.publish), *folders]),
+        _kept(plan),
+        _earlier(plan),
+        guarantee_section(specification),
+        fill(
+            "How to read it: it holds for the whole procedure, measurements and fit together, between datasets that "
+            "agree on what is kept exactly. The fit reads those values as they are, so without this condition no "
+            "finite budget would do: whoever sees the release knows them. Within it, what somebody learns by a test or "
+            f"a change of belief about one {plan.unit} is bounded by rho; stirred explain gives the numbers."
+        )
+        + "\n",
+        fill(
+            "For conclusions about places and groups: the rows add up and have no negative counts, and that makes "
+            "small counts too large on average and large ones too small. The measurements are unbiased; stirred "
+            "estimate gives estimates from them with confidence intervals."
+        )
+        + "\n",
+        findings_section(specification),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _kept(plan: TopDownPlan) -> str:
+    lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or ["  nothing"]
+    said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
+    if plan.constraints:
+        bound = "\n".join(fill(f"- {constraint_words(one)}", "  ") for one in plan.constraints)
+        said += f"\nAlso kept; data that break them are outside the domain, and refused\n{bound}\n"
+    return said
+
+
+def _earlier(plan: TopDownPlan) -> str:
+    if not plan.earlier:
+        return ""
+    return (
+        "Agrees with an earlier release\n"
+        + fill(
+            "The rows have exactly the counts of an earlier release (its checksum is in certificate.json, under "
+            "agrees_with). The guarantee below is that of what is new here, given that release. Both together satisfy "
+            "the composition of their guarantees; the earlier one's budget comes on top."
+        )
+        + "\n"
+    )

@@ -1,0 +1,58 @@
+"""The whole job for TopDown: draw into a work folder, finish, write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from stirred.noise import RandomSource
+from stirred.releases import releasing
+from stirred.releases.ledger import Ledger
+from stirred.releases.mechanism import Data
+from stirred.releases.progress import Progress
+from stirred.topdown.drawing import TopDownDraw
+from stirred.topdown.finishing import TopDownRelease
+from stirred.topdown.mechanism import MECHANISM
+from stirred.topdown.plan import TopDownPlan
+
+
+def draw(
+    plan: TopDownPlan,
+    data: Data | None = None,
+    *,
+    work: str | Path,
+    keep_truth: bool = False,
+    source: RandomSource | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> TopDownDraw:
+    """Measure, once, into the new folder ``work``. ``source`` other than the operating system's is for tests.
+
+    ``data`` gives frames or paths by table in place of the plan's own, and the list of places as ``"geography"``.
+    ``keep_truth`` keeps the true counts in memory, for the confidential comparison.
+    """
+    made = releasing.draw(
+        MECHANISM, plan, data, work=work, keep_truth=keep_truth, source=source, ledger=ledger, progress=progress
+    )
+    return cast(TopDownDraw, made)
+
+
+def release(
+    plan: TopDownPlan,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> TopDownRelease:
+    """Draw, or go on from a work folder that is there, then fit and write: the whole job.
+
+    Without ``work`` a folder beside ``out`` is used; it is removed once the release is there, and left for another try
+    if the fit is interrupted.
+    """
+    made = releasing.release(
+        MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress
+    )
+    return cast(TopDownRelease, made)

@@ -1,0 +1,152 @@
+"""The files that hold what a fit reads, in a work folder and in a release: geography, values of invariants, draw.json.
+
+A work folder has ``draw.json`` (the plan, and the ledger's entry that paid), ``measurements/`` with the public list of
+leaves, ``invariants/`` and a manifest. A release has copies of the two folders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stirred import errors
+from stirred.releases.folder import is_unfinished
+from stirred.releases.manifest import differences, read_manifest, write_manifest
+from stirred.releases.plans import InputSection
+from stirred.tables.groups import free_label
+from stirred.topdown.constraints import Counts
+from stirred.topdown.counting import read_spine
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import InvariantSection, slug
+from stirred.topdown.spine import Spine
+
+DRAWN = "draw.json"
+MEASUREMENTS = "measurements"
+INVARIANTS = "invariants"
+GEOGRAPHY = "geography.parquet"
+FORM = 1
+
+
+@dataclass(frozen=True)
+class DrawRecord:
+    """What ``draw.json`` says about a draw, beside its plan."""
+
+    for_release: bool
+    entry: tuple[int, str] | None
+    """The ledger's entry that paid for it: its number and its seal."""
+
+
+def is_work(folder: Path) -> bool:
+    """Whether a folder is a work folder of TopDown."""
+    return (folder / DRAWN).is_file()
+
+
+def write_record(folder: Path, plan: TopDownPlan, record: DrawRecord) -> None:
+    """Write ``draw.json`` and then the manifest, which completes the folder."""
+    fields = {
+        "stirred_draw": FORM,
+        "plan": plan.published(),
+        "drawn_sha256": plan.drawn_hash(),
+        "for_release": record.for_release,
+        "ledger_entry": record.entry,
+    }
+    (folder / DRAWN).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+    write_manifest(folder)
+
+
+def read_record(work: Path, plan: TopDownPlan) -> DrawRecord:
+    """Read ``draw.json``; refuses a folder that is damaged, or whose measurements are of another plan."""
+    try:
+        fields = json.loads((work / DRAWN).read_text(encoding="utf-8"))
+        known = fields["stirred_draw"] == FORM and not is_unfinished(work)
+    except (OSError, ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise errors.work_folder(work, "it is not a work folder of this version")
+    if fields["drawn_sha256"] != plan.drawn_hash():
+        raise errors.work_folder(work, "its measurements were drawn for another plan")
+    if found := differences(work, read_manifest(work)):
+        raise errors.work_folder(work, found[0])
+    entry = fields["ledger_entry"]
+    return DrawRecord(fields["for_release"], None if entry is None else (entry[0], entry[1]))
+
+
+def paid_entry(folder: Path) -> int | None:
+    """The ledger's entry that ``draw.json`` names, also in a folder that a killed run left unfinished."""
+    try:
+        entry = json.loads((folder / DRAWN).read_text(encoding="utf-8"))["ledger_entry"]
+        return None if entry is None else int(entry[0])
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def write_invariants(folder: Path, plan: TopDownPlan, spine: Spine, values: tuple[Counts, ...]) -> None:
+    """Write the values of all invariants, a file for each."""
+    folder.mkdir()
+    for number, (invariant, counts) in enumerate(zip(plan.invariants, values, strict=True)):
+        table = counts_table(plan, spine, invariant.table, invariant.level, invariant.by, counts)
+        pq.write_table(table, folder / invariant_file(number, invariant))
+
+
+def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
+    """The public list of leaves, in the order of the spine."""
+    leaf = len(spine.levels) - 1
+    columns = [spine.names[leaf]]
+    units = np.arange(spine.leaves)
+    for level in range(leaf, len(spine.levels) - len(plan.spine.levels), -1):
+        units = spine.parents(level)[units]
+        columns.append(spine.names[level - 1].take(pa.array(units)))
+    pq.write_table(pa.table(columns[::-1], names=list(plan.spine.levels)), path, compression="zstd")
+
+
+def read_geography(path: Path, plan: TopDownPlan) -> Spine:
+    """The spine that was written."""
+    section = plan.spine.model_copy(update={"input": InputSection(format="parquet")})
+    return read_spine(plan.model_copy(update={"spine": section}), path)
+
+
+def invariant_file(number: int, invariant: InvariantSection) -> str:
+    return (
+        "-".join([str(number + 1), slug(invariant.table), slug(invariant.level), *map(slug, invariant.by)]) + ".parquet"
+    )
+
+
+def counts_table(
+    plan: TopDownPlan, spine: Spine, table: str, level: str, by: tuple[str, ...], values: Counts
+) -> pa.Table:
+    """Counts of every unit and group as rows: the unit, the values it is by, the count."""
+    units, groups = values.shape
+    names = spine.names[spine.levels.index(level)]
+    labels = plan.table(table).schema_of.labels(by)
+    columns = [names.take(pa.array(np.repeat(np.arange(units), groups)))]
+    for at in range(len(by)):
+        texts = pa.array([label[at] for label in labels], type=pa.string())
+        columns.append(texts.take(pa.array(np.tile(np.arange(groups), units))))
+    return pa.table([*columns, pa.array(values.ravel())], names=[level, *by, free_label("count", [level, *by])])
+
+
+def read_invariants(folder: Path, plan: TopDownPlan, spine: Spine) -> tuple[Counts, ...]:
+    """The values that were written, refused if they are not those of the plan's invariants."""
+    found = []
+    for number, invariant in enumerate(plan.invariants):
+        groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)
+        read = pq.read_table(folder / invariant_file(number, invariant))
+        values = read.columns[-1].to_numpy().astype(np.int64)
+        if len(values) == spine.units(spine.levels.index(invariant.level)) * groups:
+            found.append(values.reshape(-1, groups))
+            stated = counts_table(plan, spine, invariant.table, invariant.level, invariant.by, found[-1])
+            if stated.equals(read):
+                continue
+        raise errors.not_a_release(folder.parent, f"{invariant_file(number, invariant)} is not about the plan's places")
+    return tuple(found)
+
+
+def fingerprint(values: Counts) -> str:
+    """SHA-256 of counts in the order of units and groups."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()

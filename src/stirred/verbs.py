@@ -1,0 +1,374 @@
+"""The verbs of the package: each works for every mechanism, and looks it up by the plan or by the release folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stirred import errors, mechanisms
+from stirred.releases.mechanism import Check, Data, Mechanism, Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stirred.estimates import Estimates
+    from stirred.releases.ledger import Ledger
+    from stirred.releases.plans import Plan
+    from stirred.releases.progress import Progress
+    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics import Explanation
+    from stirred.spec import Comparison, Finding, Specification
+    from stirred.spec.allocations import Allocation
+
+CERTIFICATE = "certificate.json"
+
+
+def check(
+    plan: Plan | str | Path, data: Data | None = None, *, progress: Progress | None = None, **options: Any
+) -> Check:
+    """Look at the data without drawing: the guarantee of a release, what it gives away, what it costs. Confidential.
+
+    Parameters
+    ----------
+    plan
+        A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
+    data
+        The data in place of the plan's own paths: a path or a frame, or a mapping of such by the name of the table.
+    progress
+        Told which stage begins; by default nobody is.
+    options
+        What this mechanism's check takes besides, such as ``rates`` for a swap.
+
+    Returns
+    -------
+    Check
+        Its text is the page a custodian reads; ``specification`` is the guarantee, ``open_stops`` what would stop a
+        release.
+
+    Examples
+    --------
+    >>> import polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> round(float(stirred.check(plan, rows).specification.budget.number), 2)
+    4.6
+    """
+    mechanism, read = _of_plan(plan)
+    return mechanism.check(read, data, progress=progress, **options)
+
+
+def release(
+    plan: Plan | str | Path,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Release:
+    """Draw once and write a release folder, which appears whole or not at all.
+
+    Parameters
+    ----------
+    plan
+        A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
+    data
+        The data in place of the plan's own paths: a path or a frame, or a mapping of such by the name of the table.
+    out
+        The folder to write; it must not exist.
+    work
+        For TopDown, the private folder in which the draw is kept. If it is there, the release is made from it and
+        nothing is spent.
+    confidential
+        A folder for the comparison of released with true values; not to be given away.
+    ledger
+        The dataset's ledger, or its path: the release is recorded in it before it appears, or refused.
+    progress
+        Told which stage begins; by default nobody is.
+
+    Returns
+    -------
+    Release
+        What was released, for use in memory: a ``SwapRelease`` or a ``TopDownRelease``.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> made = stirred.release(plan, rows, out=tempfile.mkdtemp() + "/release")
+    >>> made.frame().shape
+    (20, 3)
+    """
+    from stirred.releases.releasing import release as run
+
+    mechanism, read = _of_plan(plan)
+    return run(mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress)
+
+
+def verify(path: str | Path) -> list[Verdict]:
+    """Check a release from its own files: manifest, plan, guarantee, columns, invariants.
+
+    Parameters
+    ----------
+    path
+        A release folder, of any mechanism.
+
+    Returns
+    -------
+    list of Verdict
+        Everything that was checked, each with ``holds`` and ``words``.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> folder = tempfile.mkdtemp() + "/release"
+    >>> _ = stirred.release(plan, rows, out=folder)
+    >>> all(verdict.holds for verdict in stirred.verify(folder))
+    True
+    """
+    from stirred.releases.release_folder import verify_with
+
+    mechanism, opened = _of_release(path)
+    return verify_with(opened, mechanism.verify)
+
+
+def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
+    """Count the released rows by some columns. It is post-processing and costs nothing.
+
+    Parameters
+    ----------
+    path
+        A release folder, of any mechanism.
+    by
+        The columns to count by.
+    table
+        Which released table; by default the first.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each combination that occurs, with its count.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> folder = tempfile.mkdtemp() + "/release"
+    >>> _ = stirred.release(plan, rows, out=folder)
+    >>> stirred.tabulate(folder, ["county"]).to_pydict()
+    {'county': ['a', 'b'], 'count': [10, 10]}
+    """
+    mechanism, opened = _of_release(path)
+    return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
+
+
+def estimate(
+    path: str | Path,
+    by: Sequence[str] = (),
+    *,
+    where: Mapping[str, Sequence[str]] | None = None,
+    table: str | None = None,
+    **options: Any,
+) -> Estimates:
+    """Estimate true counts from a release, without bias, with standard errors and intervals.
+
+    Parameters
+    ----------
+    path
+        A release folder, or the folder of its measurements.
+    by
+        Attributes or recodes to count by; without them the total.
+    where
+        Only records with these values, by attribute.
+    table
+        Which table; by default the first.
+    options
+        What this mechanism's estimates take besides; for TopDown ``level``, or ``places`` and ``sources``.
+
+    Returns
+    -------
+    Estimates
+        ``values``, ``standard_errors``, ``interval()`` and ``to_frame()``.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> plan = stirred.topdown.preset("teaching", {"adult": ["yes", "no"]}, ["county", "town"])
+    >>> places = pl.DataFrame({"county": ["A", "A"], "town": ["x", "y"]})
+    >>> people = pl.DataFrame({"town": ["x"] * 30 + ["y"] * 10, "adult": ["yes", "no"] * 20})
+    >>> folder = tempfile.mkdtemp() + "/release"
+    >>> _ = stirred.release(plan, {"persons": people, "geography": places}, out=folder)
+    >>> stirred.estimate(folder, level="county").values.tolist()
+    [[40.0]]
+    """
+    return mechanism_of_release(path).estimate(path, by=by, where=where, table=table, **options)  # type: ignore[no-any-return]
+
+
+def explain(
+    what: Specification | str | Path,
+    *,
+    allocation: Allocation | None = None,
+    concerns: Sequence[str] = (),
+    false_alarms: Sequence[float] | None = None,
+    deltas: Sequence[float] | None = None,
+    groups: Sequence[int] | None = None,
+) -> Explanation:
+    """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected.
+
+    Parameters
+    ----------
+    what
+        A specification, a release folder, a specification file, the name of a known deployment, or a shorthand such as
+        ``"rho=2.63"``.
+    allocation
+        How the budget is divided among queries; by default that of the release, where its mechanism divides it.
+    concerns
+        What somebody minds in place of the whole record, such as ``"cenrace"`` or ``"block within tract"``.
+    false_alarms
+        Probabilities of a false alarm of the tests whose power is given.
+    deltas
+        Probabilities of exceptions for which epsilon is given.
+    groups
+        Numbers of units that change together.
+
+    Returns
+    -------
+    Explanation
+        Its text is the explanation; ``tables()``, ``pictures()`` and ``to_fields()`` have its numbers.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> "power" in stirred.explain("rho=1/2").text()
+    True
+    """
+    from stirred.semantics import explain as run
+
+    specification = _specification(what)
+    if allocation is None and isinstance(what, str | Path):
+        allocation = _own_allocation(what)
+    given = {"levels": false_alarms, "deltas": deltas, "groups": groups}
+    chosen = {name: value for name, value in given.items() if value}
+    return run(specification, allocation=allocation, concerns=concerns, **chosen)  # type: ignore[arg-type]
+
+
+def compare(*what: Specification | str | Path) -> Comparison:
+    """Put guarantees side by side, block by block, and say which is stronger, or why none is.
+
+    Parameters
+    ----------
+    what
+        Two or more specifications, or anything that :func:`read` reads.
+
+    Returns
+    -------
+    Comparison
+        Prints as a table; ``verdicts`` has each pair's.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> stirred.compare("epsilon=1", "epsilon=2").verdicts[0].stronger
+    'first stronger'
+    """
+    from stirred.spec import compare as run
+
+    return run(*(_specification(one) for one in what))
+
+
+def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
+    """Criticise a guarantee: what its blocks leave out, and how its number may have become small.
+
+    Parameters
+    ----------
+    what
+        A specification, or anything that :func:`read` reads.
+    before
+        An earlier or a rival guarantee: findings then also say what was weakened since.
+
+    Returns
+    -------
+    tuple of Finding
+        Each with ``id``, ``words``, ``why`` and ``source``.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> [finding.id for finding in stirred.lint("epsilon=30")][:2]
+    ['late-start', 'vacuous-budget']
+    """
+    from stirred.spec import lint as run
+
+    return run(_specification(what), before=None if before is None else _specification(before))
+
+
+def read(what: str | Path) -> Specification:
+    """Read a guarantee: from a release folder, a specification file, a deployment's name, or a shorthand.
+
+    Parameters
+    ----------
+    what
+        A path, the name of a known deployment (``stirred deployments`` lists them), or a shorthand like ``"rho=2.63"``.
+
+    Returns
+    -------
+    Specification
+        The five building blocks.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> stirred.read("epsilon=1").budget.number
+    Fraction(1, 1)
+    """
+    from stirred.spec.loading import load
+
+    return load(str(what))
+
+
+def mechanism_of_release(path: str | Path) -> Mechanism:
+    """The mechanism that made a release, given its folder or a folder directly inside it."""
+    folder = Path(path)
+    inside = not (folder / CERTIFICATE).is_file() and (folder.parent / CERTIFICATE).is_file()
+    return _of_release(folder.parent if inside else folder)[0]
+
+
+def _specification(what: Specification | str | Path) -> Specification:
+    return read(what) if isinstance(what, str | Path) else what
+
+
+def _own_allocation(what: str | Path) -> Allocation | None:
+    """How the budget of a release is divided, where ``what`` is a release folder whose mechanism divides it."""
+    if not (Path(what) / CERTIFICATE).is_file():
+        return None
+    mechanism, opened = _of_release(what)
+    return mechanism.allocation(opened)
+
+
+def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
+    from stirred.releases.plans import Plan, mechanism_of
+
+    if isinstance(plan, Plan):
+        return mechanisms.named(plan.mechanism), plan
+    if not isinstance(plan, str | Path):
+        raise errors.not_a_plan(type(plan).__name__)
+    asked = mechanism_of(plan)
+    if asked not in mechanisms.names():
+        raise errors.plan_mechanism(asked, mechanisms.names())
+    mechanism = mechanisms.named(asked)
+    return mechanism, mechanism.read_plan(plan)
+
+
+def _of_release(path: str | Path) -> tuple[Mechanism, ReleaseFolder]:
+    from stirred.releases.release_folder import ReleaseFolder
+
+    opened = ReleaseFolder.open(path)
+    if opened.mechanism not in mechanisms.names():
+        raise errors.not_a_release(opened.path, f"it names the mechanism {opened.mechanism!r}, which is not known here")
+    return mechanisms.named(opened.mechanism), opened

@@ -1,0 +1,155 @@
+"""A third mechanism, for the tests: the number of rows, with discrete Laplace noise, as one released row.
+
+It shows what a mechanism must bring, and nothing of it stands anywhere else: a plan, a check, a draw, files, and a
+verification that rebuilds the guarantee from the plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from stirred import errors
+from stirred.noise import RandomSource, SystemSource
+from stirred.noise.laplace import discrete_laplace
+from stirred.releases.documents import README, ReleasedTable, write_certificate, write_dictionary
+from stirred.releases.manifest import write_manifest
+from stirred.releases.mechanism import Data, Mechanism, Option, Verb
+from stirred.releases.plans import InputSection, Plan
+from stirred.releases.progress import Progress, Silent
+from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows
+from stirred.releases.texts import check_json, files_section, guarantee_section, titled
+from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
+from stirred.spec.specification import NOT_FOR_RELEASE
+from stirred.tables import Column, Table, open_input
+from stirred.tables.read import read_parts
+from stirred.tables.write import Cell, write_table
+
+
+class CountPlan(Plan):
+    """Count the rows of one table at a given epsilon."""
+
+    mechanism: ClassVar[str] = "count"
+    epsilon: str = "1"
+    input: InputSection = InputSection()
+
+
+def specify(plan: CountPlan, for_release: bool = True) -> Specification:
+    stated = Specification(
+        domain=Domain(plan.dataset or "rows", record=plan.unit, free=True),
+        multiverse=Multiverse(),
+        input_premetric=InputPremetric(unit=plan.unit, bounded=False),
+        output_premetric=OutputPremetric("multiplicative"),
+        budget=Budget(Fraction(plan.epsilon), conversion="discrete Laplace noise of scale 1/epsilon on one count"),
+        nearest=1,
+        marks=() if for_release else (NOT_FOR_RELEASE,),
+    )
+    return stated.with_findings(*lint(stated))
+
+
+def count_rows(plan: CountPlan, data: Data | None) -> int:
+    opened = open_input("rows", Path(plan.input.path) if data is None else data, plan.input.options())
+    return sum(part.rows for part in read_parts(opened, list(opened.kinds)[:1]))
+
+
+@dataclass(frozen=True)
+class CountCheck:
+    plan: CountPlan
+    specification: Specification
+    twice: bool
+
+    @property
+    def open_stops(self) -> Sequence[errors.StirredError]:
+        return ()
+
+    def to_json(self) -> str:
+        return check_json(self.plan, self.specification, (), (), {"twice": self.twice})
+
+    def __str__(self) -> str:
+        return f"CONFIDENTIAL. One count at epsilon {self.plan.epsilon}.\n"
+
+
+@dataclass(frozen=True)
+class CountRelease:
+    """The noisy count; drawing it is all there is to do."""
+
+    plan: CountPlan
+    specification: Specification
+    noisy: int
+    true: int
+    for_release: bool
+
+    @property
+    def draw(self) -> CountRelease:
+        return self
+
+    def finish(self, progress: Progress | None = None) -> CountRelease:
+        return self
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        return ("one count",)
+
+    def write_files(self, folder: Path, progress: Progress) -> None:
+        values = Column("number", np.zeros(1, np.uint8), pa.array([self.noisy], pa.int64()))
+        write_table(folder / "counts.csv", "csv", [[Cell("number", values.codes, values)]])
+        table = ReleasedTable(
+            "counts", "counts.csv", "csv", 1, "one row", (("number", "count"),), Table("counts", 1, {"number": values})
+        )
+        write_dictionary(folder, [table])
+        write_certificate(folder, self.plan, self.specification, [], self.for_release)
+        title = titled("A noisy count", self.specification)
+        text = title + files_section([table]) + guarantee_section(self.specification)
+        (folder / README).write_text(text, encoding="utf-8")
+        write_manifest(folder)
+
+    def write_confidential(self, folder: Path, data: Data | None) -> str:
+        (folder / "true.txt").write_text(f"{self.true}\n", encoding="utf-8")
+        return "The true count"
+
+
+class Counting(Mechanism):
+    name = "count"
+    title = "counting with discrete Laplace noise"
+    options: ClassVar = {"check": (Option("--twice", "Say it twice.", "twice", bool),)}
+    verbs = (Verb("scale", "Print the noise's scale.", (Option("EPSILON", "Epsilon.", "epsilon", argument=True),),
+                  lambda epsilon: [f"scale {1 / Fraction(epsilon)}"]),)  # fmt: skip
+    plan_type = CountPlan
+
+    def draft(self, file: Path, folder: Path, **options: Any) -> str:
+        return f'stirred = 1\nmechanism = "count"\n[input]\npath = {json.dumps(str(file))}\n'
+
+    def specify(self, plan: CountPlan) -> Specification:
+        return specify(plan)
+
+    def check(self, plan: CountPlan, data: Data | None = None, *, progress: Any = None, twice: bool = False) -> Any:
+        return CountCheck(plan, specify(plan), twice)
+
+    def draw(
+        self, plan: CountPlan, data: Data | None = None, *, folder: Path | None = None, keep_truth: bool = False,
+        source: RandomSource | None = None, progress: Progress | None = None,
+    ) -> CountRelease:  # fmt: skip
+        source, progress = source or SystemSource(), progress or Silent()
+        true = count_rows(plan, data)
+        noisy = true + int(discrete_laplace(1 / Fraction(plan.epsilon), 1, source)[0])
+        return CountRelease(plan, specify(plan, source.for_release), noisy, true, source.for_release)
+
+    def verify(self, release: ReleaseFolder) -> list[Verdict]:
+        plan = CountPlan.from_published(release.certificate["plan"])
+        stated = json.loads(specify(plan, not release.specification.marks).to_json())
+        same = stated == release.certificate["specification"]
+        rows = release.read("counts").table.rows
+        return [*shape_verdicts(release, "counts", rows), Verdict(same, "the guarantee is that of the plan")]
+
+    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+        return tabulate_rows(release, by, release.require_table(table), release.with_role("counts", "count"))
+
+    def demo(self, folder: Path) -> None:
+        print(f"counted nothing in {folder}")

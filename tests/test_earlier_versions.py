@@ -1,0 +1,73 @@
+"""What 0.1 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import stirred
+from stirred.releases.ledger import Ledger
+from stirred.topdown import TopDownPlan, reopen
+
+MADE = Path(__file__).parent / "fixtures" / "v0_1"
+
+
+@pytest.fixture
+def made(tmp_path) -> Path:
+    """A copy to work in."""
+    return Path(shutil.copytree(MADE, tmp_path / "made"))
+
+
+@pytest.mark.parametrize("name", ["swap", "topdown"])
+def test_a_release_of_0_1_verifies(name, command):
+    ended = command("verify", MADE / name)
+    assert ended.code == 0, ended.out
+    assert "FAILS" not in ended.out
+
+
+def test_tables_and_estimates_of_0_1s_releases_can_be_made():
+    found = stirred.tabulate(MADE / "swap", ["county"]).to_pydict()
+    assert sum(found["count"]) == 120
+    assert sum(stirred.tabulate(MADE / "swap", ["tenure", "age"], "persons").to_pydict()["count"]) == 240
+    assert stirred.estimate(MADE / "topdown", level="county").values.sum() == 300
+    assert "person" in stirred.explain(MADE / "topdown").text()
+
+
+@pytest.mark.parametrize("name", ["swap", "topdown"])
+def test_a_plan_of_0_1_is_read_and_publishes_the_same_tables(name, made, command):
+    ended = command("check", made / f"{name}.toml", "--json")
+    assert ended.code == 0, ended.err
+    before, after = json.loads((MADE / f"{name}-check.json").read_text()), json.loads(ended.out)
+    # Forecasts depend on the machine, and the form of stops and infinities has changed.
+    for key in ("specification", "records", "strata", "invariants", "movement", "geounits", "measurements"):
+        assert before.get(key) == after.get(key), key
+    assert command("release", made / f"{name}.toml", "--out", made / "new").code == 0
+    published = sorted(path.name for path in (made / "new" / "tables").iterdir())
+    assert published == sorted(path.name for path in (MADE / name / "tables").iterdir())
+
+
+def test_a_work_folder_of_0_1_is_gone_on_with_and_nothing_is_spent(made, command):
+    draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")
+    assert draw.entry is not None and draw.for_release
+    before = Ledger.open(made / "topdown.ledger").total().specification.budget.number
+    ended = command(
+        "release", made / "topdown.toml", "--out", made / "again", "--work", made / "work",
+        "--ledger", made / "topdown.ledger",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert "nothing is spent again" in ended.out
+    ledger = Ledger.open(made / "topdown.ledger")
+    assert ledger.total().specification.budget.number == before == 0.75
+    assert len(ledger.entries()) == 2
+    assert all(verdict.holds for verdict in stirred.verify(made / "again"))
+
+
+def test_a_ledger_of_0_1_counts_on(made, command):
+    ledger = Ledger.open(made / "swap.ledger")
+    assert len(ledger.entries()) == 1
+    assert command("release", made / "swap.toml", "--out", made / "new", "--ledger", made / "swap.ledger").code == 0
+    assert len(ledger.entries()) == 2
+    assert ledger.entries()[0].specification == stirred.read(MADE / "swap")
