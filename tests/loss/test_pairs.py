@@ -139,7 +139,7 @@ def test_distances_along_a_line_are_settled_by_neighbours(measure, parameter, as
 def test_any_mechanism_agrees(seed, which, many):
     rows, distances = random_mechanism(np.random.default_rng(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "FEW_PAIRS", 0 if many else pair_measures.FEW_PAIRS)
+        patch.setattr(pair_measures, "FEW_PAIRS", 0 if many else pair_measures.FEW_PAIRS)
         agree(rows, distances, *which)
 
 

@@ -116,8 +116,8 @@ class _Searched(ABC):
     """A measure whose worst pair is found without computing all of them."""
 
     directed: ClassVar[bool] = False
-    """Whether the divergence is that of the ordered pair; else it is symmetric, and the smaller of the distances between
-    two rows counts."""
+    """Whether the divergence is that of the ordered pair. Else it is symmetric, and the smaller of the two distances
+    between two rows counts."""
 
     @abstractmethod
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
@@ -142,12 +142,11 @@ class _Searched(ABC):
         pairs = _Pairs(first, second, between[first, second])
         if len(pairs) == 0:
             return NOTHING
+        given = np.asarray(distances, dtype=np.float64)
         apart, rest = self._apart(matrix, pairs.take(pairs.distances == 0)), pairs.take(pairs.distances > 0)
-        if len(apart):
-            at = _at(apart, 0)
-        else:
-            at = self._worst(matrix, rest) if len(rest) else _at(pairs, 0)
-        return self._explained(matrix, np.asarray(distances, dtype=np.float64), at)
+        if len(apart) > 0 or len(rest) == 0:
+            return self._explained(matrix, given, _at(apart if len(apart) else pairs, 0))
+        return self._explained(matrix, given, self._worst(matrix, rest))
 
     def _explained(self, rows: Array, distances: Array, at: tuple[int, int]) -> WorstPair:
         """The pair with its numbers from the plain function, in the order of its smaller distance."""

@@ -252,7 +252,7 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
     if given.exact is not None:
         powers[EXACT] = given.exact.power_curve()
     yield pictures.level_power_picture(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
-    if given.specification.output_premetric.name != "multiplicative" and curve.power(0.5) > 0.5:
+    if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
         yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
     yield from _beliefs(given)

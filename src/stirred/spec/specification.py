@@ -91,7 +91,7 @@ class Specification:
         if budget.is_curve != kind.curve:
             needs = "needs a curve for its budget" if kind.curve else "has a number for its budget"
             raise errors.bad_block(f"The output premetric '{kind.name}'", needs)
-        if kind.curve and (kind.name == "approximate-profile") != hasattr(budget.value, "epsilon"):
+        if kind.curve and not kind.takes_curve(budget.value):
             raise errors.bad_block(f"The output premetric '{kind.name}'", "has another kind of curve")
         if budget.by_universe and len(budget.by_universe) != len(self.multiverse.universes):
             raise errors.bad_block("A budget by universe", "has one number for each listed universe")
@@ -230,8 +230,10 @@ def _check_flavor(blocks: Flavor | Specification) -> None:
     if named - set(domain.datasets):
         raise errors.strange_datasets(sorted(named - set(domain.datasets)))
     neighbours_only = premetric.kind in ("relation", "table") or not premetric.sharpened
-    if output.name == "trade-off" and not neighbours_only:
-        raise errors.bad_block("A trade-off function", "bounds neighbours and nothing further: use neighbours")
+    if output.kind.neighbours_only and not neighbours_only:
+        standard = output.kind.standard
+        subject = standard[:1].upper() + standard[1:]
+        raise errors.bad_block(subject, "bounds neighbours and nothing further: use neighbours")
     if blocks.nearest is not None:
         object.__setattr__(blocks, "nearest", exact(blocks.nearest, "The nearest distance"))
     elif domain.free and not multiverse.invariants and not multiverse.universes and premetric.kind == "records":
