@@ -29,8 +29,8 @@ from stirred.semantics.shown import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
-from stirred.spec.pages import specification_html, table
-from stirred.spec.specification import Specification
+from stirred.spec.pages import table
+from stirred.spec.specification import Specification, specification_html
 
 FORM = 1
 """Of the JSON of an explanation."""
