@@ -15,7 +15,7 @@ from stirred.loss import (
     approximate,
     multiplicative,
     normalised_renyi,
-    pairs,
+    pair_measures,
     power_curve,
     renyi,
     total_variation,
@@ -96,7 +96,7 @@ def random_mechanism(generator, size=None, outputs=None):
 @pytest.fixture
 def as_if_many(monkeypatch):
     """Bounds for all pairs at once, as for thousands of them."""
-    monkeypatch.setattr(pairs, "FEW_PAIRS", 0)
+    monkeypatch.setattr(pair_measures, "FEW_PAIRS", 0)
 
 
 # -- agreement with the plain functions ----------------------------------------------------------------------
@@ -122,7 +122,7 @@ def test_the_worst_of_really_many_pairs_is_that_of_the_plain_functions(measure, 
     rows = generator.dirichlet(np.ones(9), 80) + 1e-6
     rows /= rows.sum(axis=1, keepdims=True)
     distances = generator.integers(1, 9, (80, 80)).astype(float)
-    assert len(rows) * (len(rows) - 1) // 2 > pairs.FEW_PAIRS
+    assert len(rows) * (len(rows) - 1) // 2 > pair_measures.FEW_PAIRS
     agree(rows, distances, measure, parameter)
 
 
@@ -139,7 +139,7 @@ def test_distances_along_a_line_are_settled_by_neighbours(measure, parameter, as
 def test_any_mechanism_agrees(seed, which, many):
     rows, distances = random_mechanism(np.random.default_rng(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "FEW_PAIRS", 0 if many else pairs.FEW_PAIRS)
+        patch.setattr(pair_measures, "FEW_PAIRS", 0 if many else pair_measures.FEW_PAIRS)
         agree(rows, distances, *which)
 
 
@@ -157,7 +157,7 @@ def test_probabilities_at_the_end_of_floats_agree(measure, parameter, as_if_many
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_nothing_constrained_is_no_pair(measure, parameter):
     worst = worst_pair(RESPONSE, [[0, math.inf], [math.inf, 0]], measure, parameter)
-    assert worst == pairs.WorstPair(0.0, None, None, 0.0, math.inf)
+    assert worst == pair_measures.WorstPair(0.0, None, None, 0.0, math.inf)
     assert worst_pair([[0.5, 0.5]], [[0]], measure, parameter).first is None
 
 
@@ -262,7 +262,7 @@ def test_the_largest_value_is_found_whatever_the_bounds_promise():
         def exactly(at, best, values=values):
             return np.where(values[at] > best, values[at], 0.0)
 
-        found = pairs._settle(upper, int(generator.integers(1000)), exactly)
+        found = pair_measures._settle(upper, int(generator.integers(1000)), exactly)
         assert values[found] >= values.max() * (1 - 1e-9)
 
 
@@ -272,7 +272,7 @@ def test_the_answer_does_not_depend_on_the_number_of_cores(cores, monkeypatch):
     rows = generator.dirichlet(np.ones(5), 70)
     distances = 1.0 - np.eye(70)
     expected = [worst_pair(rows, distances, *which) for which in MEASURES]
-    monkeypatch.setattr(pairs.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(pair_measures.os, "cpu_count", lambda: cores)
     assert [worst_pair(rows, distances, *which) for which in MEASURES] == expected
 
 

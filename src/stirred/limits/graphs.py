@@ -24,8 +24,9 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from stirred import errors
 from stirred.limits.distances import count, log_ratio_range
-from stirred.loss import WorstPair, worst_pair
+from stirred.loss import WorstPair
 from stirred.loss.checks import Number, non_negative, require_probabilities
+from stirred.loss.pair_measures import Multiplicative
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -256,7 +257,7 @@ def privacy_loss(rows: ArrayLike, graph: DatabaseGraph, neighbours_only: bool = 
     """
     matrix = mechanism(rows, graph)
     distances = np.where(graph.distances == 1, 1.0, math.inf) if neighbours_only else graph.distances
-    return worst_pair(matrix, distances, "multiplicative")
+    return Multiplicative().worst_pair(matrix, distances)
 
 
 def depends_on_component_only(rows: ArrayLike, graph: DatabaseGraph) -> bool:

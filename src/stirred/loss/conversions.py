@@ -222,6 +222,21 @@ def power_to_approximate(curve: PowerCurve | GaussianCurve, epsilon: Number) -> 
     return max(float(powers[0]), float(np.max(powers[1:] - scaled(levels[1:], e))))
 
 
+def power_to_epsilon(curve: PowerCurve | GaussianCurve, delta: Number) -> float:
+    """The smallest epsilon that a power curve gives at ``delta``, to a part of 1e-12; infinite above about 1,000."""
+    if isinstance(curve, GaussianCurve):
+        return gaussian_epsilon(curve.mu, float(delta))
+    low, high = 0.0, 1.0
+    while power_to_approximate(curve, high) > delta:
+        if high > 1e3:
+            return math.inf
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if power_to_approximate(curve, middle) <= delta else (middle, high)
+    return high
+
+
 # -- helpers -------------------------------------------------------------------------------------------------
 
 

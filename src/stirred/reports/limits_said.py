@@ -47,19 +47,6 @@ _QUESTIONS = {
     "the whole database": "the whole database, only its size known",
 }
 
-_STANDARDS = {
-    "approximate": "(epsilon, delta)-differential privacy",
-    "approximate-profile": "(epsilon, delta)-differential privacy",
-    "normalised-renyi": "zero-concentrated differential privacy",
-    "renyi": "Renyi differential privacy",
-    "total-variation": "a bound on the total variation",
-    "trade-off": "a trade-off function",
-}
-"""Standards as analysts call them."""
-
-_SAME_SUPPORT = ("renyi", "normalised-renyi")
-"""Standards under which no output is possible for one dataset and impossible for another."""
-
 
 @dataclass(frozen=True)
 class LimitsSection:
@@ -191,12 +178,11 @@ def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> 
 def _why_not(given: Setting) -> Statement | None:
     """The sentence that stands in place of limits, where there are none."""
     output, objects = given.specification.output_premetric, given.specification.domain.objects
-    if output.name != "multiplicative":
-        standard = _STANDARDS.get(output.name, f"the standard '{output.name}'")
+    if not output.kind.pure:
         one = objects.removesuffix("s")
         more = f"far more probable for one {one} than for another"
-        how = more if output.name in _SAME_SUPPORT else f"possible for one {one} and not for another, or {more}"
-        return say("limits.other", standard=standard, how=how)
+        how = more if output.kind.same_support else f"possible for one {one} and not for another, or {more}"
+        return say("limits.other", standard=output.kind.standard, how=how)
     if given.partial:
         return say("limits.events")
     if not given.change.exists:

@@ -29,8 +29,8 @@ from stirred.semantics.shown import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
-from stirred.spec.pages import specification_html, table
-from stirred.spec.specification import Specification
+from stirred.spec.pages import table
+from stirred.spec.specification import Specification, specification_html
 
 FORM = 1
 """Of the JSON of an explanation."""
@@ -252,7 +252,7 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
     if given.exact is not None:
         powers[EXACT] = given.exact.power_curve()
     yield pictures.level_power_picture(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
-    if given.specification.output_premetric.name != "multiplicative" and curve.power(0.5) > 0.5:
+    if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
         yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
     yield from _beliefs(given)

@@ -140,7 +140,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
     if not given.protects or not given.known:
         return
     unit, fixed = specification.input_premetric.unit, held_fixed(specification)
-    pure = specification.output_premetric.name == "multiplicative"
+    pure = specification.output_premetric.kind.pure
     knowing = ", of somebody who knows what is held fixed" if fixed else ""
     if pure and not given.partial:
         epsilon = specification.budget_at(given.change.distance)
@@ -178,7 +178,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
 
 
 def delta(given: Setting) -> Iterator[Statement]:
-    curve, pure = given.readable, given.specification.output_premetric.name == "multiplicative"
+    curve, pure = given.readable, given.specification.output_premetric.kind.pure
     if curve is None or pure:
         return
     units, certain = plural(given.specification.input_premetric.unit), float(curve.power(0.0))
@@ -303,7 +303,7 @@ def careful(given: Setting) -> Iterator[Statement]:
         return
     if not given.protects:
         return
-    if output.name in ("normalised-renyi", "renyi"):
+    if output.kind.finite_for_gaussians:
         yield say("careful.rho", letter=output.kind.budget)
     yield say("careful.tails")
     yield say("careful.processing")

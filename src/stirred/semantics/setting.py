@@ -28,12 +28,12 @@ from stirred.loss import (
     zcdp_to_approximate,
     zcdp_to_pbdp_epsilon,
 )
+from stirred.loss.conversions import power_to_epsilon
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
 from stirred.spec.allocations import Allocation, allocation_of
-from stirred.spec.conversions import curve_epsilon
 from stirred.spec.specification import Specification
 
 Array = NDArray[np.float64]
@@ -53,10 +53,6 @@ ANY = "any mechanism with this guarantee"
 GAUSSIAN = "Gaussian noise with this budget"
 EXACT = "the noise of this mechanism"
 """What a row of powers, or a line, is about."""
-
-BUILT_IN = (
-    "multiplicative", "approximate", "approximate-profile", "renyi", "normalised-renyi", "total-variation", "trade-off",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ class Setting:
     @property
     def known(self) -> bool:
         """Whether the definition is one whose meaning is known here."""
-        return self.specification.output_premetric.name in BUILT_IN
+        return self.specification.output_premetric.kind.explained
 
     # -- between the nearest datasets ------------------------------------------------------------------------
 
@@ -161,7 +157,7 @@ class Setting:
     @cached_property
     def gaussian(self) -> GaussianCurve | None:
         """The curve if a budget of zCDP was spent on Gaussian noise."""
-        if self.specification.output_premetric.name != "normalised-renyi" or not self.protects:
+        if not self.specification.output_premetric.kind.budget_is_rho or not self.protects:
             return None
         return gaussian_curve(self.specification.budget_at(self.change.distance))
 
@@ -196,7 +192,7 @@ class Setting:
             return ()
         distance, output = self.replaced.distance, self.specification.output_premetric
         curve = self.curve_at(distance)
-        if output.name == "multiplicative":
+        if output.kind.pure:
             return (PureBelief(float(self.specification.budget_at(distance))),)
         if curve is None or isinstance(curve, GroupCurve):
             return ()
@@ -220,8 +216,8 @@ class Setting:
             return min(renyi_to_approximate(order, epsilon, delta) for order, epsilon in curve.points)
         if curve is None or isinstance(curve, GroupCurve):
             return None
-        found, stated = float(curve_epsilon(curve, delta)), self.stated_delta
-        if self.specification.output_premetric.name == "approximate" and stated is not None and delta >= stated:
+        found, stated = float(power_to_epsilon(curve, delta)), self.stated_delta
+        if not self.specification.budget.is_curve and stated is not None and delta >= stated:
             found = min(found, float(self.specification.budget_at(self.change.distance)))
         return found
 
@@ -239,7 +235,7 @@ class Setting:
 
     def losses(self) -> list[tuple[str, float, float, float | None]]:
         """For each curve that is known and each delta: epsilon of pbdp, and of (epsilon, delta)-DP."""
-        if self.specification.output_premetric.name == "multiplicative":
+        if self.specification.output_premetric.kind.pure:
             return []  # the same epsilon at every delta
         curves = [(ANY, self.readable), (GAUSSIAN, self.gaussian)]
         return [
@@ -258,8 +254,8 @@ class Setting:
     def stated_delta(self) -> float | None:
         """The delta that the guarantee itself names."""
         output, budget = self.specification.output_premetric, self.specification.budget.value
-        if output.name == "approximate":
-            return float(output.at)
+        if output.kind.takes_off and output.parameter is not None:
+            return float(output.parameter)
         if isinstance(budget, EpsilonProfile):
             return budget.points[0][0]
         return None
@@ -323,6 +319,6 @@ def setting(
 def _division(specification: Specification, allocation: Allocation) -> bool | None:
     """Whether the budget is the rounded total of an allocation (True) or the unrounded one (False); None if neither."""
     budget = specification.budget
-    if specification.output_premetric.name != "normalised-renyi" or budget.is_curve:
+    if not specification.output_premetric.kind.budget_is_rho or budget.is_curve:
         return None
     return next((way for way in (True, False) if allocation.total(rounded=way) == budget.number), None)

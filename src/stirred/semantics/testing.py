@@ -10,7 +10,6 @@ times d or rho times d squared; where the specification has no rule for that dis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,18 +21,11 @@ from stirred import errors
 from stirred.loss import (
     Bounds,
     ComposedLoss,
-    EpsilonProfile,
     GaussianCurve,
     LossDistribution,
     PowerCurve,
-    RenyiCurve,
     TradeOff,
-    ZcdpCurve,
-    approximate_power,
     compose,
-    group_approximate,
-    profile_power_curve,
-    pure_power,
 )
 from stirred.loss.tradeoffs import in_unit
 from stirred.semantics.counterfactuals import smallest_change
@@ -54,6 +46,7 @@ class GroupCurve:
     A test of level a between the ends has at most power g(a) against the first neighbour, which is a level there, and
     so on (Dong, Roth and Su 2022, Theorem 2.14). Holds where every dataset on the way shares the universe.
 
+    >>> from stirred.loss import pure_power
     >>> two = GroupCurve(pure_power(1), 2)
     >>> bool(np.allclose(two.power([0.01, 0.4, 0.9]), pure_power(2).power([0.01, 0.4, 0.9])))
     True
@@ -120,6 +113,7 @@ def power(specification: Specification, level: ArrayLike, distance: Any = None) 
 def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLike) -> tuple[Array, Array]:
     """The same for a curve; for a loss distribution the powers of its best and worst test, from below and above.
 
+    >>> from stirred.loss import pure_power
     >>> lower, upper = power_bounds(pure_power(1), 0.05)
     >>> round(float(lower), 6), round(float(upper), 6)
     (0.018394, 0.135914)
@@ -159,59 +153,24 @@ def _reaches(specification: Specification) -> bool:
 def _within(specification: Specification, distance: Fraction | float) -> TradeOff:
     """The curve where the Lipschitz condition itself reaches the distance."""
     output, budget = specification.output_premetric, specification.budget
-    name = output.name
     if budget.is_curve:
-        return _of_curve(budget.value, distance, specification)
-    bound = specification.budget_at(distance)
-    if name == "multiplicative":
-        return pure_power(bound)
-    if name == "approximate":
-        return approximate_power(bound, output.at)
-    if name == "normalised-renyi":
-        return ZcdpCurve(float(bound))
-    if name == "renyi":
-        return RenyiCurve(((float(output.at), float(bound)),))
-    if name == "total-variation":
-        return approximate_power(0, min(bound, Fraction(1)))
-    raise _no_curve(name)
-
-
-def _of_curve(curve: Any, distance: Fraction | float, specification: Specification) -> TradeOff:
-    if isinstance(curve, EpsilonProfile):
-        points = tuple((delta, epsilon * float(distance)) for delta, epsilon in curve.points)
-        return profile_power_curve(EpsilonProfile(points))
-    if distance != specification.input_premetric.scale:
-        raise _no_curve(specification.output_premetric.name)
-    return curve  # type: ignore[no-any-return]
+        found = output.kind.tests_of_curve(budget.value, distance, specification.input_premetric.scale)
+    else:
+        found = output.kind.tests(specification.budget_at(distance), output.parameter)
+    if found is None:
+        reason = f"the output premetric '{output.name}' has no power curve at this distance"
+        raise errors.no_rule("a bound on the power of tests", reason, "Convert the specification first.")
+    return found
 
 
 def _along(specification: Specification, steps: int) -> Curve:
     """The curve at so many neighbours' steps, where no invariant bars the way."""
     output, scale = specification.output_premetric, specification.input_premetric.scale
-    value = specification.budget.value
-    if isinstance(value, GaussianCurve):
-        return GaussianCurve(value.mu * steps)
-    if isinstance(value, EpsilonProfile):
-        points = (group_approximate(epsilon * float(scale), delta, steps) for delta, epsilon in value.points)
-        return profile_power_curve(_profile(points))
-    if output.name == "approximate":
-        return approximate_power(*group_approximate(value * scale, output.at, steps))
+    sharper = output.kind.tests_of_group(specification.budget.value, output.parameter, scale, steps)
+    if sharper is not None:
+        return sharper
     if output.kind.metric:
         near = replace(specification, input_premetric=replace(specification.input_premetric, sharpened=True))
         return _within(near, steps * scale)
     neighbours = _within(specification, scale)
     return GroupCurve(neighbours, steps)
-
-
-def _profile(points: Iterable[tuple[float, float]]) -> EpsilonProfile:
-    """Points (epsilon, delta) as a profile, without those that another point makes needless."""
-    kept: list[tuple[float, float]] = []
-    for delta, epsilon in sorted((delta, epsilon) for epsilon, delta in points):
-        if not kept or epsilon < kept[-1][1]:
-            kept.append((delta, epsilon))
-    return EpsilonProfile(tuple(kept))
-
-
-def _no_curve(name: str) -> Exception:
-    reason = f"the output premetric '{name}' has no power curve at this distance"
-    return errors.no_rule("a bound on the power of tests", reason, "Convert the specification first.")

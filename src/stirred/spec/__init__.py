@@ -15,10 +15,12 @@ from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.comparison import Comparison, compare
 from stirred.spec.conversions import as_approximate
 from stirred.spec.finite import FiniteMechanism
+from stirred.spec.forms import from_json, to_json
 from stirred.spec.invariant import Invariant
 from stirred.spec.linting import lint
+from stirred.spec.order import implies
 from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
-from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
+from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Later, Specification, Step, bind
 
 __all__ = [
     "Answer",
@@ -50,3 +52,6 @@ __all__ = [
     "register",
     "retabulate",
 ]
+
+# Methods of a specification that need modules above its own; see Later.
+bind(Later(implies, to_json, from_json))

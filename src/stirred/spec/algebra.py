@@ -14,8 +14,6 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.loss.curves import GaussianCurve, PowerCurve
-from stirred.loss.tradeoff_rules import composed_power_curve
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, scaled
@@ -140,7 +138,8 @@ def _weight(specifications: Iterable[Specification]) -> Fraction | float:
 def _common_output(given: Sequence[Specification], steps: list[Step]) -> list[Specification]:
     """Bring all to one output premetric, where a conversion to one of theirs is known."""
     targets = list(dict.fromkeys(one.output_premetric for one in given))
-    if len({(target.name, target.events, target.partition) for target in targets}) == 1 and targets[0].name != "renyi":
+    alike = len({(target.name, target.events, target.partition) for target in targets}) == 1
+    if len(targets) == 1 or (alike and targets[0].kind.composition == "sum-with-parameter"):
         return list(given)
     for target in targets:
         converted = [_converted(one, target) for one in given]
@@ -152,12 +151,13 @@ def _common_output(given: Sequence[Specification], steps: list[Step]) -> list[Sp
 
 
 def _converted(one: Specification, target: OutputPremetric) -> tuple[Specification, list[Step]] | None:
-    """One of several under the standard of another; deltas add up, so a pure one keeps a delta of zero."""
-    if one.output_premetric.name == target.name == "approximate":
-        return one, []
-    if one.output_premetric.name == "multiplicative" and target.name == "approximate":
+    """One of several under the standard of another; where deltas add up, each keeps its own, and a pure one keeps 0."""
+    output = one.output_premetric
+    if output.kind == target.kind and target.kind.composition == "sum-with-parameter":
+        target = replace(target, parameter=output.parameter)
+    if output.kind.pure and target.kind.takes_off and target.parameter is not None:
         target = replace(target, parameter=0)
-    return (one, []) if one.output_premetric == target else convert(one, target)
+    return (one, []) if output == target else convert(one, target)
 
 
 def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Step]:
@@ -165,19 +165,13 @@ def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Ste
     kind = output.kind
     varies = "; ".join(dict.fromkeys(one.budget.varies for one in given if one.budget.varies))
     numbers = [one.budget.shown() for one in given]
-    if all(isinstance(one.budget.value, GaussianCurve) for one in given):
-        mu = sum(one.budget.value.mu**2 for one in given) ** 0.5
-        words = f"mu is the root of the sum of squares, {mu:g}"
-        return output, Budget(GaussianCurve(mu)), Step("composition", "Dong, Roth and Su 2022, Corollary 3.3", words)
-    if all(isinstance(one.budget.value, PowerCurve) for one in given):
-        together = composed_power_curve(one.budget.value for one in given)
-        words = "the curve of the pairs of laws that attain each, taken together"
-        return output, Budget(together), Step("composition", "Dong, Roth and Su 2022, Definition 3.1", words)
-    if kind.composition is None:
+    together = kind.composed_curves([one.budget.value for one in given]) if kind.curve else None
+    if together is not None:
+        return output, Budget(together.budget), Step("composition", together.source, together.words)
+    if kind.composition is None or kind.curve:
         reason = f"{kind.symbol} has no rule for its budgets"
         raise errors.no_rule("this composition", reason, "Convert to a standard that composes, such as rho.")
-    rule = "sums of rho" if output.name == "normalised-renyi" else "budgets add up"
-    words = f"{rule}: {' + '.join(numbers)}"
+    words = f"{kind.sum_words}: {' + '.join(numbers)}"
     source = "Proposition 2.5.3"
     if kind.composition == "sum-with-parameter":
         total = min(sum((Fraction(one.output_premetric.parameter or 0) for one in given), Fraction(0)), Fraction(1))

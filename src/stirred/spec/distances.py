@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from stirred.loss import conversions
-from stirred.loss.curves import GaussianCurve
 from stirred.spec.blocks import InputPremetric
 from stirred.spec.invariant import Invariant, implied, missing, plural
 from stirred.spec.premetrics import Budget
@@ -170,21 +168,19 @@ class _Walk:
             return "unknown", "paths between the datasets of a universe lead outside it", "Appendix A.4"
         if output.kind.metric:
             return self._step(premetric, times, rule, source, words)
-        if output.name == "approximate":
-            grown, delta = conversions.group_approximate(budget.number, output.at, times)
-            if delta >= 1:
-                return "unknown", f"{words}, and delta grows beyond 1 on the way", "group privacy"
-            changed, value = replace(output, parameter=delta), Budget(grown)
-            words += f", so epsilon is multiplied by {times} and delta becomes {float(delta):.3g}"
-        elif isinstance(budget.value, GaussianCurve):
-            changed, value = output, Budget(GaussianCurve(budget.value.mu * times))
-            words += f", so mu is multiplied by {times}"
-        else:
+        found = output.kind.grouped(budget.value, output.parameter, times)
+        if found is None:
             return "unknown", f"no rule is known for groups under {output.symbol}", "group privacy"
+        if isinstance(found, str):
+            return "unknown", f"{words}, and {found}", "group privacy"
         self.reached = replace(
-            self.reached, input_premetric=premetric, output_premetric=changed, budget=value, nearest=None
+            self.reached,
+            input_premetric=premetric,
+            output_premetric=replace(output, parameter=found.parameter),
+            budget=Budget(found.budget),
+            nearest=None,
         )
-        self.steps.append(Step(rule, "group privacy", words))
+        self.steps.append(Step(rule, "group privacy", f"{words}, so {found.words}"))
         return None
 
     def _paths_leave(self) -> bool:

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.loss import divergences
 from stirred.loss.curves import Curve
-from stirred.loss.pairs import MEASURES, WorstPair, worst_pair
+from stirred.loss.pair_measures import NOTHING, WorstPair
 from stirred.spec.finite_curves import DELTAS, answer, loss_curves, within_curve
 from stirred.spec.finite_flavor import (
     Comparability,
@@ -104,7 +103,7 @@ class Loss:
     @property
     def rho(self) -> float:
         """The loss in zCDP's usual sense, the square of the Lipschitz constant in D_NoR."""
-        if self.output.name != "normalised-renyi":
+        if not self.output.kind.budget_is_rho:
             raise errors.bad_block(f"A loss in {self.output.symbol}", "has no rho")
         return self.number
 
@@ -251,32 +250,14 @@ class FiniteMechanism:
 
 def divergence(output: OutputPremetric, p: ArrayLike, q: ArrayLike) -> float:
     """D_Pr(P, Q) for an output premetric that is a number."""
-    if output.kind.divergence is not None:
-        return float(output.kind.divergence(p, q))
-    if output.name in ("approximate", "renyi"):
-        return float(getattr(divergences, output.name)(p, q, float(output.at)))
-    if output.name not in MEASURES:
-        raise errors.cannot_evaluate(f"the output premetric '{output.name}'")
-    return float(getattr(divergences, output.name.replace("-", "_"))(p, q))
+    return output.kind.between(p, q, output.parameter)
 
 
 def _worst(rows: Array, distances: Array, output: OutputPremetric) -> WorstPair:
     """The largest D_Pr / d over ordered pairs of different rows at a finite distance."""
-    nothing = WorstPair(0.0, None, None, 0.0, math.inf)
     if len(rows) == 0:
-        return nothing
-    if output.kind.divergence is None:
-        if output.name not in MEASURES:
-            raise errors.cannot_evaluate(f"the output premetric '{output.name}'")
-        parameter = None if output.parameter is None else float(output.at)
-        return worst_pair(rows, distances, output.name, parameter)  # type: ignore[arg-type]
-    worst = WorstPair(-1.0, None, None, 0.0, math.inf)
-    for first, second in np.argwhere(np.isfinite(distances) & ~np.eye(len(rows), dtype=np.bool_)):
-        apart, distance = divergence(output, rows[first], rows[second]), float(distances[first, second])
-        ratio = apart / distance if distance > 0 else (math.inf if apart > TOLERANCE else 0.0)
-        if ratio > worst.ratio:
-            worst = WorstPair(ratio, int(first), int(second), apart, distance)
-    return worst if worst.first is not None else nothing
+        return NOTHING
+    return output.kind.measure(output.parameter).worst_pair(rows, distances)
 
 
 # -- constructors and checks ---------------------------------------------------------------------------------

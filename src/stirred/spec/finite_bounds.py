@@ -23,14 +23,8 @@ Pair = tuple[str, str]
 Bounds = Mapping[Pair, Any]
 """For each ordered pair of different datasets that is constrained: a number, or a curve."""
 
-SYMMETRIC = ("multiplicative", "approximate", "normalised-renyi", "total-variation", "approximate-profile")
 NO_TEST = GaussianCurve(0)
 """The curve of tests between equal laws."""
-
-
-def is_symmetric(output: OutputPremetric) -> bool:
-    """Whether D(P, Q) = D(Q, P), so that a bound in one direction is one in both."""
-    return output.kind.metric or output.name in SYMMETRIC
 
 
 def pair_bounds(specification: Specification) -> dict[Pair, Any] | None:
@@ -41,7 +35,7 @@ def pair_bounds(specification: Specification) -> dict[Pair, Any] | None:
     for first, second, distance in specification.input_premetric.distances:
         distances[first, second] = distance * scale
     output = specification.output_premetric
-    if is_symmetric(output):
+    if output.kind.symmetric:
         for first, second in list(distances):
             smaller = min(distances[first, second], distances.get((second, first), math.inf))
             distances[first, second] = distances[second, first] = smaller
@@ -74,15 +68,7 @@ def _curves(curve: Any, distances: Mapping[Pair, Number]) -> dict[Pair, Any] | N
 
 def is_trivial(output: OutputPremetric, bound: Any) -> bool:
     """Whether every two laws keep to a bound."""
-    if output.name == "total-variation":
-        return bool(bound >= 1)
-    if output.name == "approximate" and output.at == 1:
-        return True
-    if isinstance(bound, PowerCurve):
-        return bool(bound.points[0][1] == 1)
-    if isinstance(bound, EpsilonProfile):
-        return all(delta == 1 or epsilon == math.inf for delta, epsilon in bound.points)
-    return bool(bound == math.inf)
+    return output.kind.is_trivial(bound, output.parameter)
 
 
 # -- closure -------------------------------------------------------------------------------------------------

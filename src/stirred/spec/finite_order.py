@@ -12,26 +12,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from stirred.loss.curves import Curve, EpsilonProfile, PowerCurve, at_most
+from stirred.loss.curves import Curve, EpsilonProfile, at_most
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.exact import display, display_down
-from stirred.spec.finite import FiniteMechanism, bernoulli, divergence
-from stirred.spec.finite_bounds import Closure, Pair, closed, cut, is_symmetric, is_trivial, pair_bounds
+from stirred.spec.finite import FiniteMechanism, bernoulli
+from stirred.spec.finite_bounds import Closure, Pair, closed, cut, is_trivial, pair_bounds
+from stirred.spec.kinds import Kind
 from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Answer, Specification, Step
 
 TIE = 1e-9
 """Sums of roots that differ from a bound by a smaller part are not told from it."""
 
-TELLS = ("multiplicative", "normalised-renyi", "renyi")
-"""Infinite between laws of which one has an output that the other has not."""
-
-CERTAINTY = PowerCurve(((0, 1), (1, 1)))
 TABLE = "Propositions A.3.1 and A.3.2"
 
 
@@ -106,7 +102,7 @@ def _prepare(a: Specification, b: Specification) -> _Case | str:
     mine, theirs = (replace(one.domain, datasets=tuple(sorted(one.domain.datasets))) for one in (a, b))
     if not mine.is_part_of(theirs):
         return "the domains differ (Remark 2.4.7)"
-    a, b = _pure(a), _pure(b)
+    a, b = _simplified(a), _simplified(b)
     direct, wanted = pair_bounds(a), pair_bounds(b)
     if direct is None or wanted is None:
         return "a trade-off function says nothing beyond neighbours"
@@ -115,12 +111,9 @@ def _prepare(a: Specification, b: Specification) -> _Case | str:
     return _Case(a, b, a.domain.datasets, direct, given, reached, wanted, conversion)
 
 
-def _pure(one: Specification) -> Specification:
+def _simplified(one: Specification) -> Specification:
     """The same with D_Mult in place of D_Mult^0: they are equal, and the first is known to be a metric."""
-    output = one.output_premetric
-    if output.name != "approximate" or output.at > 0:
-        return one
-    return replace(one, output_premetric=replace(output, name="multiplicative", parameter=None))
+    return replace(one, output_premetric=one.output_premetric.simplified)
 
 
 def _along_paths(bounds: dict[Pair, Any], output: OutputPremetric) -> Closure:
@@ -135,7 +128,7 @@ def _converted(a: Specification, b: Specification, given: Closure) -> tuple[Clos
     found: dict[Pair, Any] = {}
     step: Step | None = None
     for (first, second), bound in given.bounds.items():
-        if not is_symmetric(start) and start.name != end.name:
+        if not start.kind.symmetric and start.name != end.name:
             # A conversion from a divergence of one direction needs it in both.
             other = given.bounds.get((second, first))
             if other is None:
@@ -206,7 +199,7 @@ def _refutations(case: _Case, open_pairs: list[Pair]) -> Iterator[Refutation]:
         if outputs[0] == outputs[1] and outputs[0].kind.metric:
             yield from _by_distance(case, pair, bound)
         yield from _by_certainty(case, pair)
-        if all(output.kind.divergence is None for output in outputs):
+        if all(output.kind.mirrored for output in outputs):
             yield from _by_two_laws(case, pair, bound)
         if outputs[0] != outputs[1]:
             yield from _by_chance(case, pair, bound)
@@ -216,31 +209,25 @@ def _refutations(case: _Case, open_pairs: list[Pair]) -> Iterator[Refutation]:
 def _by_distance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
     """Move the law along the distance from one dataset, as fast as the first allows."""
     output = case.a.output_premetric
-    allowed = case.given.bounds.get(pair, math.inf)
-    if output.name == "total-variation":
-        allowed = min(allowed, Fraction(1))
-    known = ("multiplicative", "normalised-renyi", "total-variation")
+    allowed = min(case.given.bounds.get(pair, math.inf), output.kind.largest)
     sure = allowed > bound if case.given.exact else allowed >= bound * (1 + TIE)
-    if output.name not in known or not sure:
+    if not output.kind.moved_laws or not sure:
         return
-    laws = "Gaussian laws of one variance" if output.kind.power == 2 else "a coin"
     words = (
         f"'{pair[0]}' and '{pair[1]}' may be {_said(allowed, output)} apart by the first and "
-        f"{_said(bound, output, display_down)} by the second: {laws} moved by the distance from '{pair[0]}' under the "
-        "first, up to a cap, satisfies the first"
+        f"{_said(bound, output, display_down)} by the second: {output.kind.moved_laws} moved by the distance from "
+        f"'{pair[0]}' under the first, up to a cap, satisfies the first"
     )
-    build = None
-    if output.kind.power == 1:
-        cap = bound + 1 if allowed == math.inf else (bound + allowed) / 2
-        far = {name: min(case.given.bounds.get((pair[0], name), cap), cap) for name in case.names} | {pair[0]: 0}
-        build = _coin(far, output.name)
-    yield Refutation(pair, words, "Appendix A.4", build)
+    cap = bound + 1 if allowed == math.inf else (bound + allowed) / 2
+    far = {name: min(case.given.bounds.get((pair[0], name), cap), cap) for name in case.names} | {pair[0]: 0}
+    yield Refutation(pair, words, "Appendix A.4", _coins(output.kind, far))
 
 
-def _coin(far: dict[str, Any], name: str) -> Callable[[], FiniteMechanism]:
-    # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
-    chance = {key: float(f) if name == "total-variation" else math.exp(-float(f)) / 2 for key, f in far.items()}
-    return lambda: bernoulli(chance)
+def _coins(kind: Kind, far: dict[str, Any]) -> Callable[[], FiniteMechanism] | None:
+    """A coin for each dataset, moved by its distance; None where the laws that are moved are no coins."""
+    chances = {name: kind.coin(distance) for name, distance in far.items()}
+    known = {name: chance for name, chance in chances.items() if chance is not None}
+    return (lambda: bernoulli(known)) if len(known) == len(chances) else None
 
 
 def _by_two_laws(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
@@ -277,20 +264,14 @@ def _furthest(output: OutputPremetric, bound: Any) -> float:
 @cache
 def _keeps(output: OutputPremetric, bound: Any, chance: float, slack: float = 1.0) -> bool:
     """Whether the laws (p, 1 - p) and (1 - p, p) keep to a bound."""
-    p, q = [chance, 1 - chance], [1 - chance, chance]
-    if isinstance(bound, EpsilonProfile):
-        standards = [(OutputPremetric("approximate", delta), epsilon) for delta, epsilon in bound.points]
-        return all(_keeps(one, epsilon, chance, slack) for one, epsilon in standards)
-    if isinstance(bound, Curve):
-        return at_most(PowerCurve(((0, 0), (1 - chance, chance), (1, 1))) if chance < 1 else CERTAINTY, bound)
-    return divergence(output, p, q) ** output.kind.power <= float(bound) * slack
+    return output.kind.keeps_mirrored(chance, bound, output.parameter, slack)
 
 
 def _by_certainty(case: _Case, pair: Pair) -> Iterator[Refutation]:
     """Say outright on which side the dataset is, where no bound of the first crosses."""
     allowed, side = cut(case.direct, case.names, *pair)
     output = case.b.output_premetric
-    if allowed is not None or not (output.kind.separates or output.name in _SEPARATED):
+    if allowed is not None or not output.kind.largest_if_disjoint:
         return
     words = (
         f"the first never compares '{pair[0]}' or what is comparable with it ({_side(side)}) with the other datasets, "
@@ -300,51 +281,35 @@ def _by_certainty(case: _Case, pair: Pair) -> Iterator[Refutation]:
     yield Refutation(pair, words, "Proposition 2.4.11", lambda: build)
 
 
-_SEPARATED = ("approximate", "approximate-profile", "total-variation", "trade-off")
-"""Kinds that are not infinite between laws without a common output, but largest; trivial bounds are left out before."""
-
-
 def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
     """Say which dataset it is with a small probability, and else nothing."""
     start, end = case.a.output_premetric, case.b.output_premetric
-    far: dict[str, Any] = {}
-    if start.name == "approximate":
-        chance = start.at
-    elif start.name == "total-variation":
-        far = {name: min(case.given.bounds.get((pair[0], name), 1), 1) for name in case.names} | {pair[0]: 0}
-        chance = far[pair[1]]
-    else:
-        return
-    breaks = (
-        (end.name in TELLS and chance > 0)
-        or (end.name == "approximate" and chance > end.at)
-        or (end.name == "total-variation" and chance > bound)
-    )
-    if breaks:
+    far = {name: case.given.bounds.get((pair[0], name), math.inf) for name in case.names} | {pair[0]: 0}
+    chance = start.kind.told(far[pair[1]], start.parameter)
+    if chance is not None and end.kind.forbids_telling(chance, bound, end.parameter):
         words = (
             f"telling '{pair[0]}' and '{pair[1]}' apart with probability {float(chance):g}, and else saying nothing, "
             f"satisfies the first; the second bounds the two by {_said(bound, end)}"
         )
-        yield Refutation(pair, words, "section 2.4.5", lambda: _told(case, float(chance), far))
+        moved = _coins(start.kind, {name: min(allowed, start.kind.largest) for name, allowed in far.items()})
+        yield Refutation(pair, words, "section 2.4.5", moved or partial(_telling, case.names, float(chance)))
 
 
-def _told(case: _Case, chance: float, far: dict[str, Any]) -> FiniteMechanism:
-    if far:
-        return bernoulli({name: float(f) for name, f in far.items()})
-    return FiniteMechanism.of({name: {name: chance, "nothing": 1 - chance} for name in case.names})
+def _telling(names: tuple[str, ...], chance: float) -> FiniteMechanism:
+    return FiniteMechanism.of({name: {name: chance, "nothing": 1 - chance} for name in names})
 
 
 def _by_gaussians(case: _Case, pair: Pair) -> Iterator[Refutation]:
     """Gaussian noise has a finite Renyi divergence at every order and no finite D_Mult."""
     start, end = case.a.output_premetric, case.b.output_premetric
-    if start.name == "normalised-renyi":
+    if not start.kind.finite_for_gaussians or not end.kind.pure:
+        return
+    if start.kind.metric:
         allowed = case.given.bounds.get(pair, math.inf)
-    elif start.name == "renyi":
+    else:
         across, _ = cut(case.direct, case.names, *pair)
         allowed = math.inf if across is None else across
-    else:
-        return
-    if end.name == "multiplicative" and allowed > 0:
+    if allowed > 0:
         words = (
             f"Gaussian noise may tell '{pair[0]}' from '{pair[1]}' by the first, and has an infinite {end.symbol}, "
             "which the second bounds"

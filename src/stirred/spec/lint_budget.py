@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
-from scipy.special import expit, ndtr
-
-from stirred.loss.curves import GaussianCurve, PowerCurve
+from stirred.loss.curves import GaussianCurve
 from stirred.spec.algebra import may_publish_budget
-from stirred.spec.exact import display
 from stirred.spec.lint_domain import nothing_can_change
 from stirred.spec.lint_rules import many, rule, short, spent
 from stirred.spec.specification import Specification
@@ -39,39 +37,20 @@ def vacuous_budget(specification: Specification) -> str:
     distance = Fraction(1) if apart is None else Fraction(apart)
     if _errors(specification, distance) >= SURE:
         return ""
-    where = f"Between datasets {float(distance):g} apart"
-    output = specification.output_premetric
-    if output.name == "normalised-renyi":
-        mu = math.sqrt(2 * specification.budget_at(distance))
-        return f"{where}, {spent(specification)} allows Gaussian noise whose means are {mu:.2f} deviations apart."
-    if output.name in ("multiplicative", "approximate"):
-        log = specification.budget_at(distance)
-        times = f"e^{display(log)}, about 10^{float(log) / math.log(10):.1f}"
-        return f"{where}, {spent(specification)} allows the odds to change by a factor of {times}."
-    return f"{where}, {spent(specification)} allows a test that errs less than once in 1,000 times."
+    allowed = specification.output_premetric.kind.allows_words(_bound(specification, distance))
+    return f"Between datasets {float(distance):g} apart, {spent(specification)} allows {allowed}."
+
+
+def _bound(specification: Specification, distance: Fraction) -> Any:
+    """The budget at a distance; a curve as it is."""
+    budget = specification.budget
+    return budget.value if budget.is_curve else specification.budget_at(distance)
 
 
 def _errors(specification: Specification, distance: Fraction) -> float:
     """The smallest sum of the two errors of a test that the budget allows at this distance; 1 where none is known."""
-    output, value = specification.output_premetric, specification.budget.value
-    if isinstance(value, GaussianCurve):
-        return float(2 * ndtr(-value.mu / 2))
-    if isinstance(value, PowerCurve):
-        return 1 - max(power - level for level, power in value.points)
-    if specification.budget.is_curve:
-        return min((1 - float(delta)) * _errors_pure(epsilon) for delta, epsilon in value.points)
-    bound = float(specification.budget_at(distance))
-    if output.name == "normalised-renyi":
-        return float(2 * ndtr(-math.sqrt(2 * bound) / 2))
-    if output.name == "total-variation":
-        return 1 - bound
-    if output.name in ("multiplicative", "approximate"):
-        return (1 - float(output.parameter or 0)) * _errors_pure(bound)
-    return 1.0
-
-
-def _errors_pure(epsilon: float) -> float:
-    return float(2 * expit(-epsilon))
+    output = specification.output_premetric
+    return output.kind.least_errors(_bound(specification, distance), output.parameter)
 
 
 @rule(
@@ -84,7 +63,7 @@ def _errors_pure(epsilon: float) -> float:
 def zero_budget_no_noise(specification: Specification) -> str:
     """The budget is 0, without a delta, and the universes leave something that could change."""
     budget, output = specification.budget, specification.output_premetric
-    delta = output.parameter if output.name == "approximate" else None
+    delta = output.parameter if output.kind.takes_off else None
     zero = budget.value == 0 or (isinstance(budget.value, GaussianCurve) and budget.value.mu == 0)
     if not zero or delta or nothing_can_change(specification):
         return ""
@@ -150,6 +129,6 @@ def budget_of_overlapping_universes(specification: Specification) -> str:
 def conversion_unnamed(specification: Specification) -> str:
     """The standard has a delta above 0, and the budget does not say how its epsilon was computed."""
     output = specification.output_premetric
-    if output.name != "approximate" or not output.parameter or specification.budget.conversion:
+    if not output.kind.takes_off or not output.parameter or specification.budget.conversion:
         return ""
     return f"How {spent(specification)} was computed is not said."

@@ -16,21 +16,6 @@ LARGE_DELTA = Fraction(1, 100_000)
 EXPECTED = Fraction(1, 10)
 """Above it, delta times the number of records is too many records to publish whole."""
 
-WEAKER = {
-    "multiplicative": {
-        "approximate",
-        "approximate-profile",
-        "renyi",
-        "normalised-renyi",
-        "total-variation",
-        "trade-off",
-    },
-    "normalised-renyi": {"approximate", "renyi", "total-variation"},
-    "renyi": {"approximate", "total-variation"},
-    "approximate": {"total-variation"},
-}
-"""Standards that ask for less: a bound on the first gives one on each of the others, and not the reverse."""
-
 
 @rule(
     "weaker-standard",
@@ -61,10 +46,8 @@ def weaker_standard(specification: Specification) -> str:
 
 def _unlimited(specification: Specification) -> Fraction | float | None:
     """The probability of events that are not limited."""
-    output = specification.output_premetric
-    if output.name == "total-variation":
-        return min(specification.budget.number, Fraction(1))
-    return output.parameter if output.name == "approximate" else None
+    output, budget = specification.output_premetric, specification.budget
+    return None if budget.is_curve else output.kind.told(budget.number, output.parameter)
 
 
 @also_before("weaker-standard")
@@ -80,16 +63,13 @@ def weaker_standard_than(specification: Specification, before: Specification) ->
 
 
 def _asks_less(now: OutputPremetric, then: OutputPremetric) -> bool:
-    if _plain(now) != _plain(then):
-        return _plain(now) in WEAKER.get(_plain(then), ())
+    """Whether a standard is known to ask for less than another."""
+    now, then = now.simplified, then.simplified
+    if now.kind != then.kind:
+        return now.kind.asks_less_than(then.kind)
     if now.parameter is None or then.parameter is None:
         return False
-    return now.parameter > then.parameter if now.name == "approximate" else now.parameter < then.parameter
-
-
-def _plain(output: OutputPremetric) -> str:
-    """The name; without delta the approximate standard is the multiplicative one."""
-    return "multiplicative" if output.name == "approximate" and output.parameter == 0 else output.name
+    return now.kind.asks_less(now.parameter, then.parameter)
 
 
 @rule(

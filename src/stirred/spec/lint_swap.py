@@ -14,9 +14,6 @@ from stirred.spec.exact import display, display_down
 from stirred.spec.lint_rules import many, number, rule, spent
 from stirred.spec.specification import Specification
 
-RATIOS = ("multiplicative", "normalised-renyi", "renyi")
-"""Standards that are infinite where one of two laws excludes what the other allows."""
-
 
 def _swap(specification: Specification) -> tuple[Fraction, int] | None:
     """Rate and largest stratum of a permutation swap in which something can change."""
@@ -78,7 +75,7 @@ def unattainable_epsilon(specification: Specification) -> str:
     premetric = specification.input_premetric
     theorem = (
         specification.fact.get(facts.MECHANISM) == facts.PERMUTATION_SWAPPING
-        and specification.output_premetric.name == "multiplicative"
+        and specification.output_premetric.kind.pure
         and (premetric.kind, premetric.bounded, premetric.scale) == ("records", True, 1)
     )
     if not theorem or not stated:
@@ -103,7 +100,7 @@ def unattainable_epsilon(specification: Specification) -> str:
 def capped_or_pairwise_swaps(specification: Specification) -> str:
     """The fact `cap_on_swaps` names a limit or `pairwise` is true, and the budget is a finite one on ratios of
     probabilities: epsilon without delta, or rho."""
-    if specification.output_premetric.name not in RATIOS or specification.budget.number == math.inf:
+    if not specification.output_premetric.kind.same_support or specification.budget.number == math.inf:
         return ""
     cap = number(specification, facts.CAP_ON_SWAPS)
     seen = [] if cap is None else [f"at most {many(int(cap), 'swap')} can be made"]

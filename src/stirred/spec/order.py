@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, at_most
 from stirred.spec.blocks import Multiverse
@@ -124,9 +123,7 @@ def _published(a: Specification, b: Specification, lacking: tuple[Invariant, ...
 
 def separates(b: Specification) -> bool:
     """Whether two laws without a common output break the specification at every finite distance."""
-    if b.output_premetric.name == "approximate":
-        return b.output_premetric.at < 1 and b.budget.number < math.inf
-    return b.output_premetric.kind.separates and b.budget.number < math.inf
+    return b.output_premetric.kind.separates_at(b.output_premetric.parameter) and b.budget.number < math.inf
 
 
 def _input(a: Specification, b: Specification) -> tuple[Specification, list[Step]]:
@@ -164,8 +161,7 @@ def _output(a: Specification, b: Specification) -> tuple[Specification, list[Ste
     converted = convert(a, b.output_premetric)
     if converted is not None:
         return converted
-    unbounded = b.output_premetric.name == "multiplicative" and a.output_premetric.name != "multiplicative"
-    if unbounded and b.budget.number < math.inf and _has_neighbours(b) and _spends(a):
+    if b.output_premetric.kind.pure and b.budget.number < math.inf and _has_neighbours(b) and _spends(a):
         words = (
             f"a mechanism that tells one dataset from all others by Gaussian noise, or with probability delta, has "
             f"a finite {a.output_premetric.symbol} and an infinite {b.output_premetric.symbol}"
@@ -185,9 +181,9 @@ def _spends(a: Specification) -> bool:
     """Whether two different laws are allowed at all, other than laws of finite D_Mult."""
     if a.budget.is_curve:
         return False
-    if a.output_premetric.name == "approximate":
-        return a.output_premetric.at > 0
-    return a.budget.number > 0 and a.output_premetric.name in ("normalised-renyi", "renyi", "total-variation")
+    kind = a.output_premetric.kind
+    told = kind.told(a.budget.number, a.output_premetric.parameter)
+    return told > 0 if told is not None else kind.finite_for_gaussians and a.budget.number > 0
 
 
 def _tells_apart(a: Specification, b: Specification) -> bool:
@@ -204,11 +200,12 @@ def _has_neighbours(a: Specification) -> bool:
 
 def _budget(start: Specification, a: Specification, b: Specification) -> Step:
     if a.budget.is_curve or b.budget.is_curve:
-        if type(a.budget.value) is type(b.budget.value) or a.output_premetric.name == "trade-off":
-            if at_most(a.budget.value, b.budget.value):
-                return Step("budget", "section 2.4.6", "the first curve lies nowhere above the second")
-            raise Stop("unknown", Step("budget", "section 2.4.6", "the first curve lies above the second somewhere"))
-        raise Stop("unknown", Step("budget", "section 2.4.6", "the curves are of different kinds"))
+        below = a.output_premetric.kind.curve_at_most(a.budget.value, b.budget.value)
+        if below:
+            return Step("budget", "section 2.4.6", "the first curve lies nowhere above the second")
+        above = "the first curve lies above the second somewhere"
+        words = "the curves are of different kinds" if below is None else above
+        raise Stop("unknown", Step("budget", "section 2.4.6", words))
     mine, theirs = a.budget.number, b.budget.number
     said = f"the budget {a.budget.shown()}"
     if start.budget.varies or b.budget.varies:
@@ -216,7 +213,7 @@ def _budget(start: Specification, a: Specification, b: Specification) -> Step:
     if mine <= theirs:
         return Step("budget", "Definition 2.4.5", f"{said} is at most {b.budget.shown()}")
     same = _same_but_for_scope(start, b)
-    if same and _has_neighbours(b) and b.output_premetric.name in _KINDS and _attainable(b, theirs):
+    if same and _has_neighbours(b) and _attainable(b):
         words = (
             f"{said} is above {b.budget.shown()}: telling one dataset from its nearest as well as the first allows is "
             "more than the second allows"
@@ -224,10 +221,6 @@ def _budget(start: Specification, a: Specification, b: Specification) -> Step:
         raise Stop("no", Step("budget", "Proposition 2.4.12", words))
     reason = "" if same else ", and the steps before may have lost something"
     raise Stop("unknown", Step("budget", "Definition 2.4.5", f"{said} is above {b.budget.shown()}{reason}"))
-
-
-_KINDS = ("multiplicative", "approximate", "renyi", "normalised-renyi", "total-variation")
-"""Standards under which some two laws are at any given distance."""
 
 
 def _same_but_for_scope(a: Specification, b: Specification) -> bool:
@@ -240,8 +233,7 @@ def _same_but_for_scope(a: Specification, b: Specification) -> bool:
     return blocks and (a.multiverse == b.multiverse or along_paths)
 
 
-def _attainable(b: Specification, theirs: Fraction | float) -> bool:
-    """Whether some two laws are further apart than ``theirs`` allows at the nearest distance."""
-    if b.output_premetric.name == "total-variation":
-        return theirs * b.nearest < 1  # type: ignore[operator]
-    return b.output_premetric.name != "approximate" or b.output_premetric.at < 1
+def _attainable(b: Specification) -> bool:
+    """Whether some two laws are known to be further apart than ``b`` allows at the nearest distance."""
+    output = b.output_premetric
+    return b.nearest is not None and output.kind.attainable(b.budget_at(b.nearest), output.parameter)

@@ -1,13 +1,9 @@
-"""Specifications as HTML, for notebooks: plain tables, every text escaped, no script."""
+"""Tables and pages as HTML, for notebooks: plain, every text escaped, no script."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from stirred.spec.specification import Specification
 
 _CELL = "text-align:left;vertical-align:top;padding:2px 10px;"
 _MARKED = _CELL + "background:#fff3c4;"
@@ -21,15 +17,6 @@ def table(head: Sequence[str], rows: Iterable[tuple[Sequence[str], bool]]) -> st
         for cells, marked in rows
     ]
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-
-
-def specification_html(specification: Specification) -> str:
-    """The five blocks, then what goes with them."""
-    rows: list[tuple[Sequence[str], bool]] = [(block, False) for block in specification.blocks()]
-    rows.append((("nearest", specification.nearest_words()), False))
-    rows += [(("mark", mark), True) for mark in specification.marks]
-    rows += [((f"finding {finding.id}", finding.words), True) for finding in specification.findings]
-    return table(("block", specification.name or "specification"), rows)
 
 
 def page(title: str, body: str) -> str:

@@ -1,108 +1,25 @@
 """The fourth and fifth blocks: how different two laws of the output are, and how much difference is allowed.
 
-The *kinds* of output premetric are registered with what is known about them: whether they are metrics (then distances
-add up along paths), whether processing the output can raise them, how they compose. A rule that is not declared is not
-used; ``register`` adds a kind of one's own.
+An output premetric is a *kind* (:mod:`stirred.spec.kinds`), which knows how it behaves: whether it is a metric (then
+distances add up along paths), whether processing the output can raise it, how it composes and converts. What is not
+declared is not used; ``register`` adds a kind of one's own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.loss.curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, display, exact, quoted, written
+from stirred.spec.kinds import KINDS, Kind, register
 
-Curve = PowerCurve | GaussianCurve | EpsilonProfile
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What is known about a kind of output premetric.
-
-    ``composition``: budgets of fresh releases add up (``sum``), also their parameters (``sum-with-parameter``), or no
-    rule is known (None). ``power`` is how a budget grows with the distance: epsilon times d, rho times d squared.
-    """
-
-    name: str
-    symbol: str
-    budget: str
-    """The budget's usual letter."""
-    words: str
-    parameter: str = ""
-    """The parameter's usual letter, if there is one."""
-    metric: bool = False
-    immune: bool = True
-    """Processing the output never raises it (Definition 2.5.2)."""
-    separates: bool = True
-    """Infinite between laws without a common output (the condition of Proposition 2.4.11)."""
-    composition: Literal["sum", "sum-with-parameter"] | None = None
-    power: Literal[1, 2] = 1
-    curve: bool = False
-    likelihood: bool = True
-    """It speaks about likelihood ratios, as inference does."""
-    divergence: Callable[[Any, Any], float] | None = field(default=None, compare=False)
-    """For registered kinds: the number itself, for two finite distributions."""
-
-
-KINDS: dict[str, Kind] = {}
-
-
-def register(kind: Kind) -> Kind:
-    """Make a kind of output premetric known. What it declares is believed: the declarer answers for it."""
-    if kind.name in KINDS and KINDS[kind.name] != kind:
-        raise errors.bad_block(f"The output premetric '{kind.name}'", "is registered already, with other properties")
-    KINDS[kind.name] = kind
-    return kind
-
-
-for _kind in (
-    Kind(
-        "multiplicative", "D_Mult", "epsilon",
-        "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
-        "privacy).",
-        metric=True, composition="sum",
-    ),
-    Kind(
-        "approximate", "D_Mult^delta", "epsilon",
-        "The largest log ratio of the probabilities of any event after delta is taken off the larger one "
-        "(D_Mult^delta, approximate differential privacy).",
-        parameter="delta", separates=False, composition="sum-with-parameter",
-    ),
-    Kind(
-        "approximate-profile", "D_Mult^.", "epsilon(delta)",
-        "The approximate multiplicative premetric for every delta at once.",
-        curve=True, separates=False,
-    ),
-    Kind(
-        "renyi", "D_alpha", "epsilon",
-        "The Renyi divergence of order alpha.",
-        parameter="alpha", composition="sum",
-    ),
-    Kind(
-        "normalised-renyi", "D_NoR", "rho",
-        "The normalised Renyi metric: the largest root of a Renyi divergence over its order (D_NoR, the standard of "
-        "zero-concentrated differential privacy). Its budget is rho, and bounds the square of the metric.",
-        metric=True, composition="sum", power=2,
-    ),
-    Kind(
-        "total-variation", "d_TV", "t",
-        "The largest difference of the probabilities of any event.",
-        metric=True, separates=False, composition="sum",
-    ),
-    Kind(
-        "trade-off", "Tr", "f",
-        "The greatest power of any test between the two laws, at every level (f-DP, in the power convention).",
-        curve=True, separates=False,
-    ),
-):  # fmt: skip
-    register(_kind)
+__all__ = ["KINDS", "Budget", "Curve", "Kind", "OutputPremetric", "lipschitz", "register"]
 
 
 @dataclass(frozen=True)
@@ -125,10 +42,7 @@ class OutputPremetric:
             raise errors.bad_block(f"The output premetric '{self.name}'", needs)
         if self.parameter is not None:
             object.__setattr__(self, "parameter", exact(self.parameter, f"The parameter {self.kind.parameter}"))
-            if self.name == "approximate" and not 0 <= self.parameter <= 1:
-                raise errors.bad_block("delta", "is a probability, from 0 to 1")
-            if self.name == "renyi" and not self.parameter > 1:
-                raise errors.bad_block("The order alpha of a Renyi divergence", "is above 1")
+            self.kind.check_parameter(self.parameter)
         cells = tuple(sorted(tuple(sorted(cell)) for cell in self.partition))
         object.__setattr__(self, "partition", cells)
 
@@ -142,6 +56,12 @@ class OutputPremetric:
         if self.parameter is None:
             raise errors.bad_block(f"The output premetric '{self.name}'", "has no parameter")
         return self.parameter
+
+    @property
+    def simplified(self) -> OutputPremetric:
+        """The same premetric as the simplest kind that it is: D_Mult for D_Mult^0."""
+        kind, parameter = self.kind.simplified(self.parameter)
+        return self if kind.name == self.name else replace(self, name=kind.name, parameter=parameter)
 
     @property
     def symbol(self) -> str:

@@ -23,12 +23,8 @@ from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.registry_form import dump, ordered, parse, tier, validate
 from stirred.spec.specification import Finding, Specification
 
-VARIANTS = {
-    "multiplicative": "Pure DP",
-    "approximate": "Approximate DP",
-    "normalised-renyi": "Zero-concentrated DP",
-    "renyi": "Renyi DP",
-}
+RENYI, CUSTOM = "Renyi DP", "Custom"
+"""The variant whose order has no field of its own, and the one of standards that the registry has no name for."""
 UNITS = ("person", "individual", "household", "user", "device", "event", "user-day", "record", "establishment")
 NOTHING = {"", "n/a", "na", "none", "-"}
 SOURCE = "deployments registry"
@@ -269,7 +265,7 @@ def _sections(specification: Specification) -> dict[str, dict[str, Any]]:
     sections: dict[str, dict[str, Any]] = {
         "basic": basic,
         "dp_variant": {
-            "variant_name": VARIANTS.get(output.name, "Custom"),
+            "variant_name": output.kind.registry_variant,
             "data_domain": str(specification.domain),
             "unprotected_quantities": unprotected,
         },
@@ -306,10 +302,10 @@ def _unit_details(specification: Specification) -> str:
 
 def _parameters(specification: Specification) -> dict[str, float]:
     output, budget = specification.output_premetric, specification.budget
-    if output.name not in VARIANTS or budget.number == math.inf:
+    if output.kind.registry_variant == CUSTOM or budget.number == math.inf:
         return {}
-    found = {"rho" if output.name == "normalised-renyi" else "epsilon": _up(budget.number)}
-    if output.name == "approximate":
+    found = {"rho" if output.kind.budget_is_rho else "epsilon": _up(budget.number)}
+    if output.kind.takes_off:
         found["delta"] = _up(output.at)
     return found
 
@@ -319,7 +315,7 @@ def _parameter_details(specification: Specification) -> str:
     said = [f"{output.kind.budget} = {budget}", str(output)]
     if budget.value == math.inf:
         said.append("The budget is infinite: nothing is guaranteed.")
-    elif output.name == "renyi":
+    elif output.kind.registry_variant == RENYI:
         said.append(f"alpha = {written(exact(output.at))}.")
     if budget.varies:
         said.append(f"The budget is that of the realised universe: {budget.varies}.")

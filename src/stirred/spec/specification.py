@@ -8,7 +8,7 @@ them, so they travel together. ``findings`` are doubts that belong to the guaran
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -17,6 +17,7 @@ from stirred import errors
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.exact import Exact, display, exact
 from stirred.spec.invariant import Invariant
+from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
@@ -91,7 +92,7 @@ class Specification:
         if budget.is_curve != kind.curve:
             needs = "needs a curve for its budget" if kind.curve else "has a number for its budget"
             raise errors.bad_block(f"The output premetric '{kind.name}'", needs)
-        if kind.curve and (kind.name == "approximate-profile") != hasattr(budget.value, "epsilon"):
+        if kind.curve and not kind.takes_curve(budget.value):
             raise errors.bad_block(f"The output premetric '{kind.name}'", "has another kind of curve")
         if budget.by_universe and len(budget.by_universe) != len(self.multiverse.universes):
             raise errors.bad_block("A budget by universe", "has one number for each listed universe")
@@ -122,9 +123,7 @@ class Specification:
 
     def implies(self, other: Specification) -> Answer:
         """Whether every mechanism that satisfies this specification satisfies the other (M(A) is part of M(B))."""
-        from stirred.spec.order import implies
-
-        return implies(self, other)
+        return _later().implies(self, other)
 
     def with_findings(self, *findings: Finding) -> Specification:
         """The same with findings added, one per id."""
@@ -132,15 +131,11 @@ class Specification:
         return replace(self, findings=(*self.findings, *(f for f in findings if f.id not in known)))
 
     def to_json(self) -> str:
-        from stirred.spec.forms import to_json
-
-        return to_json(self)
+        return _later().to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Specification:
-        from stirred.spec.forms import from_json
-
-        return from_json(text)
+        return _later().from_json(text)
 
     def blocks(self) -> list[tuple[str, str]]:
         """The five blocks in words, in order."""
@@ -172,9 +167,16 @@ class Specification:
         return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"
 
     def _repr_html_(self) -> str:
-        from stirred.spec.pages import specification_html
-
         return specification_html(self)
+
+
+def specification_html(specification: Specification) -> str:
+    """The five blocks as a table, then what goes with them."""
+    rows: list[tuple[Sequence[str], bool]] = [(block, False) for block in specification.blocks()]
+    rows.append((("nearest", specification.nearest_words()), False))
+    rows += [(("mark", mark), True) for mark in specification.marks]
+    rows += [((f"finding {finding.id}", finding.words), True) for finding in specification.findings]
+    return table(("block", specification.name or "specification"), rows)
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,31 @@ class Answer:
         return "\n".join([self.verdict, *(f"  {number}. {step}" for number, step in enumerate(self.steps, 1))])
 
 
+@dataclass(frozen=True)
+class Later:
+    """What specifications have as methods and modules above this one work out: these import this module, not it them.
+
+    The one place where ``spec`` reaches upwards. ``stirred.spec`` binds it as it is imported, which Python does before
+    any of its modules can be used.
+    """
+
+    implies: Callable[[Specification, Specification], Answer]
+    to_json: Callable[[Specification], str]
+    from_json: Callable[[str | bytes], Specification]
+
+
+_BOUND: list[Later] = []
+
+
+def bind(later: Later) -> None:
+    """Give specifications the methods that need modules above this one."""
+    _BOUND[:] = [later]
+
+
+def _later() -> Later:
+    return _BOUND[0]
+
+
 def _plain(distance: Fraction | float) -> str:
     return f"{float(distance):g}"
 
@@ -230,8 +257,10 @@ def _check_flavor(blocks: Flavor | Specification) -> None:
     if named - set(domain.datasets):
         raise errors.strange_datasets(sorted(named - set(domain.datasets)))
     neighbours_only = premetric.kind in ("relation", "table") or not premetric.sharpened
-    if output.name == "trade-off" and not neighbours_only:
-        raise errors.bad_block("A trade-off function", "bounds neighbours and nothing further: use neighbours")
+    if output.kind.neighbours_only and not neighbours_only:
+        standard = output.kind.standard
+        subject = standard[:1].upper() + standard[1:]
+        raise errors.bad_block(subject, "bounds neighbours and nothing further: use neighbours")
     if blocks.nearest is not None:
         object.__setattr__(blocks, "nearest", exact(blocks.nearest, "The nearest distance"))
     elif domain.free and not multiverse.invariants and not multiverse.universes and premetric.kind == "records":

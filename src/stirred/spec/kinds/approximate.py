@@ -1,0 +1,91 @@
+"""D_Mult^delta, the standard of approximate differential privacy: log ratios after delta is taken off."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from stirred import errors
+from stirred.loss import conversions
+from stirred.loss.curves import PowerCurve, approximate_power
+from stirred.loss.pair_measures import Approximate as Measured
+from stirred.loss.pair_measures import Measure
+from stirred.spec.kinds.kind import Grouped, Kind, Number, Parameter, Rule
+from stirred.spec.kinds.multiplicative import MULTIPLICATIVE, errors_of_pure, odds_words
+
+
+class Approximate(Kind):
+    """D_Mult^delta: symmetric, and not a metric, since deltas add up along a path."""
+
+    takes_off: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    both_ways: ClassVar[bool] = True
+    disjoint_is_largest: ClassVar[bool] = True
+    called: ClassVar[str] = "(epsilon, delta)-differential privacy"
+    registry_variant: ClassVar[str] = "Approximate DP"
+    weaker: ClassVar[frozenset[str]] = frozenset({"total-variation"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("approximate", "approximate", lambda e, delta, wanted: e if wanted >= delta else None, "section 2.4.5",
+             "a larger delta takes away more"),
+        Rule("approximate", "multiplicative", lambda e, delta, _: e if delta == 0 else None, "section 2.4.5",
+             "delta is zero"),
+        Rule("approximate", "total-variation", lambda e, delta, _: conversions.approximate_to_total_variation(e, delta),
+             "Kairouz, Oh and Viswanath 2015", "the point of the region nearest to no protection", neighbours=True),
+        Rule("approximate", "trade-off", lambda e, delta, _: approximate_power(float(e), float(delta)),
+             "Wasserman and Zhou 2010", "the lines of the level-power region", neighbours=True),
+    )  # fmt: skip
+
+    def check_parameter(self, parameter: Number) -> None:
+        if not 0 <= parameter <= 1:
+            raise errors.bad_block("delta", "is a probability, from 0 to 1")
+
+    def simplified(self, parameter: Parameter) -> tuple[Kind, Parameter]:
+        """Without delta it is D_Mult, which is known to be a metric."""
+        return (MULTIPLICATIVE, None) if parameter == 0 else (self, parameter)
+
+    def asks_less(self, parameter: Number, than: Number) -> bool:
+        return parameter > than
+
+    def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
+        return parameter == 1 or super().is_trivial(bound, parameter)
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        return parameter != 1
+
+    def separates_at(self, parameter: Parameter) -> bool:
+        return parameter != 1
+
+    def measure(self, parameter: Parameter) -> Measure:
+        return Measured(float(parameter or 0))
+
+    def told(self, bound: Number, parameter: Parameter) -> Number | None:
+        return parameter
+
+    def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
+        return chance > (parameter or 0)
+
+    def grouped(self, budget: Any, parameter: Parameter, size: int) -> Grouped | str:
+        epsilon, delta = conversions.group_approximate(budget, parameter or 0, size)
+        if delta >= 1:
+            return "delta grows beyond 1 on the way"
+        return Grouped(epsilon, delta, f"epsilon is multiplied by {size} and delta becomes {float(delta):.3g}")
+
+    def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        return approximate_power(bound, parameter or 0)
+
+    def tests_of_group(self, budget: Any, parameter: Parameter, scale: Number, steps: int) -> PowerCurve:
+        return approximate_power(*conversions.group_approximate(budget * scale, parameter or 0, steps))
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        return (1 - float(parameter or 0)) * errors_of_pure(float(bound))
+
+    def allows_words(self, bound: Any) -> str:
+        return odds_words(bound)
+
+
+APPROXIMATE = Approximate(
+    "approximate", "D_Mult^delta", "epsilon",
+    "The largest log ratio of the probabilities of any event after delta is taken off the larger one "
+    "(D_Mult^delta, approximate differential privacy).",
+    parameter="delta", separates=False, composition="sum-with-parameter",
+)  # fmt: skip

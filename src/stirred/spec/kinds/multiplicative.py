@@ -1,0 +1,84 @@
+"""D_Mult, the standard of pure differential privacy: the largest absolute log ratio of probabilities of any event."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from stirred.loss import conversions
+from stirred.loss.curves import PowerCurve, pure_power
+from stirred.loss.pair_measures import Measure
+from stirred.loss.pair_measures import Multiplicative as Measured
+from stirred.spec.exact import display
+from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+
+PURE_ZCDP = "Bun and Steinke 2016, Proposition 3.3"
+ORDERS = "Renyi divergences grow with their order"
+RESPONSE = "randomised response is the worst case"
+
+
+class Multiplicative(Kind):
+    """D_Mult: a metric, infinite as soon as one law excludes what another allows."""
+
+    pure: ClassVar[bool] = True
+    same_support: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    moved_laws: ClassVar[str] = "a coin"
+    registry_variant: ClassVar[str] = "Pure DP"
+    weaker: ClassVar[frozenset[str]] = frozenset(
+        {"approximate", "approximate-profile", "renyi", "normalised-renyi", "total-variation", "trade-off"}
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("multiplicative", "normalised-renyi", lambda e, _, __: conversions.pure_to_zcdp(e), PURE_ZCDP,
+             "half of epsilon squared"),
+        Rule("multiplicative", "approximate", lambda e, _, __: e, "section 2.4.5", "delta only takes away"),
+        Rule("multiplicative", "renyi", lambda e, _, order: conversions.pure_to_renyi(e, order), PURE_ZCDP,
+             "at most epsilon, and half of alpha epsilon squared", neighbours=True),
+        Rule("multiplicative", "renyi", lambda e, _, __: e, ORDERS, "every order is at most the largest"),
+        Rule("multiplicative", "total-variation", lambda e, _, __: conversions.pure_to_total_variation(e), RESPONSE,
+             "the hyperbolic tangent of half of epsilon", neighbours=True),
+        Rule("multiplicative", "total-variation", lambda e, _, __: Fraction(e) / 2 if e < math.inf else e, RESPONSE,
+             "at most half of epsilon"),
+        Rule("multiplicative", "trade-off", lambda e, _, __: pure_power(float(e)), "Wasserman and Zhou 2010", RESPONSE,
+             neighbours=True),
+    )  # fmt: skip
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        return True
+
+    def measure(self, parameter: Parameter) -> Measure:
+        return Measured()
+
+    def coin(self, distance: Number) -> float:
+        # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
+        return math.exp(-float(distance)) / 2
+
+    def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        return pure_power(bound)
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        return errors_of_pure(float(bound))
+
+    def allows_words(self, bound: Any) -> str:
+        return odds_words(bound)
+
+
+def errors_of_pure(epsilon: float) -> float:
+    """The smallest sum of the two errors of a test under epsilon: those of randomised response."""
+    return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def odds_words(epsilon: Number) -> str:
+    """By how much an epsilon allows odds to change."""
+    times = f"e^{display(epsilon)}, about 10^{float(epsilon) / math.log(10):.1f}"
+    return f"the odds to change by a factor of {times}"
+
+
+MULTIPLICATIVE = Multiplicative(
+    "multiplicative", "D_Mult", "epsilon",
+    "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
+    "privacy).",
+    metric=True, composition="sum",
+)  # fmt: skip

@@ -1,0 +1,67 @@
+"""D_NoR, the standard of zero-concentrated differential privacy: Renyi divergences of every order, over the order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from stirred.loss import conversions
+from stirred.loss.pair_measures import Measure
+from stirred.loss.pair_measures import NormalisedRenyi as Measured
+from stirred.loss.tradeoffs import ZcdpCurve
+from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.renyi import TAIL
+from stirred.spec.kinds.trade_off import errors_of_gaussians
+
+
+class NormalisedRenyi(Kind):
+    """D_NoR: a metric whose square the budget rho bounds, attained by Gaussian laws of one variance."""
+
+    budget_is_rho: ClassVar[bool] = True
+    finite_for_gaussians: ClassVar[bool] = True
+    same_support: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    moved_laws: ClassVar[str] = "Gaussian laws of one variance"
+    sum_words: ClassVar[str] = "sums of rho"
+    called: ClassVar[str] = "zero-concentrated differential privacy"
+    registry_variant: ClassVar[str] = "Zero-concentrated DP"
+    weaker: ClassVar[frozenset[str]] = frozenset({"approximate", "renyi", "total-variation"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("normalised-renyi", "approximate",
+             lambda rho, _, delta: conversions.zcdp_to_approximate(rho, delta, "tight") if delta > 0 else None,
+             TAIL, "the best order", neighbours=True),
+        Rule("normalised-renyi", "renyi", lambda rho, _, order: conversions.zcdp_to_renyi(rho, order),
+             "Bun and Steinke 2016, Definition 1.1", "alpha times rho", neighbours=True),
+        Rule("normalised-renyi", "total-variation", lambda rho, _, __: conversions.zcdp_to_total_variation(rho),
+             "Pinsker's inequality", "the root of half of rho, and at most 1", neighbours=True),
+        Rule("normalised-renyi", "total-variation", lambda rho, _, __: math.sqrt(rho / 2),
+             "Pinsker's inequality", "the root of half of rho"),
+    )  # fmt: skip
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        return True
+
+    def measure(self, parameter: Parameter) -> Measure:
+        return Measured()
+
+    def classical_epsilon(self, budget: Number, delta: Number) -> float:
+        return conversions.zcdp_to_approximate(budget, delta, "classical")
+
+    def tests(self, bound: Number, parameter: Parameter) -> ZcdpCurve:
+        return ZcdpCurve(float(bound))
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """Those of Gaussian noise, which another mechanism of this rho may undercut."""
+        return errors_of_gaussians(math.sqrt(2 * float(bound)))
+
+    def allows_words(self, bound: Any) -> str:
+        return f"Gaussian noise whose means are {math.sqrt(2 * bound):.2f} deviations apart"
+
+
+NORMALISED_RENYI = NormalisedRenyi(
+    "normalised-renyi", "D_NoR", "rho",
+    "The normalised Renyi metric: the largest root of a Renyi divergence over its order (D_NoR, the standard of "
+    "zero-concentrated differential privacy). Its budget is rho, and bounds the square of the metric.",
+    metric=True, composition="sum", power=2,
+)  # fmt: skip

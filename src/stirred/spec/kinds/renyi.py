@@ -1,0 +1,62 @@
+"""D_alpha, the Renyi divergence of one order."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from stirred import errors
+from stirred.loss import conversions
+from stirred.loss.pair_measures import Measure
+from stirred.loss.pair_measures import Renyi as Measured
+from stirred.loss.tradeoffs import RenyiCurve
+from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.multiplicative import ORDERS
+
+TAIL = "Canonne, Kamath and Steinke 2020, Proposition 12"
+
+
+class Renyi(Kind):
+    """D_alpha: of one direction, and finite for Gaussian noise."""
+
+    finite_for_gaussians: ClassVar[bool] = True
+    same_support: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    called: ClassVar[str] = "Renyi differential privacy"
+    registry_variant: ClassVar[str] = "Renyi DP"
+    weaker: ClassVar[frozenset[str]] = frozenset({"approximate", "total-variation"})
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("renyi", "renyi", lambda e, order, wanted: e if wanted <= order else None, ORDERS,
+             "a smaller order asks for less"),
+        Rule("renyi", "approximate",
+             lambda e, order, delta: conversions.renyi_to_approximate(order, e, delta) if delta > 0 else None,
+             TAIL, "the tail of the loss", neighbours=True),
+    )  # fmt: skip
+
+    def check_parameter(self, parameter: Number) -> None:
+        if not parameter > 1:
+            raise errors.bad_block("The order alpha of a Renyi divergence", "is above 1")
+
+    def asks_less(self, parameter: Number, than: Number) -> bool:
+        return parameter < than
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        return True
+
+    def measure(self, parameter: Parameter) -> Measure:
+        return Measured(_order(parameter))
+
+    def tests(self, bound: Number, parameter: Parameter) -> RenyiCurve:
+        return RenyiCurve(((_order(parameter), float(bound)),))
+
+
+def _order(parameter: Parameter) -> float:
+    assert parameter is not None, "an output premetric of this kind has its order"
+    return float(parameter)
+
+
+RENYI = Renyi(
+    "renyi", "D_alpha", "epsilon",
+    "The Renyi divergence of order alpha.",
+    parameter="alpha", composition="sum",
+)  # fmt: skip

@@ -1,0 +1,57 @@
+"""d_TV, total variation: the largest difference of the probabilities of any event."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from stirred.loss.curves import PowerCurve, approximate_power
+from stirred.loss.pair_measures import Measure
+from stirred.loss.pair_measures import TotalVariation as Measured
+from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+
+
+class TotalVariation(Kind):
+    """d_TV: a metric that is 1 between laws without a common output, and never more."""
+
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    largest: ClassVar[Number] = Fraction(1)
+    disjoint_is_largest: ClassVar[bool] = True
+    moved_laws: ClassVar[str] = "a coin"
+    called: ClassVar[str] = "a bound on the total variation"
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("total-variation", "approximate", lambda t, _, delta: Fraction(0) if t <= delta else None,
+             "Definition of total variation", "no event differs by more than delta", neighbours=True),
+    )  # fmt: skip
+
+    def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
+        return bool(bound >= self.largest)
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        return bound < self.largest
+
+    def measure(self, parameter: Parameter) -> Measure:
+        return Measured()
+
+    def coin(self, distance: Number) -> float:
+        return float(distance)
+
+    def told(self, bound: Number, parameter: Parameter) -> Number:
+        return min(bound, self.largest)
+
+    def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
+        return chance > bound
+
+    def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        return approximate_power(0, min(bound, self.largest))
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        return 1 - float(bound)
+
+
+TOTAL_VARIATION = TotalVariation(
+    "total-variation", "d_TV", "t",
+    "The largest difference of the probabilities of any event.",
+    metric=True, separates=False, composition="sum",
+)  # fmt: skip

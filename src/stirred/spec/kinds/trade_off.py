@@ -1,0 +1,131 @@
+"""Tr, trade-off functions (f-DP): the greatest power of any test between two laws, at every level.
+
+They bound neighbours, that is datasets at distance 1; at distance 0 laws must be equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stirred import errors
+from stirred.loss import conversions, divergences
+from stirred.loss.curves import Curve, GaussianCurve, PowerCurve, at_most
+from stirred.loss.tradeoff_rules import composed_power_curve
+from stirred.loss.tradeoffs import TradeOff
+from stirred.spec.kinds.kind import Array, Composed, Grouped, Kind, Number, Parameter, Rule
+
+NO_TEST = PowerCurve(((0, 0), (1, 1)))
+CERTAINTY = PowerCurve(((0, 1), (1, 1)))
+
+
+class TradeOffFunction(Kind):
+    """Tr(P, Q): a curve of one direction, and the finest of all standards."""
+
+    neighbours_only: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    disjoint_is_largest: ClassVar[bool] = True
+    called: ClassVar[str] = "a trade-off function"
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("trade-off", "approximate", lambda f, _, delta: conversions.power_to_epsilon(f, delta),
+             "Dong, Roth and Su 2022, Proposition 2.13", "the steepest line above the curve", neighbours=True),
+        Rule("trade-off", "normalised-renyi",
+             lambda f, _, __: conversions.gaussian_to_zcdp(f.mu) if isinstance(f, GaussianCurve) else None,
+             "Bun and Steinke 2016, Proposition 1.6 and Blackwell's theorem (A.6.2)", "half of mu squared",
+             neighbours=True),
+    )  # fmt: skip
+
+    def curve_at_most(self, first: Curve, second: Curve) -> bool:
+        return at_most(first, second)
+
+    def keeps_mirrored(self, chance: float, bound: Any, parameter: Parameter, slack: float) -> bool:
+        return at_most(PowerCurve(((0, 0), (1 - chance, chance), (1, 1))) if chance < 1 else CERTAINTY, bound)
+
+    def loss_curve(self, rows: Array, distances: Array, deltas: Sequence[float]) -> PowerCurve:
+        _require_neighbours(distances)
+        curves = [NO_TEST]
+        for first, second in np.argwhere(np.isfinite(distances)):
+            curve = _power(rows, first, second)
+            # No curve allows different laws at distance 0 but the one that allows everything.
+            told = distances[first, second] == 0 and not at_most(curve, NO_TEST)
+            curves.append(CERTAINTY if told else curve)
+        return _least_above(curves)
+
+    def largest_curve(self, curves: Sequence[PowerCurve], deltas: Sequence[float]) -> PowerCurve:
+        return _least_above([NO_TEST, *curves])
+
+    def within_curve(self, rows: Array, distances: Array, names: Sequence[str], curve: Any) -> tuple[bool, str]:
+        _require_neighbours(distances)
+        for first, second in np.argwhere(np.isfinite(distances)):
+            if not at_most(_power(rows, first, second), curve if distances[first, second] else NO_TEST):
+                said = f"'{names[first]}' and '{names[second]}'"
+                return False, f"some test between {said} has more power than the curve allows"
+        return True, "no test between two neighbours has more power than the curve allows"
+
+    def grouped(self, budget: Any, parameter: Parameter, size: int) -> Grouped | None:
+        if not isinstance(budget, GaussianCurve):
+            return None
+        return Grouped(GaussianCurve(budget.mu * size), parameter, f"mu is multiplied by {size}")
+
+    def composed_curves(self, curves: Sequence[Any]) -> Composed | None:
+        if all(isinstance(curve, GaussianCurve) for curve in curves):
+            mu = sum(curve.mu**2 for curve in curves) ** 0.5
+            words = f"mu is the root of the sum of squares, {mu:g}"
+            return Composed(GaussianCurve(mu), "Dong, Roth and Su 2022, Corollary 3.3", words)
+        if all(isinstance(curve, PowerCurve) for curve in curves):
+            words = "the curve of the pairs of laws that attain each, taken together"
+            return Composed(composed_power_curve(curves), "Dong, Roth and Su 2022, Definition 3.1", words)
+        return None
+
+    def tests_of_curve(self, curve: Any, distance: Number, scale: Number) -> TradeOff | None:
+        return curve if distance == scale else None
+
+    def tests_of_group(self, budget: Any, parameter: Parameter, scale: Number, steps: int) -> TradeOff | None:
+        return GaussianCurve(budget.mu * steps) if isinstance(budget, GaussianCurve) else None
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        if isinstance(bound, GaussianCurve):
+            return errors_of_gaussians(bound.mu)
+        return float(1 - max(power - level for level, power in bound.points))
+
+
+def errors_of_gaussians(mu: float) -> float:
+    """The smallest sum of the two errors of a test between Gaussian laws whose means are mu deviations apart."""
+    return math.erfc(mu / math.sqrt(8))
+
+
+def _require_neighbours(distances: Array) -> None:
+    if np.any((distances != 0) & (distances != 1) & np.isfinite(distances)):
+        raise errors.bad_block("A trade-off function", "bounds neighbours and nothing further: use distances 0 and 1")
+
+
+def _power(rows: Array, first: int, second: int) -> PowerCurve:
+    vertices = divergences.power_curve(rows[first], rows[second])
+    # Probabilities that vanish beside others make no step.
+    return PowerCurve(tuple(dict(map(tuple, vertices.tolist())).items()))
+
+
+def _least_above(curves: Sequence[PowerCurve]) -> PowerCurve:
+    """The smallest power curve that lies above all: the concave hull of their vertices."""
+    hull: list[tuple[float, float]] = []
+    for level, power in sorted({point for curve in curves for point in curve.points}):
+        while hull and (hull[-1][0] == level or (len(hull) > 1 and _below(hull[-2], hull[-1], (level, power)))):
+            hull.pop()
+        hull.append((level, power))
+    return PowerCurve(tuple(hull))
+
+
+def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b lies on or below the line from a to c."""
+    return (b[1] - a[1]) * (c[0] - a[0]) <= (c[1] - a[1]) * (b[0] - a[0])
+
+
+TRADE_OFF = TradeOffFunction(
+    "trade-off", "Tr", "f",
+    "The greatest power of any test between the two laws, at every level (f-DP, in the power convention).",
+    curve=True, separates=False,
+)  # fmt: skip
