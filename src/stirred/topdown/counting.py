@@ -138,7 +138,7 @@ def _ascending(numbers, begin, end):  # type: ignore[no-untyped-def]
 @kernel
 def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_counts):  # type: ignore[no-untyped-def]
     """Add up ranges of leaves, each unit's cells in ascending order. ``sums`` are zero by cell, and are left so."""
-    at = 0
+    at = np.int64(0)
     for unit in range(len(first_leaf) - 1):
         begin = at
         for j in range(starts[first_leaf[unit]], starts[first_leaf[unit + 1]]):
