@@ -39,6 +39,12 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A helper with one caller, put into its text: large helpers would be optimised twice, alone and in the caller."""
+    compiled: Callable[..., Any] = numba.njit(inline="always", **_INNER)(function)
+    return compiled
+
+
 @contextmanager
 def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
     """Call ``tell(True)`` whenever compiling begins and ``tell(False)`` when it ends; not for what the cache has."""

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._compiled import helper, kernel
+from stirred._compiled import helper, kernel, part
 from stirred.topdown.layout import clipped, indices, reals
 
 CLOSED = -1e300
@@ -232,7 +232,7 @@ def _update(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
             multipliers[i, k] = e
 
 
-@helper
+@part
 def _pass(  # type: ignore[no-untyped-def]
     kind, order, x, counts, free, opened, masked, modulus, separating, thresholds, rows, weights, residuals,
     bound_rows, bound_weights, pushed, lower, upper, g, target, z,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._compiled import helper, kernel
+from stirred._compiled import helper, kernel, part
 from stirred.topdown.flows import cheapest_flow
 from stirred.topdown.layout import clipped, indices, integers, reals
 
@@ -338,7 +338,7 @@ def _fill_groups(groups, sums, arcs, at, excess):  # type: ignore[no-untyped-def
     return broken
 
 
-@helper
+@part
 def _try(stage, entries, groups, out):  # type: ignore[no-untyped-def]
     """Round one parent at one stage; returns whether that was possible."""
     n, width = out.shape
