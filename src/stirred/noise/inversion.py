@@ -103,7 +103,13 @@ def search(words, at, head_bits, full_bits, cuts):  # type: ignore[no-untyped-de
     )
     rest_bits = full_bits - head_bits
     bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
-    passed = np.int64(np.searchsorted(cuts, bits, side="right"))
+    passed, beyond = np.int64(0), np.int64(len(cuts))  # cuts at or below the bits; numpy's search is slow to compile
+    while passed < beyond:
+        middle = (passed + beyond) // 2
+        if cuts[middle] <= bits:
+            passed = middle + 1
+        else:
+            beyond = middle
     if passed > 0 and cuts[passed - 1] == bits:
         return -1, bits
     return passed, bits

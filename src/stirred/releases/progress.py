@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 from typing import Protocol
 
 _TELLING = 0.05
 """The share of the work from which on the time it took says something about the rest."""
+
+
+COMPILING = "compiling (first run on this machine, up to half a minute in all) ..."
 
 
 class Progress(Protocol):
@@ -39,6 +43,8 @@ class OnTerminal:
         self._timer = threading.Timer(delay, self._show)
         self._timer.daemon = True
         self._began: float | None = None
+        self._line = "starting"
+        self._told = ExitStack()
 
     def _show(self) -> None:
         with self._lock:
@@ -51,14 +57,22 @@ class OnTerminal:
         if done is None or done <= 0 or self._began is None:
             self._began = now if done is not None else None
         left = f" {time_left(now - self._began, done)}" if done and self._began and done >= _TELLING else ""
-        self._status.update(f"{words} ...{left}")
+        self._line = f"{words} ...{left}"
+        self._status.update(self._line)
+
+    def _compiling(self, begins: bool) -> None:
+        self._status.update(COMPILING if begins else self._line)
 
     def __enter__(self) -> OnTerminal:
         if self._console.is_terminal:
+            from stirred._compiled import told_of_compiling
+
             self._timer.start()
+            self._told.enter_context(told_of_compiling(self._compiling))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._told.close()
         self._timer.cancel()
         with self._lock:
             if self._shown:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._compiled import kernel
+from stirred._compiled import helper, kernel
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
@@ -116,10 +116,31 @@ def marginal(histograms: Histograms, groups: NDArray[np.int32], number: int) -> 
     return sums
 
 
+@helper
+def _ascending(numbers, begin, end):  # type: ignore[no-untyped-def]
+    """Sort a range in place, by heaps: the array's own ``sort`` takes five times as long to compile."""
+    count = end - begin
+    for step in range(count // 2 + count - 1 if count > 1 else 0):
+        if step < count // 2:  # make it a heap, from its last parent on
+            node, size = count // 2 - 1 - step, count
+        else:  # move the largest behind the heap
+            size = count - 1 - (step - count // 2)
+            numbers[begin], numbers[begin + size] = numbers[begin + size], numbers[begin]
+            node = 0
+        while 2 * node + 1 < size:
+            child = 2 * node + 1
+            if child + 1 < size and numbers[begin + child + 1] > numbers[begin + child]:
+                child += 1
+            if numbers[begin + node] >= numbers[begin + child]:
+                break
+            numbers[begin + node], numbers[begin + child] = numbers[begin + child], numbers[begin + node]
+            node = child
+
+
 @kernel
 def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_counts):  # type: ignore[no-untyped-def]
     """Add up ranges of leaves, each unit's cells in ascending order. ``sums`` are zero by cell, and are left so."""
-    at = 0
+    at = np.int64(0)
     for unit in range(len(first_leaf) - 1):
         begin = at
         for j in range(starts[first_leaf[unit]], starts[first_leaf[unit + 1]]):
@@ -127,7 +148,7 @@ def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_
                 out_cells[at] = cells[j]
                 at += 1
             sums[cells[j]] += counts[j]
-        out_cells[begin:at].sort()
+        _ascending(out_cells, begin, at)
         for i in range(begin, at):
             out_counts[i] = sums[out_cells[i]]
             sums[out_cells[i]] = 0

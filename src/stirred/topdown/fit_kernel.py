@@ -23,9 +23,13 @@ constrained minimum (any feasible point has |e| <= |multiplier|).
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from stirred._compiled import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._compiled import helper, kernel, part
+from stirred.topdown.layout import clipped, indices, reals
 
 CLOSED = -1e300
 """Where a closed entry stands before a projection: below any threshold. Finite, since infinities breed NaNs."""
@@ -43,7 +47,55 @@ AFRESH_EVERY = 100
 """Sweeps after which residuals are summed afresh, against drift."""
 
 
-@kernel
+class Queries(NamedTuple):
+    """The terms of f: what was measured in the children of a chunk's parents.
+
+    Cell j of the chunk is in row ``rows[j, q]`` of its parent's block of ``residuals``, a table (row, child) from
+    ``offsets[parent]`` on, which come in as minus the measured values Y. Query q has the weight w[q] =
+    ``weights[q]`` and separates all cells if ``separating[q]``; ``modulus`` is the sum mu of those weights.
+    """
+
+    rows: NDArray[np.int32]
+    row_starts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    residuals: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    separating: NDArray[np.bool_]
+    modulus: float
+
+
+class Limits(NamedTuple):
+    """Bounds of sums over groups of cells: ``lower`` and ``upper`` lie as the residuals do, row -1 has none.
+
+    ``weights`` are those in the augmented Lagrangian, the c of each bound.
+    """
+
+    rows: NDArray[np.int32]
+    row_starts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+class Stopping(NamedTuple):
+    """When a parent is done: its certificate and what breaks a bound are this small, or after so many sweeps."""
+
+    gap: float
+    violation: float
+    most_sweeps: int
+
+
+class Certificates(NamedTuple):
+    """What is written for each parent: how far above the minimum, by how much a bound is broken, sweeps, success."""
+
+    gaps: NDArray[np.float64]
+    violations: NDArray[np.float64]
+    sweeps: NDArray[np.int32]
+    converged: NDArray[np.bool_]
+
+
+@helper
 def _mixed(state):  # type: ignore[no-untyped-def]
     """The output function of the generator SplitMix64, whose states are a counter."""
     z = state
@@ -109,7 +161,7 @@ def _project(target, total, threshold, free, out):  # type: ignore[no-untyped-de
     return threshold
 
 
-@kernel
+@helper
 def _gradient(  # type: ignore[no-untyped-def]
     j, starting, separating, rows, weights, residuals, bound_rows, bound_weights, pushed, lower, upper, g
 ):
@@ -136,11 +188,11 @@ def _gradient(  # type: ignore[no-untyped-def]
         curvature += weight
         row, low, high = pushed[i], lower[i], upper[i]
         for k in range(width):
-            g[k] += weight * (row[k] - min(max(row[k], low[k]), high[k]))
+            g[k] += weight * (row[k] - clipped(row[k], low[k], high[k]))
     return curvature
 
 
-@kernel
+@helper
 def _add(j, change, rows, residuals, bound_rows, pushed):  # type: ignore[no-untyped-def]
     """Add a change of row j to the sums it belongs to."""
     width = len(change)
@@ -155,29 +207,32 @@ def _add(j, change, rows, residuals, bound_rows, pushed):  # type: ignore[no-unt
                 row[k] += change[k]
 
 
-@kernel
+@helper
 def _violation(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
     """By how much a bound is broken at most."""
     worst = 0.0
     for i in range(pushed.shape[0]):
         for k in range(pushed.shape[1]):
             s = pushed[i, k] - multipliers[i, k]
-            worst = max(worst, lower[i, k] - s, s - upper[i, k])
+            if lower[i, k] - s > worst:
+                worst = lower[i, k] - s
+            if s - upper[i, k] > worst:
+                worst = s - upper[i, k]
     return worst
 
 
-@kernel
+@helper
 def _update(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
     """The multipliers' step: multiplier <- v - clip(v)."""
     for i in range(pushed.shape[0]):
         for k in range(pushed.shape[1]):
             v = pushed[i, k]
-            e = v - min(max(v, lower[i, k]), upper[i, k])
+            e = v - clipped(v, lower[i, k], upper[i, k])
             pushed[i, k] += e - multipliers[i, k]
             multipliers[i, k] = e
 
 
-@kernel
+@part
 def _pass(  # type: ignore[no-untyped-def]
     kind, order, x, counts, free, opened, masked, modulus, separating, thresholds, rows, weights, residuals,
     bound_rows, bound_weights, pushed, lower, upper, g, target, z,
@@ -214,30 +269,50 @@ def _pass(  # type: ignore[no-untyped-def]
             row[k] = z[k]
             z[k] = step
         _add(j, z, rows, residuals, bound_rows, pushed)
-    return max(gap, 0.0)
+    return gap if gap > 0.0 else 0.0
 
 
-@kernel
+@helper
 def _largest(table):  # type: ignore[no-untyped-def]
     """The largest absolute value."""
     most = 0.0
     for i in range(table.shape[0]):
         for k in range(table.shape[1]):
-            most = max(most, abs(table[i, k]))
+            if abs(table[i, k]) > most:
+                most = abs(table[i, k])
     return most
 
 
-@kernel
+@helper
 def _copy(table, out):  # type: ignore[no-untyped-def]
     for i in range(table.shape[0]):
         for k in range(table.shape[1]):
             out[i, k] = table[i, k]
 
 
-@kernel
+@helper
+def _block(flat, at, height, width):  # type: ignore[no-untyped-def]
+    """The table (row, child) that begins at ``at``."""
+    return flat[at : at + height * width].reshape(height, width)
+
+
+@helper
+def _some_row_closed(opened):  # type: ignore[no-untyped-def]
+    """Whether some cell may be positive in no child, though its count is."""
+    for j in range(opened.shape[0]):
+        closed = True
+        for k in range(opened.shape[1]):
+            if opened[j, k]:
+                closed = False
+        if closed:
+            return True
+    return False
+
+
+@helper
 def _slack(pushed, multipliers, lower, upper, bound_rows, bound_weights):  # type: ignore[no-untyped-def]
     """By how much the augmented objective less c/2 |multiplier|^2 may be below the objective itself."""
-    row_weights = np.zeros(pushed.shape[0])
+    row_weights = reals(1, pushed.shape[0])[0]
     for j in range(bound_rows.shape[0]):
         for b in range(bound_rows.shape[1]):
             if bound_rows[j, b] >= 0:
@@ -245,102 +320,109 @@ def _slack(pushed, multipliers, lower, upper, bound_rows, bound_weights):  # typ
     slack = 0.0
     for i in range(pushed.shape[0]):
         for k in range(pushed.shape[1]):
-            e = pushed[i, k] - min(max(pushed[i, k], lower[i, k]), upper[i, k])
-            slack += 0.5 * row_weights[i] * (multipliers[i, k] ** 2 - e * e)
-    return max(slack, 0.0)
+            e = pushed[i, k] - clipped(pushed[i, k], lower[i, k], upper[i, k])
+            slack += 0.5 * row_weights[i] * (multipliers[i, k] * multipliers[i, k] - e * e)
+    return slack if slack > 0.0 else 0.0
 
 
-@kernel
+@helper
 def _next_check(done, gap, checked, gap_there, gap_wanted):  # type: ignore[no-untyped-def]
     """When to certify again: when the gap should be small enough, going by how it fell since it was checked before."""
     if not gap < gap_there or gap_there == np.inf:
-        return done + max(2, done // 4)
+        return done + (done // 4 if done > 8 else 2)
     left = (done - checked) * np.log(gap / gap_wanted) / np.log(gap_there / gap)
-    return done + int(min(max(left, 1.0), 0.5 * done)) + 1
+    return done + np.int64(clipped(left, 1.0, 0.5 * done)) + 1
 
 
 @kernel
-def fit_parents(  # type: ignore[no-untyped-def]
-    starts, cells, counts, free, first_child, x_starts, values, opened, masked, modulus, separating,
-    rows, row_starts, weights, residuals, offsets,
-    bound_rows, bound_row_starts, bound_weights, lower, upper, bound_offsets,
-    gap_wanted, violation_wanted, most_sweeps, gaps, violations, sweeps, converged,
-):  # fmt: skip
-    """Fit every parent of a chunk: positions are relative to the chunk, except in ``values`` (by ``x_starts``).
+def fit_parents(parents, free, values, opened, queries, limits, stopping, found):  # type: ignore[no-untyped-def]
+    """Minimise f for every parent of a chunk, writing X to ``values``; ``free``: for roots, with nothing to add up to.
 
-    ``residuals`` come in as minus the measured values.
+    ``parents`` is a :class:`stirred.topdown.layout.Parents`, ``found`` the :class:`Certificates`. ``opened`` tells
+    which entries may be positive, and is empty where all may. Positions are relative to the chunk, except in
+    ``values``, where those of a parent begin at ``parents.x_starts``.
     """
+    masked = len(opened) > 0
+    starts, first_child, x_starts = parents.starts, parents.first_child, parents.x_starts
+    weights, bound_weights = queries.weights, limits.weights
     for parent in range(len(starts) - 1):
         a = starts[parent] - starts[0]
         b = starts[parent + 1] - starts[0]
         n = b - a
         width = first_child[parent + 1] - first_child[parent]
-        x = values[x_starts[parent] : x_starts[parent + 1]].reshape(n, width)
-        at = x_starts[parent] - x_starts[0] if masked else 0
-        mask = opened[at : at + (n * width if masked else 0)].reshape(-1, width)
-        height = row_starts[parent, rows.shape[1]] - row_starts[parent, 0]
-        r = residuals[offsets[parent] : offsets[parent] + height * width].reshape(height, width)
-        height = bound_row_starts[parent, bound_rows.shape[1]] - bound_row_starts[parent, 0]
-        low = lower[bound_offsets[parent] : bound_offsets[parent] + height * width].reshape(height, width)
-        high = upper[bound_offsets[parent] : bound_offsets[parent] + height * width].reshape(height, width)
-        pushed = np.zeros((height, width))
-        multipliers = np.zeros((height, width))
-        measured = np.empty(r.shape)
+        counts = parents.counts[a:b]
+        x = _block(values, x_starts[parent], n, width)
+        mask = opened[:0].reshape(0, width)
+        if masked:
+            at = x_starts[parent] - x_starts[0]
+            mask = opened[at : at + n * width].reshape(n, width)
+        rows, bound_rows = queries.rows[a:b], limits.rows[a:b]
+        height = queries.row_starts[parent, len(weights)] - queries.row_starts[parent, 0]
+        r = _block(queries.residuals, queries.offsets[parent], height, width)
+        measured = reals(height, width)
         _copy(r, measured)
-        thresholds = np.empty(n)
-        order = np.arange(n)
-        state = _key(cells[a:b], counts[a:b], width)
-        g, target, z = np.empty(width), np.empty(width), np.empty(width)
+        height = limits.row_starts[parent, len(bound_weights)] - limits.row_starts[parent, 0]
+        low = _block(limits.lower, limits.offsets[parent], height, width)
+        high = _block(limits.upper, limits.offsets[parent], height, width)
+        pushed = reals(height, width)
+        multipliers = reals(height, width)
+        work = reals(3, width)
+        thresholds = reals(1, n)[0]
+        order = indices(n)
         for j in range(n):
             thresholds[j] = 0.5 * CLOSED
+            order[j] = j
+        state = _key(parents.cells[a:b], counts, width)
 
-        kind = START
+        kind = np.int64(START)
         gap = np.inf
         violation = np.inf
-        done = 0  # sweeps
-        check = 2
-        checked, gap_there = 0, np.inf
-        limit = most_sweeps
-        mark, worst, worst_before = STALLED_AFTER, 0.0, np.inf
+        done = np.int64(0)  # sweeps
+        check = np.int64(2)
+        checked, gap_there = np.int64(0), np.inf
+        limit = np.int64(stopping.most_sweeps)
+        mark, worst, worst_before = np.int64(STALLED_AFTER), 0.0, np.inf
         while n > 0:
             gap = _pass(
-                kind, order, x, counts[a:b], free, mask, masked, modulus, separating, thresholds,
-                rows[a:b], weights, r, bound_rows[a:b], bound_weights, pushed, low, high, g, target, z,
+                kind, order, x, counts, free, mask, masked, queries.modulus, queries.separating, thresholds,
+                rows, weights, r, bound_rows, bound_weights, pushed, low, high, work[0], work[1], work[2],
             )  # fmt: skip
             if kind == CERTIFY:
-                gap += _slack(pushed, multipliers, low, high, bound_rows[a:b], bound_weights)
-                if gap <= gap_wanted or done >= limit:
+                gap += _slack(pushed, multipliers, low, high, bound_rows, bound_weights)
+                if gap <= stopping.gap or done >= limit:
                     break
-                check = _next_check(done, gap, checked, gap_there, gap_wanted)
+                check = _next_check(done, gap, checked, gap_there, stopping.gap)
                 checked, gap_there = done, gap
             elif kind == SWEEP:
                 done += 1
             elif width == 1 and not free:  # nothing to choose
-                limit = 0
+                limit = np.int64(0)
             elif _largest(r) < 1e-6:  # no noise
-                check = 0
+                check = np.int64(0)
             violation = _violation(pushed, multipliers, low, high)
-            worst = max(worst, violation)
+            if violation > worst:
+                worst = violation
             if done == mark:
-                if worst > violation_wanted and worst > 0.99 * worst_before:
+                if worst > stopping.violation and worst > 0.99 * worst_before:
                     limit = done
                 mark, worst, worst_before = 2 * done, 0.0, worst
-            if done >= limit or (kind != CERTIFY and done >= check and violation <= violation_wanted):
-                kind = CERTIFY
+            if done >= limit or (kind != CERTIFY and done >= check and violation <= stopping.violation):
+                kind = np.int64(CERTIFY)
                 continue
-            kind = SWEEP
+            kind = np.int64(SWEEP)
             if height > 0 and done > 0 and done % UPDATE_EVERY == 0:
                 _update(pushed, multipliers, low, high)
             if done % AFRESH_EVERY == AFRESH_EVERY - 1:
                 _copy(measured, r)
                 _copy(multipliers, pushed)
                 for j in range(n):
-                    _add(j, x[j], rows[a:b], r, bound_rows[a:b], pushed)
+                    _add(j, x[j], rows, r, bound_rows, pushed)
             state = _shuffle(order, state)
-        gaps[parent] = gap if n > 0 else 0.0
-        violations[parent] = violation if n > 0 else 0.0
-        sweeps[parent] = done
-        converged[parent] = gaps[parent] <= gap_wanted and violations[parent] <= violation_wanted
-        for j in range(n):
-            if masked and not free and _largest(mask[j : j + 1]) == 0:
-                converged[parent] = False
+        if n == 0:
+            gap, violation = 0.0, 0.0
+        found.gaps[parent] = gap
+        found.violations[parent] = violation
+        found.sweeps[parent] = done
+        found.converged[parent] = gap <= stopping.gap and violation <= stopping.violation
+        if masked and not free and _some_row_closed(mask):
+            found.converged[parent] = False

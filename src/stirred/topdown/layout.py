@@ -9,9 +9,55 @@ for each of its groups that has a cell in the parent.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from stirred._compiled import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._compiled import helper, kernel
+
+
+class Parents(NamedTuple):
+    """The parents of a chunk: those cells of parent p from ``starts[p] - starts[0]`` on, with their counts.
+
+    Its children are ``first_child[p]`` up to ``first_child[p + 1]``, and its variables, a row for each cell and a
+    column for each child, begin at ``x_starts[p]``.
+    """
+
+    starts: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    first_child: NDArray[np.int64]
+    x_starts: NDArray[np.int64]
+
+
+# numba compiles numpy's functions anew for every shape and type they meet, so kernels share these few.
+
+
+@helper
+def reals(height, width):  # type: ignore[no-untyped-def]
+    """A table of zeros."""
+    return np.zeros((height, width))
+
+
+@helper
+def integers(height, width):  # type: ignore[no-untyped-def]
+    """A table of integer zeros."""
+    return np.zeros((height, width), dtype=np.int64)
+
+
+@helper
+def indices(count):  # type: ignore[no-untyped-def]
+    """Room for ``count`` integers, not yet written."""
+    return np.empty(count, dtype=np.int64)
+
+
+@helper
+def clipped(value, low, high):  # type: ignore[no-untyped-def]
+    """The value, or the bound that it is beyond."""
+    if low > value:
+        value = low
+    return high if high < value else value
 
 
 @kernel

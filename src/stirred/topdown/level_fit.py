@@ -130,6 +130,7 @@ class _Objective:
     families: list[NDArray[np.int32]]
     weights: NDArray[np.float64]
     separating: NDArray[np.bool_]
+    modulus: float
     bound_weights: NDArray[np.float64]
     shares: NDArray[np.float64]
 
@@ -140,10 +141,12 @@ def _objective(problem: LevelProblem, ridge: float) -> _Objective:
     if ridge:
         families.append(np.arange(problem.cells, dtype=np.int32))
         weights.append(ridge)
+    separating = np.array([separates(groups) for groups in families])
     return _Objective(
         families,
         np.array(weights, dtype=np.float64),
-        np.array([separates(groups) for groups in families]),
+        separating,
+        float(np.array(weights, dtype=np.float64)[separating].sum()),
         np.array([_bound_weight(bound, problem) for bound in problem.bounds], dtype=np.float64),
         _shares(problem) if ridge else np.zeros(0),
     )
@@ -194,21 +197,29 @@ def _fit_chunk(
     )
     lower, upper = np.empty(int(bound_offsets[-1])), np.empty(int(bound_offsets[-1]))
     for family, bound in enumerate(problem.bounds):
-        place = (family, bound_row_starts, bound_groups, first_child, bound_offsets)
-        layout.gather(bound.lower, *place, 1.0, lower)
-        layout.gather(bound.upper, *place, 1.0, upper)
+        place = (family, bound_row_starts, bound_groups, first_child)
+        layout.gather(bound.lower, *place, bound_offsets, 1.0, lower)
+        layout.gather(bound.upper, *place, bound_offsets, 1.0, upper)
 
-    opened = opened_entries(problem, starts, cells, first_child, x_starts)
-    modulus = float(objective.weights[objective.separating].sum())
-    violation, converged = fit.violation[first:last], fit.converged[first:last]
+    found = fit_kernel.Certificates(
+        fit.gap[first:last], fit.violation[first:last], fit.sweeps[first:last], fit.converged[first:last]
+    )
     fit_kernel.fit_parents(
-        starts, cells, counts, problem.parents is None, first_child, x_starts, fit.values, opened, len(opened) > 0,
-        modulus, objective.separating, rows, row_starts, objective.weights, residuals, offsets,
-        bound_rows, bound_row_starts, objective.bound_weights, lower, upper, bound_offsets,
-        gap, VIOLATION, most_sweeps, fit.gap[first:last], violation, fit.sweeps[first:last], converged,
-    )  # fmt: skip
+        layout.Parents(starts, cells, counts, first_child, x_starts),
+        problem.parents is None,
+        fit.values,
+        opened_entries(problem, starts, cells, first_child, x_starts),
+        fit_kernel.Queries(
+            rows, row_starts, offsets, residuals, objective.weights, objective.separating, objective.modulus
+        ),
+        fit_kernel.Limits(bound_rows, bound_row_starts, bound_offsets, lower, upper, objective.bound_weights),
+        fit_kernel.Stopping(gap, VIOLATION, most_sweeps),
+        found,
+    )
     for family, bound in enumerate(problem.bounds):
-        layout.unmet(bound.lower, family, bound_row_starts, bound_groups, first_child, violation, converged)
+        layout.unmet(
+            bound.lower, family, bound_row_starts, bound_groups, first_child, found.violations, found.converged
+        )
 
 
 def _bound_weight(bound: Bounds, problem: LevelProblem) -> float:

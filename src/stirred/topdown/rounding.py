@@ -104,12 +104,15 @@ def _round_chunk(
         at = places[present]
         lower[:, at] = np.maximum(lower[:, at], bound.lower[units][:, present])
         upper[:, at] = np.minimum(upper[:, at], bound.upper[units][:, present])
-    opened = opened_entries(problem, starts, cells, first_child, x_starts)
     rounding_kernel.round_parents(
-        starts, cells, counts, problem.parents is None, first_child, x_starts, fit.values,
-        opened, len(opened) > 0, nest.leaves, nest.above, nest.in_chain, nest.columns, lower, upper,
-        rounded, stages[first:last],
-    )  # fmt: skip
+        layout.Parents(starts, cells, counts, first_child, x_starts),
+        problem.parents is None,
+        fit.values,
+        opened_entries(problem, starts, cells, first_child, x_starts),
+        rounding_kernel.Nesting(nest.leaves, nest.above, nest.in_chain, nest.columns, lower, upper),
+        rounded,
+        stages[first:last],
+    )
 
 
 def _children(problem: LevelProblem, support: Histograms, fit: LevelFit, rounded: NDArray[np.int64]) -> Histograms:

@@ -15,10 +15,14 @@ declared bounds hold exactly in whatever is returned, and are recounted before i
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from stirred._compiled import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._compiled import helper, kernel, part
 from stirred.topdown.flows import cheapest_flow
+from stirred.topdown.layout import clipped, indices, integers, reals
 
 SNAP = 1e-6
 """Reals as close as this to an integer are that integer."""
@@ -36,16 +40,85 @@ PLENTY = 1 << 40
 """More than any entry of a root; sums over many entries stay exact."""
 
 
-@kernel
+class Nesting(NamedTuple):
+    """Nested groups of cells, as :class:`stirred.topdown.nests.Nest` describes them, with the bounds of each child.
+
+    ``lower`` and ``upper`` have a row for each child of the chunk and a column for each group with declared bounds.
+    """
+
+    leaves: NDArray[np.int32]
+    above: NDArray[np.int32]
+    in_chain: NDArray[np.bool_]
+    columns: NDArray[np.int32]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+class Groups(NamedTuple):
+    """The groups of one parent, larger ones first, and the bounds of its children.
+
+    ``nodes`` are their numbers in the nest, ``place`` is the other way round (-1: not among them), ``onward`` the next
+    larger group's place (the last place, one beyond, is the ground's), ``columns`` those of their bounds or -1.
+    """
+
+    nodes: NDArray[np.int64]
+    place: NDArray[np.int64]
+    onward: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    in_chain: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+
+class Entries(NamedTuple):
+    """What is to be rounded for one parent: fitted values by cell and child, and what entries have to keep.
+
+    ``places[j]`` is the place of the smallest group of cell j.
+    """
+
+    x: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    places: NDArray[np.int64]
+    opened: NDArray[np.bool_]
+    masked: bool
+    free: bool
+
+
+class Sums(NamedTuple):
+    """By group and child: fitted sums, sums of the bases, and of the room above them; what the flow may be; the node.
+
+    The last row is the ground.
+    """
+
+    fitted: NDArray[np.float64]
+    bases: NDArray[np.int64]
+    rooms: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    anchors: NDArray[np.int64]
+
+
+class Arcs(NamedTuple):
+    """The arcs of entries, cell after cell, and then those of groups."""
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+    cost: NDArray[np.int64]
+    flow: NDArray[np.int64]
+
+
+@helper
 def snapped(value):  # type: ignore[no-untyped-def]
     """The value, or the integer that it almost is."""
     nearest = np.rint(value)
     return nearest if abs(value - nearest) < SNAP else value
 
 
-@kernel
-def _local_nodes(cells, leaves, above, place):  # type: ignore[no-untyped-def]
-    """The groups that a parent's cells belong to, larger ones first; ``place`` tells where (-1: not among them)."""
+@helper
+def _local_groups(cells, nesting, place, lower, upper):  # type: ignore[no-untyped-def]
+    """The groups that a parent's cells belong to; ``place`` is -1 everywhere before."""
+    leaves, above = nesting.leaves, nesting.above
     count = 0
     for j in range(len(cells)):
         node = np.int64(leaves[cells[j]])
@@ -53,14 +126,18 @@ def _local_nodes(cells, leaves, above, place):  # type: ignore[no-untyped-def]
             place[node] = 0
             count += 1
             node = np.int64(above[node])
-    nodes = np.empty(count, dtype=np.int64)
-    count = 0
+    room = integers(4, count)
+    nodes, onward, columns, in_chain = room[0], room[1], room[2], room[3]
+    at = 0
     for group in range(len(place)):  # numbered from larger to smaller groups
         if place[group] == 0:
-            place[group] = count
-            nodes[count] = group
-            count += 1
-    return nodes
+            place[group] = at
+            nodes[at] = group
+            onward[at] = place[above[group]] if above[group] >= 0 else count
+            columns[at] = nesting.columns[group]
+            in_chain[at] = nesting.in_chain[group]
+            at += 1
+    return Groups(nodes, place, onward, columns, in_chain, lower, upper)
 
 
 @kernel
@@ -86,7 +163,7 @@ def _sort(keys, first, last, order, spare):  # type: ignore[no-untyped-def]
         run *= 2
 
 
-@kernel
+@helper
 def _steps(value, closed, most, stage, steps, slopes):  # type: ignore[no-untyped-def]
     """What an entry may be: ``base`` plus up to three steps of growing slope. Returns base, how many steps."""
     if closed:
@@ -113,109 +190,110 @@ def _steps(value, closed, most, stage, steps, slopes):  # type: ignore[no-untype
     return base, count
 
 
-@kernel
-def _entries(stage, x, counts, free, opened, masked, places, sums, bases, rooms, out):  # type: ignore[no-untyped-def]
+@helper
+def _entry(entries, j, k, stage, steps):  # type: ignore[no-untyped-def]
+    """What entry (j, k) may be: returns its value, base and how many steps; ``steps`` are amounts, then slopes."""
+    most = np.int64(PLENTY) if entries.free else entries.counts[j]
+    closed = entries.masked and not entries.opened[j, k]
+    value = 0.0 if closed else snapped(entries.x[j, k])
+    base, count = _steps(value, closed, most, stage, steps[0], steps[1])
+    return value, base, count
+
+
+@helper
+def _bases(stage, entries, sums, out):  # type: ignore[no-untyped-def]
     """The base of every entry in ``out``, and sums over the smallest groups; returns how many steps, -1 if too few."""
-    n, width = x.shape
-    steps, slopes = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
-    arcs = 0
+    n, width = out.shape
+    steps = integers(2, 3)
+    arcs = np.int64(0)
     for j in range(n):
-        i = places[j]
-        left = counts[j]
+        i = entries.places[j]
+        left = entries.counts[j]
         for k in range(width):
-            closed = masked and not opened[j, k]
-            value = 0.0 if closed else snapped(x[j, k])
-            base, count = _steps(value, closed, PLENTY if free else counts[j], stage, steps, slopes)
+            value, base, count = _entry(entries, j, k, stage, steps)
             out[j, k] = base
             left -= base
-            sums[i, k] += value
-            bases[i, k] += base
-            room = np.int64(0)
+            sums.fitted[i, k] += value
+            sums.bases[i, k] += base
             for step in range(count):
-                room += steps[step]
-            rooms[i, k] += room
+                sums.rooms[i, k] += steps[0, step]
             arcs += count
-        if left < 0 and not free:
-            return -1
+        if left < 0 and not entries.free:
+            return np.int64(-1)
     return arcs
 
 
-@kernel
-def _groups(  # type: ignore[no-untyped-def]
-    stage, nodes, place, above, in_chain, columns, lower, upper, sums, bases, rooms, low, high, anchors, count
-):
+@helper
+def _anchor(stage, groups, sums, count):  # type: ignore[no-untyped-def]
     """What groups may receive above their base, and their nodes: returns how many nodes, -1 if a group is stuck.
 
     Groups that cannot be broken have no node of their own but that of the next larger group, or the ground.
     """
-    width = sums.shape[1]
-    for i in range(len(nodes) - 1, -1, -1):
-        column = columns[nodes[i]]
-        within = stage == NEAREST or (stage == WIDENED and in_chain[nodes[i]])
-        onward = place[above[nodes[i]]] if above[nodes[i]] >= 0 else len(nodes)
+    fitted, bases, rooms, low, high, anchors = sums
+    height, width = len(groups.nodes), fitted.shape[1]
+    for i in range(height - 1, -1, -1):
+        column, onward = groups.columns[i], groups.onward[i]
+        within = stage == NEAREST or (stage == WIDENED and groups.in_chain[i] > 0)
         for k in range(width):
             least, most = np.int64(0), np.int64(MUCH)
             if column >= 0:
-                least, most = max(least, lower[k, column]), min(most, upper[k, column])
+                least, most = max(least, groups.lower[k, column]), min(most, groups.upper[k, column])
             if least > most:
-                return -1
+                return np.int64(-1)
             if within:
                 # Bounds first: a fitted 2.9995 under a lower bound of 3 is a 3.
-                value = snapped(min(max(sums[i, k], float(least)), float(most)))
+                value = snapped(clipped(fitted[i, k], float(least), float(most)))
                 least = max(least, np.int64(np.floor(value)) - stage)
                 most = min(most, np.int64(np.ceil(value)) + stage)
             least = max(least - bases[i, k], np.int64(0))
             most = min(most - bases[i, k], rooms[i, k])
             if least > most:
-                return -1
+                return np.int64(-1)
             low[i, k], high[i, k] = least, most
-            sums[onward, k] += sums[i, k]
+            fitted[onward, k] += fitted[i, k]
             bases[onward, k] += bases[i, k]
             rooms[onward, k] += rooms[i, k]
-    for i in range(len(nodes)):
-        onward = place[above[nodes[i]]] if above[nodes[i]] >= 0 else len(nodes)
+    for i in range(height):
         for k in range(width):
             if low[i, k] > 0 or high[i, k] < rooms[i, k]:
                 anchors[i, k] = count
                 count += 1
             else:
-                anchors[i, k] = anchors[onward, k]
+                anchors[i, k] = anchors[groups.onward[i], k]
     return count
 
 
-@kernel
-def _lay_arcs(  # type: ignore[no-untyped-def]
-    stage, x, counts, free, opened, masked, places, anchors, source, target, capacity, cost, entry, firsts
-):
-    """The arcs of all entries: those of cell j from ``firsts[j]`` on."""
-    n, width = x.shape
-    steps, slopes = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
-    at = 0
+@helper
+def _lay_arcs(stage, entries, anchors, arcs, entry, firsts):  # type: ignore[no-untyped-def]
+    """The arcs of all entries: those of cell j from ``firsts[j]`` on, each for the ``entry`` numbered cell by cell."""
+    n, width = entries.x.shape
+    steps = integers(2, 3)
+    at = np.int64(0)
     for j in range(n):
         firsts[j] = at
         for k in range(width):
-            closed = masked and not opened[j, k]
-            _base, count = _steps(snapped(x[j, k]), closed, PLENTY if free else counts[j], stage, steps, slopes)
+            _value, _base, count = _entry(entries, j, k, stage, steps)
             for step in range(count):
-                source[at] = 0 if free else 1 + j
-                target[at] = anchors[places[j], k]
-                capacity[at] = steps[step]
-                cost[at] = slopes[step]
+                arcs.source[at] = 0 if entries.free else 1 + j
+                arcs.target[at] = anchors[entries.places[j], k]
+                arcs.capacity[at] = steps[0, step]
+                arcs.cost[at] = steps[1, step]
                 entry[at] = j * width + k
                 at += 1
     firsts[n] = at
 
 
-@kernel
-def _fill_cells(out, counts, free, firsts, target, capacity, cost, flow, excess, potential):  # type: ignore[no-untyped-def]
+@helper
+def _fill_cells(entries, out, firsts, arcs, excess, potential):  # type: ignore[no-untyped-def]
     """Each cell by itself: its cheapest steps, which is optimal without the groups. Returns whether there were enough.
 
     The potential of a cell is the cost of its next step (of its last, if it takes all), with the sign turned.
     """
     n, width = out.shape
-    order, spare = np.empty(firsts[n], dtype=np.int64), np.empty(firsts[n], dtype=np.int64)
+    free, capacity, cost = entries.free, arcs.capacity, arcs.cost
+    order, spare = indices(firsts[n]), indices(firsts[n])
     for j in range(n):
-        left = counts[j]
+        left = entries.counts[j]
         for k in range(width):
             left -= out[j, k]
         _sort(cost, firsts[j], firsts[j + 1], order, spare)
@@ -230,152 +308,138 @@ def _fill_cells(out, counts, free, firsts, target, capacity, cost, flow, excess,
                 if filling:
                     potential[1 + j] = -cost[arc]
                     filling = taken == capacity[arc]
-            flow[arc] = taken
-            excess[target[arc]] += taken
+            arcs.flow[arc] = taken
+            excess[arcs.target[arc]] += taken
         if left != 0 and not free:
             return False
     return True
 
 
-@kernel
-def _fill_groups(  # type: ignore[no-untyped-def]
-    nodes, place, above, low, high, anchors, at, source, target, capacity, flow, excess
-):
+@helper
+def _fill_groups(groups, sums, arcs, at, excess):  # type: ignore[no-untyped-def]
     """Groups pass on what they may, smaller ones first; returns whether any is left with too much or too little."""
+    low, high, anchors = sums.low, sums.high, sums.anchors
     broken = False
-    for i in range(len(nodes) - 1, -1, -1):
-        onward = place[above[nodes[i]]] if above[nodes[i]] >= 0 else len(nodes)
+    for i in range(len(groups.nodes) - 1, -1, -1):
         for k in range(anchors.shape[1]):
-            node = anchors[i, k]
-            if node == anchors[onward, k]:
+            node, onward = anchors[i, k], anchors[groups.onward[i], k]
+            if node == onward:
                 continue
             passed = min(max(excess[node], low[i, k]), high[i, k])
-            source[at], target[at] = node, anchors[onward, k]
-            capacity[at] = high[i, k] - low[i, k]
-            flow[at] = passed - low[i, k]
+            arcs.source[at], arcs.target[at] = node, onward
+            arcs.capacity[at] = high[i, k] - low[i, k]
+            arcs.cost[at] = 0
+            arcs.flow[at] = passed - low[i, k]
             excess[node] -= passed
-            excess[anchors[onward, k]] += passed
-            broken = broken or excess[node] != 0
+            excess[onward] += passed
+            if excess[node] != 0:
+                broken = True
             at += 1
     return broken
 
 
-@kernel
-def _try(  # type: ignore[no-untyped-def]
-    stage, x, counts, free, opened, masked, places, above, in_chain, nodes, place, lower, upper, columns, out
-):
+@part
+def _try(stage, entries, groups, out):  # type: ignore[no-untyped-def]
     """Round one parent at one stage; returns whether that was possible."""
-    n, width = x.shape
-    m = len(nodes)
-    sums = np.zeros((m + 1, width))
-    bases = np.zeros((m + 1, width), dtype=np.int64)
-    rooms = np.zeros((m + 1, width), dtype=np.int64)
-    low = np.zeros((m, width), dtype=np.int64)
-    high = np.zeros((m, width), dtype=np.int64)
-    anchors = np.zeros((m + 1, width), dtype=np.int64)  # the last row is the ground
-    arcs = _entries(stage, x, counts, free, opened, masked, places, sums, bases, rooms, out)
-    if arcs < 0:
+    n, width = out.shape
+    m = len(groups.nodes) + 1
+    fitted, bases, rooms = reals(m, width), integers(m, width), integers(m, width)
+    low, high, anchors = integers(m, width), integers(m, width), integers(m, width)
+    sums = Sums(fitted, bases, rooms, low, high, anchors)
+    steps = _bases(stage, entries, sums, out)
+    if steps < 0:
         return False
-    fixed_nodes = 1 if free else 1 + n
-    count = _groups(
-        stage, nodes, place, above, in_chain, columns, lower, upper, sums, bases, rooms, low, high, anchors, fixed_nodes
-    )
+    fixed_nodes = np.int64(1) if entries.free else 1 + n
+    count = _anchor(stage, groups, sums, fixed_nodes)
     if count < 0:
         return False
-    size = arcs + count - fixed_nodes  # those of entries, then those of groups
-    source = np.empty(size, dtype=np.int32)
-    target = np.empty(size, dtype=np.int32)
-    capacity = np.empty(size, dtype=np.int64)
-    cost = np.zeros(size, dtype=np.int64)
-    flow = np.empty(size, dtype=np.int64)
-    excess = np.zeros(count, dtype=np.int64)
-    potential = np.zeros(count, dtype=np.int64)
-    entry = np.empty(arcs, dtype=np.int64)
-    firsts = np.empty(n + 1, dtype=np.int64)
-    _lay_arcs(stage, x, counts, free, opened, masked, places, anchors, source, target, capacity, cost, entry, firsts)
-    if not _fill_cells(out, counts, free, firsts, target, capacity, cost, flow, excess, potential):
+    size = steps + count - fixed_nodes
+    arcs = Arcs(indices(size), indices(size), indices(size), indices(size), indices(size))
+    entry, firsts = indices(steps), indices(n + 1)
+    _lay_arcs(stage, entries, anchors, arcs, entry, firsts)
+    nodes = integers(2, count)
+    excess, potential = nodes[0], nodes[1]
+    if not _fill_cells(entries, out, firsts, arcs, excess, potential):
         return False
-    if _fill_groups(nodes, place, above, low, high, anchors, arcs, source, target, capacity, flow, excess):
+    if _fill_groups(groups, sums, arcs, steps, excess):
         excess[0] = 0
         for node in range(1, count):
             excess[0] -= excess[node]
-        if not cheapest_flow(source, target, capacity, cost, flow, excess, potential):
+        if not cheapest_flow(arcs.source, arcs.target, arcs.capacity, arcs.cost, arcs.flow, excess, potential):
             return False
-    for arc in range(arcs):
-        out[entry[arc] // width, entry[arc] % width] += flow[arc]
+    for arc in range(steps):
+        out[entry[arc] // width, entry[arc] % width] += arcs.flow[arc]
     return True
 
 
-@kernel
-def _holds(out, cells, counts, free, opened, masked, leaves, above, nodes, place, lower, upper, columns):  # type: ignore[no-untyped-def]
-    """Recount: entries, cells' sums and declared bounds."""
+@helper
+def _holds(cells, entries, groups, nesting, out):  # type: ignore[no-untyped-def]
+    """Recount from the nest itself: entries, cells' sums and declared bounds."""
     n, width = out.shape
-    sums = np.zeros((len(nodes), width), dtype=np.int64)
+    sums = integers(len(groups.nodes), width)
     for j in range(n):
-        left = counts[j]
+        left = entries.counts[j]
         for k in range(width):
-            if out[j, k] < 0 or (masked and not opened[j, k] and out[j, k] != 0):
+            if out[j, k] < 0 or (entries.masked and not entries.opened[j, k] and out[j, k] != 0):
                 return False
             left -= out[j, k]
-        if not free and left != 0:
+        if not entries.free and left != 0:
             return False
-        node = leaves[cells[j]]
+        node = nesting.leaves[cells[j]]
         while node >= 0:
             for k in range(width):
-                sums[place[node], k] += out[j, k]
-            node = above[node]
-    for node in range(len(columns)):
-        column = columns[node]
+                sums[groups.place[node], k] += out[j, k]
+            node = nesting.above[node]
+    for node in range(len(nesting.columns)):
+        column, i = nesting.columns[node], groups.place[node]
         if column >= 0:
             for k in range(width):
-                s = sums[place[node], k] if place[node] >= 0 else np.int64(0)
-                if s < lower[k, column] or s > upper[k, column]:
+                s = sums[i, k] if i >= 0 else np.int64(0)
+                if s < groups.lower[k, column] or s > groups.upper[k, column]:
                     return False
     return True
 
 
 @kernel
-def round_parents(  # type: ignore[no-untyped-def]
-    starts, cells, counts, free, first_child, x_starts, values, opened, masked,
-    leaves, above, in_chain, columns, lower, upper, rounded, stages,
-):  # fmt: skip
-    """Round every parent of a chunk: positions are relative to the chunk, except in ``values`` and ``rounded``."""
-    place = np.empty(len(above), dtype=np.int64)
-    for node in range(len(above)):
+def round_parents(parents, free, values, opened, nesting, rounded, stages):  # type: ignore[no-untyped-def]
+    """Round every parent of a chunk: positions are relative to the chunk, except in ``values`` and ``rounded``.
+
+    ``opened`` tells which entries may be positive, and is empty where all may; ``free``: for roots, whose cells have
+    no counts to keep. ``stages`` become how each parent was rounded.
+    """
+    masked = len(opened) > 0
+    starts, first_child, x_starts = parents.starts, parents.first_child, parents.x_starts
+    place = indices(len(nesting.above))
+    for node in range(len(place)):
         place[node] = -1
-    no_mask = np.ones((1, 1), dtype=np.bool_)
     for parent in range(len(starts) - 1):
         a = starts[parent] - starts[0]
         b = starts[parent + 1] - starts[0]
-        width = first_child[parent + 1] - first_child[parent]
-        span = slice(x_starts[parent], x_starts[parent + 1])
-        x = values[span].reshape(b - a, width)
-        out = rounded[span].reshape(b - a, width)
-        mask = no_mask
+        n, width = b - a, first_child[parent + 1] - first_child[parent]
+        x = values[x_starts[parent] : x_starts[parent + 1]].reshape(n, width)
+        out = rounded[x_starts[parent] : x_starts[parent + 1]].reshape(n, width)
+        mask = opened[:0].reshape(0, width)
         if masked:
             at = x_starts[parent] - x_starts[0]
-            mask = opened[at : at + (b - a) * width].reshape(b - a, width)
-        units = slice(first_child[parent] - first_child[0], first_child[parent + 1] - first_child[0])
-        nodes = _local_nodes(cells[a:b], leaves, above, place)
-        places = np.empty(b - a, dtype=np.int64)
-        for j in range(b - a):
-            leaf = leaves[cells[a + j]]
-            places[j] = place[leaf] if leaf >= 0 else len(nodes)
+            mask = opened[at : at + n * width].reshape(n, width)
+        unit = first_child[parent] - first_child[0]
+        cells, places = parents.cells[a:b], indices(n)
+        groups = _local_groups(
+            cells, nesting, place, nesting.lower[unit : unit + width], nesting.upper[unit : unit + width]
+        )
+        for j in range(n):
+            leaf = nesting.leaves[cells[j]]
+            places[j] = place[leaf] if leaf >= 0 else len(groups.nodes)
+        entries = Entries(x, parents.counts[a:b], places, mask, masked, free)
         stage = np.int64(NEAREST)
         while stage < IMPOSSIBLE:
-            if _try(
-                stage, x, counts[a:b], free, mask, masked, places, above, in_chain, nodes, place,
-                lower[units], upper[units], columns, out,
-            ) and _holds(
-                out, cells[a:b], counts[a:b], free, mask, masked, leaves, above, nodes, place,
-                lower[units], upper[units], columns,
-            ):  # fmt: skip
+            if _try(stage, entries, groups, out) and _holds(cells, entries, groups, nesting, out):
                 break
             stage += 1
         stages[parent] = stage
         if stage == IMPOSSIBLE:
-            for j in range(b - a):
+            for j in range(n):
                 for k in range(width):
                     out[j, k] = 0
-        for node in nodes:
+        for node in groups.nodes:
             place[node] = -1
