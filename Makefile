@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 
 help:
 	@echo "make demo       swap a generated 1940 Massachusetts and print the published table beside this run's"
-	@echo "make test       linter, type checker and all tests but the long ones"
+	@echo "make test       linters, type checker and all tests but the long ones"
 	@echo "make test-slow  the long simulations and the kill tests"
 	@echo "make bench      benchmarks; rewrites benchmarks/RESULTS.md"
 
@@ -24,6 +24,7 @@ demo: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 
 test: lint
