@@ -63,7 +63,7 @@ def agree(found, expected, variances):
     np.testing.assert_allclose(found.variances.ravel(), variances, rtol=1e-9, atol=1e-11)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(question=questions())
 def test_every_level_is_the_dense_solution(tmp_path_factory, question):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -76,7 +76,7 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
         agree(release.estimate("persons", by, where, level=level), expected, variances)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(question=questions(), data=st.data())
 def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -102,7 +102,7 @@ def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
         assert max(one.weight for one in sources) == pytest.approx(np.abs(weights).max(), rel=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(question=questions())
 def test_weights_are_those_of_the_dense_solution(tmp_path_factory, question):
     dense, release, _, where = build(tmp_path_factory, question)

@@ -222,7 +222,7 @@ def test_renyi_does_not_decrease_with_the_order(found, order, more):
 @given(pairs(positive=True))
 def test_the_normalised_divergence_is_the_supremum_over_orders(found):
     p, q = found
-    orders = 1 + np.concatenate([[0, 1e-12], np.geomspace(1e-6, 1e20, 801)])
+    orders = 1 + np.concatenate([[0, 1e-12], np.geomspace(1e-6, 1e20, 201)])
     values = np.array([max(renyi(p, q, a), renyi(q, p, a)) for a in orders])
     assert np.sqrt(values / orders).max() <= normalised_renyi(p, q) * (1 + 1e-10)
     # Between neighbours of the grid D is at most that of the upper one and the order at least that of the lower.
@@ -236,7 +236,7 @@ def test_the_supremum_is_found_among_several_maxima(rarer, by):
     # Each rare output makes a hill of its own; which hill is higher differs.
     p = np.array([1 - 1e-4, 1e-4, rarer])
     q = np.array([1 - 1e-4 * math.exp(-3), 1e-4 * math.exp(-3), rarer * math.exp(-by)])
-    orders = 1 + np.geomspace(1e-4, 1e4, 20_001)
+    orders = 1 + np.geomspace(1e-4, 1e4, 10_001)
     values = np.array([max(renyi(p, q, a), renyi(q, p, a)) / a for a in orders])
     peaks = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:]))
     assert len(peaks) == 2

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from repeats import times
 from stirred.errors import LossError
 from stirred.loss import (
     PowerCurve,
@@ -103,17 +104,19 @@ def as_if_many(monkeypatch):
 # -- agreement with the plain functions ----------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_the_worst_of_few_pairs_is_that_of_the_plain_functions(measure, parameter):
     generator = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(times(300)):
         agree(*random_mechanism(generator), measure, parameter)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_the_worst_of_many_pairs_is_that_of_the_plain_functions(measure, parameter, as_if_many):
     generator = np.random.default_rng(2)
-    for _ in range(300):
+    for _ in range(times(300)):
         agree(*random_mechanism(generator), measure, parameter)
 
 
@@ -294,10 +297,11 @@ def test_the_answer_does_not_depend_on_the_number_of_cores(cores, monkeypatch):
 # -- power curves --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 def test_the_worst_power_curve_is_the_highest_of_all_neighbours():
     generator = np.random.default_rng(6)
     levels = np.array([0.3, 0, 0.01, 0.05, 0.5, 1, 0.999])
-    for _ in range(200):
+    for _ in range(times(200)):
         rows, distances = random_mechanism(generator)
         found = worst_power_curve(rows, distances, levels)
         curves = {

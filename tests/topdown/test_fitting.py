@@ -63,7 +63,7 @@ def test_without_noise_the_input_comes_back_exactly(tmp_path, passes):
     assert np.array_equal(truth.cells, found.cells) and np.array_equal(truth.counts, found.counts)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     data=st.data(),
     persons=st.integers(1, 100),

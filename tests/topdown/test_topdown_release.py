@@ -44,7 +44,7 @@ def made(tmp_path):
 # -- random censuses ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drawn=st.data(), key=st.integers(0, 2**32))
 def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factory, drawn, key):
     chosen, data = random_census(Draws(drawn))
@@ -59,7 +59,7 @@ def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factor
     shutil.rmtree(work.parent)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(drawn=st.data(), key=st.integers(0, 2**32))
 def test_without_noise_any_census_comes_back_exactly(tmp_path_factory, drawn, key):
     chosen, data = random_census(Draws(drawn), rho=str(10**9))
