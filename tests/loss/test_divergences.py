@@ -218,11 +218,11 @@ def test_renyi_does_not_decrease_with_the_order(found, order, more):
     assert renyi(p, q, order + more) <= renyi(p, q, math.inf) <= multiplicative(p, q) * (1 + 1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(pairs(positive=True))
 def test_the_normalised_divergence_is_the_supremum_over_orders(found):
     p, q = found
-    orders = 1 + np.concatenate([[0, 1e-12], np.geomspace(1e-6, 1e20, 201)])
+    orders = 1 + np.concatenate([[0, 1e-12], np.geomspace(1e-6, 1e20, 801)])
     values = np.array([max(renyi(p, q, a), renyi(q, p, a)) for a in orders])
     assert np.sqrt(values / orders).max() <= normalised_renyi(p, q) * (1 + 1e-10)
     # Between neighbours of the grid D is at most that of the upper one and the order at least that of the lower.
