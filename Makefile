@@ -8,8 +8,8 @@ READY := $(VENV)/.ready
 
 help:
 	@echo "make demo       swap a generated 1940 Massachusetts and print the published table beside this run's"
-	@echo "make test       linter, type checker and all tests but the long ones"
-	@echo "make test-slow  the long simulations and the kill tests"
+	@echo "make test       linters, type checker and all tests but the long ones"
+	@echo "make test-slow  the long simulations, the kill tests, and all cases of tests that repeat a claim"
 	@echo "make bench      benchmarks; rewrites benchmarks/RESULTS.md"
 
 $(READY): pyproject.toml constraints.txt
@@ -24,13 +24,14 @@ demo: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not slow" -n 2
+	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: $(READY)
-	$(BIN)/pytest -m slow -n 2
+	STIRRED_ALL_CASES=1 $(BIN)/pytest -m "slow or repeats" -n 2 --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py

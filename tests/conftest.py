@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# One thread of linear algebra for each worker: matrices here are small, and idle threads would wait by spinning.
+# Set before numpy is imported, which no plugin does.
+for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 settings.register_profile("untimed", deadline=None)  # the first example may have to compile a kernel
 settings.load_profile("untimed")

@@ -17,6 +17,7 @@ from stirred.topdown.counting import count_tables
 from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.presets import HHGQ, preset
+from strategies import Draws
 
 VALUES = {"age": ("a", "b", "c", "d"), "sex": ("f", "m"), "colour": ("x", "y", "z")}
 RECODES = {
@@ -46,16 +47,13 @@ def questions(draw):
     for name in draw(st.lists(st.sampled_from([*names, *recodes]), max_size=2, unique=True)):
         known = plan.table("persons").schema_of.values(name)
         where[name] = draw(st.lists(st.sampled_from(known), min_size=1, unique=True))
-    return sizes, plan, draw(by), where, draw(st.integers(0, 2**20)), draw(st.booleans())
+    persons = people(geography(sizes), attributes, 60, Draws(draw(st.data())))
+    return sizes, plan, draw(by), where, persons, draw(st.integers(0, 2**20)), draw(st.booleans())
 
 
 def build(tmp_path_factory, question):
-    sizes, plan, by, where, seed, known = question
-    places = geography(sizes)
-    rng = np.random.default_rng(seed)
-    attributes = {one.name: one.values for one in plan.table("persons").attributes}
-    persons = people(places, attributes, 60, rng)
-    counted, release = released(tmp_path_factory.mktemp("m"), plan, places, persons, seed, known)
+    sizes, plan, by, where, persons, key, known = question
+    counted, release = released(tmp_path_factory.mktemp("m"), plan, geography(sizes), persons, key, known)
     return Dense(counted, release), release, by, where
 
 
@@ -65,7 +63,7 @@ def agree(found, expected, variances):
     np.testing.assert_allclose(found.variances.ravel(), variances, rtol=1e-9, atol=1e-11)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(question=questions())
 def test_every_level_is_the_dense_solution(tmp_path_factory, question):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -78,7 +76,7 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
         agree(release.estimate("persons", by, where, level=level), expected, variances)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(question=questions(), data=st.data())
 def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -104,7 +102,7 @@ def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
         assert max(one.weight for one in sources) == pytest.approx(np.abs(weights).max(), rel=1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(question=questions())
 def test_weights_are_those_of_the_dense_solution(tmp_path_factory, question):
     dense, release, _, where = build(tmp_path_factory, question)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
@@ -50,6 +50,7 @@ def test_an_inequality_invariant_keeps_only_which_cells_reach_it():
     assert digest(one, table(few)) != digest(one, table(many))
 
 
+@settings(max_examples=40)
 @given(records, records)
 def test_digests_agree_exactly_where_the_values_do(first, second):
     for invariant in (

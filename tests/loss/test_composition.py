@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.fft import rfft
 
+from repeats import times
 from stirred.errors import LossError
 from stirred.loss import (
     GaussianCurve,
@@ -107,9 +108,10 @@ def check_enumeration(seed, cases, most):
                 assert max(case.delta(math.exp(high)), case.delta(math.exp(high), False)) <= truth + 1e-12
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(8))
 def test_enumerated_deltas_lie_between_the_bounds(seed):
-    check_enumeration(seed, 60, 200)
+    check_enumeration(seed, times(60), 200)
 
 
 @pytest.mark.slow
@@ -118,15 +120,17 @@ def test_many_enumerated_deltas_lie_between_the_bounds(seed):
     check_enumeration(seed, 500, 1000)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(2))
 def test_enumerated_deltas_lie_between_bounds_from_transforms_alone(seed, nothing_listed):
-    check_enumeration(1000 + seed, 40, 200)
+    check_enumeration(1000 + seed, times(40), 200)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", range(4))
 def test_enumerated_powers_lie_between_the_bounds(seed):
     generator = np.random.default_rng(seed)
-    for _ in range(60):
+    for _ in range(times(60)):
         case = Product(generator, 300)
         composed = composed_in_some_way(case, generator)
         p, q = case.rows()

@@ -218,7 +218,7 @@ def test_renyi_does_not_decrease_with_the_order(found, order, more):
     assert renyi(p, q, order + more) <= renyi(p, q, math.inf) <= multiplicative(p, q) * (1 + 1e-12)
 
 
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(pairs(positive=True))
 def test_the_normalised_divergence_is_the_supremum_over_orders(found):
     p, q = found
@@ -236,7 +236,7 @@ def test_the_supremum_is_found_among_several_maxima(rarer, by):
     # Each rare output makes a hill of its own; which hill is higher differs.
     p = np.array([1 - 1e-4, 1e-4, rarer])
     q = np.array([1 - 1e-4 * math.exp(-3), 1e-4 * math.exp(-3), rarer * math.exp(-by)])
-    orders = 1 + np.geomspace(1e-4, 1e4, 20_001)
+    orders = 1 + np.geomspace(1e-4, 1e4, 10_001)
     values = np.array([max(renyi(p, q, a), renyi(q, p, a)) / a for a in orders])
     peaks = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:]))
     assert len(peaks) == 2

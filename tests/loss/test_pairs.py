@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
+from repeats import times
 from stirred.errors import LossError
 from stirred.loss import (
     PowerCurve,
@@ -102,17 +104,19 @@ def as_if_many(monkeypatch):
 # -- agreement with the plain functions ----------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_the_worst_of_few_pairs_is_that_of_the_plain_functions(measure, parameter):
     generator = np.random.default_rng(1)
-    for _ in range(300):
+    for _ in range(times(300)):
         agree(*random_mechanism(generator), measure, parameter)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_the_worst_of_many_pairs_is_that_of_the_plain_functions(measure, parameter, as_if_many):
     generator = np.random.default_rng(2)
-    for _ in range(300):
+    for _ in range(times(300)):
         agree(*random_mechanism(generator), measure, parameter)
 
 
@@ -134,10 +138,24 @@ def test_distances_along_a_line_are_settled_by_neighbours(measure, parameter, as
     agree(rows, np.abs(at[:, None] - at).astype(float), measure, parameter)
 
 
+@st.composite
+def mechanisms(draw):
+    """As above, but built entry by entry."""
+    size, outputs = draw(st.integers(2, 8)), draw(st.integers(2, 6))
+    entry = st.integers(0, 5) | st.sampled_from([1e-9, 1e-4])
+    law = st.lists(entry, min_size=outputs, max_size=outputs).filter(any)
+    different = draw(st.lists(law, min_size=1, max_size=size))
+    rows = np.array([different[at] if at < len(different) else different[0] for at in range(size)], dtype=float)
+    rows /= rows.sum(axis=1, keepdims=True)
+    distance = st.sampled_from([1.0, 2.0, 3.0, 4.0, 0.3, 1.2, 0.0, math.inf])
+    distances = draw(hnp.arrays(float, (size, size), elements=distance))
+    return rows, np.minimum(distances, distances.T) if draw(st.booleans()) else distances
+
+
 @settings(deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from(MEASURES), st.booleans())
-def test_any_mechanism_agrees(seed, which, many):
-    rows, distances = random_mechanism(np.random.default_rng(seed))
+@given(mechanisms(), st.sampled_from(MEASURES), st.booleans())
+def test_any_mechanism_agrees(mechanism, which, many):
+    rows, distances = mechanism
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pair_measures, "FEW_PAIRS", 0 if many else pair_measures.FEW_PAIRS)
         agree(rows, distances, *which)
@@ -279,10 +297,11 @@ def test_the_answer_does_not_depend_on_the_number_of_cores(cores, monkeypatch):
 # -- power curves --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 def test_the_worst_power_curve_is_the_highest_of_all_neighbours():
     generator = np.random.default_rng(6)
     levels = np.array([0.3, 0, 0.01, 0.05, 0.5, 1, 0.999])
-    for _ in range(200):
+    for _ in range(times(200)):
         rows, distances = random_mechanism(generator)
         found = worst_power_curve(rows, distances, levels)
         curves = {

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import times
 from stirred.errors import StirredError
 from stirred.loss import (
     GaussianCurve,
@@ -104,9 +105,10 @@ def attained(beliefs):
     return [*logs[logs > 0][:6], 0.05, 0.5, 2.0]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("block", range(10))
 def test_theorem_7_1_holds_at_every_output_of_every_prior(block):
-    for seed in range(300 * block, 300 * block + 300):
+    for seed in range(300 * block, 300 * block + times(300)):
         case = random_case(seed, known=False)
         limit = PureBelief(case.pure()).limit
         assert np.abs(np.log(case.beliefs.ratio)).max() <= limit * (1 + ROUNDING)
@@ -116,31 +118,34 @@ def test_theorem_7_1_holds_at_every_output_of_every_prior(block):
         assert bool(np.all(actual >= lowest_posterior(idle, limit) * (1 - ROUNDING)))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("block", range(5))
 def test_theorem_7_3_holds_where_the_rest_is_known(block):
     nearest = 0.0
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(100 * block, 100 * block + times(100)):
         case = random_case(seed, known=True)
         bounds = PredictiveBelief(case.rho()), PredictiveBelief(points=case.points())
         nearest = max(nearest, *every_record(case.beliefs, bounds, attained(case.beliefs)))
     assert nearest > 0.8  # some come near, or nothing is tested
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("block", range(5))
 def test_theorem_7_5_holds_for_every_prior(block):
     nearest = 0.0
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(100 * block, 100 * block + times(100)):
         case = random_case(seed, known=False)
         bounds = AnyPriorBelief(case.rho()), AnyPriorBelief(points=case.points())
         nearest = max(nearest, *every_record(case.beliefs, bounds, attained(case.beliefs)))
     assert nearest > 0.5
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("block", range(3))
 def test_theorem_7_4_holds_where_the_rest_is_known_and_as_well_where_it_is_not(block, known):
     nearest = 0.0
-    for seed in range(60 * block, 60 * block + 60):
+    for seed in range(60 * block, 60 * block + times(60)):
         case = random_case(seed, known)
         bounds = TrueRecordBelief(case.curve()), TrueRecordBelief(pure_power(case.pure()))
         nearest = max(nearest, *every_record(case.beliefs, bounds, attained(case.beliefs)))

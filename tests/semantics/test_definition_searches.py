@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import times
 from stirred.errors import LossError, SpecificationError
 from stirred.loss import GaussianCurve, ZcdpCurve, approximate_power
 from stirred.semantics.definition_searches import Mixed, Processed, Sagging, audit, audit_kind
@@ -125,10 +126,11 @@ GOOD = [Definition.pure(1), Definition.approximate(1, 0.01), Definition.renyi(2,
 GOOD += [Definition.tradeoff(GaussianCurve(1)), Definition.total_variation(0.1)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("definition", GOOD, ids=[definition.name for definition in GOOD])
 def test_definitions_that_are_sound_are_not_refuted(definition):
-    found = audit(definition, tries=1000)
-    assert all(found[name].status == "not refuted" and found[name].cases > 100 for name in TESTED)
+    found = audit(definition, tries=times(1000))
+    assert all(found[name].status == "not refuted" and found[name].cases > times(100) for name in TESTED)
 
 
 def naive_pure(epsilon):

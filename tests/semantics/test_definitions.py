@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+import strategies
 from stirred.errors import StirredError
 from stirred.loss import (
     EpsilonProfile,
@@ -100,16 +101,16 @@ def test_pbdp_is_the_best_test_at_one_level(pair, epsilon, delta):
 
 
 @settings(max_examples=40, deadline=None)
-@given(pairs, st.floats(0.05, 3), st.floats(0.01, 0.99), st.integers(0, 2**32))
+@given(pairs, st.floats(0.05, 3), st.floats(0.01, 0.99), st.data())
 def test_theorems_5_4_and_5_7_pbdp_bounds_the_tail_after_any_processing_and_nothing_smaller_does(
-    pair, epsilon, delta, seed
+    pair, epsilon, delta, data
 ):
-    laws, rng = as_laws(pair), np.random.default_rng(seed)
+    laws = as_laws(pair)
     pbdp, tail = Definition.pbdp(epsilon, delta), Definition.probabilistic(epsilon, delta)
     if pbdp.satisfied(*laws):
         for outputs in (2, 3):
-            kernel = rng.dirichlet(np.full(outputs, 0.5), size=laws.shape[1])
-            assert tail.passes(laws @ kernel)
+            processing = data.draw(strategies.laws(laws.shape[1], outputs, least=0))
+            assert tail.passes(laws @ processing)
     elif pbdp.breaks(laws):
         # The test of best power at that level has a tail that is too large.
         tests = [best_test(p, q, math.exp(-epsilon) * delta) for p, q in (laws, laws[::-1])]
@@ -256,13 +257,16 @@ def test_the_greatest_power_of_one_point_of_pbdp_has_a_known_kink():
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.floats(0.1, 2), st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any), st.integers(0, 2**32))
-def test_theorem_6_5_being_unsure_of_everybody_else_gains_nothing(epsilon, unsure, seed):
+@given(
+    st.floats(0.1, 2),
+    st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any),
+    st.lists(st.floats(0, 1), min_size=8, max_size=8),
+)
+def test_theorem_6_5_being_unsure_of_everybody_else_gains_nothing(epsilon, unsure, yes):
     # Three people respond, the first is Jessie; the others' records are drawn from any law F, dependent or not.
     mechanism = response(epsilon, respondents=3)
     chances = np.array(unsure) / sum(unsure)
-    rng = np.random.default_rng(seed)
-    test = rng.uniform(size=len(mechanism.outputs)) ** 3
+    test = np.array(yes)  # the chance of a yes after each output
     laws = mechanism.rows @ np.column_stack([test, 1 - test])
     by_record = laws[:, 0].reshape(2, 4)  # Jessie's answer is the first letter of a dataset's name
     assert mechanism.datasets[:4] == ("000", "001", "010", "011")

@@ -27,6 +27,7 @@ from random_specifications import (
     random_pair,
 )
 
+from repeats import times
 from stirred import errors
 from stirred.loss.curves import GaussianCurve, approximate_power, pure_power
 from stirred.spec import (
@@ -44,6 +45,8 @@ from stirred.spec import (
 from stirred.spec.conversions import convert
 from stirred.spec.finite import FiniteMechanism, bernoulli, randomised_response
 from stirred.spec.finite_order import implies_by_table, witness
+
+pytestmark = pytest.mark.repeats
 
 
 def weakest_implied(a: Specification, target: Flavor) -> Specification | None:
@@ -63,7 +66,7 @@ def weakest_implied(a: Specification, target: Flavor) -> Specification | None:
 def test_whatever_satisfies_the_first_satisfies_what_it_implies():
     random = np.random.default_rng(20)
     steps = Counter()
-    for _ in range(1500):
+    for _ in range(times(1500)):
         first, second = random_pair(random)
         mechanism = file_mechanism(random)
         a = calibrated(first, mechanism)
@@ -74,13 +77,13 @@ def test_whatever_satisfies_the_first_satisfies_what_it_implies():
         steps.update({step.rule for step in answer.steps})
         assert mechanism.satisfies(b, FILES), f"{a}\nimplies\n{b}\n{answer}\n{mechanism.satisfies(b, FILES)}"
     for rule in ("order", "size", "sharpening", "neighbours", "scale", "conversion", "refinement", "budget"):
-        assert steps[rule] > 2, steps
+        assert steps[rule] > times(2), steps
 
 
 def test_general_answers_never_contradict_those_by_enumeration():
     random = np.random.default_rng(21)
     seen = Counter()
-    for _ in range(1200):
+    for _ in range(times(1200)):
         first, second = random_pair(random)
         a = first.at(random_budget(random, first.output_premetric))
         b = second.at(random_budget(random, second.output_premetric))
@@ -95,14 +98,14 @@ def test_general_answers_never_contradict_those_by_enumeration():
         assert (answer.verdict, here.verdict) not in {("yes", "no"), ("no", "yes")}, f"{a}\n{b}\n{answer}\n{here}"
         if answer.verdict == "yes" and second.output_premetric in METRICS and first.output_premetric in METRICS:
             assert here.verdict == "yes", f"{a}\n{b}\n{answer}\n{here}"
-    assert min(seen["yes", "yes"], seen["no", "no"]) > 100
+    assert min(seen["yes", "yes"], seen["no", "no"]) > times(100)
     assert seen["yes", "unknown"] + seen["no", "unknown"] < 0.02 * sum(seen.values())
 
 
 def test_whatever_is_refuted_in_general_has_a_witness_on_small_files():
     random = np.random.default_rng(22)
     found = Counter()
-    for _ in range(600):
+    for _ in range(times(600)):
         first, second = random_pair(random)
         a = first.at(random_budget(random, first.output_premetric))
         b = second.at(random_budget(random, second.output_premetric))
@@ -143,7 +146,7 @@ def test_the_product_of_mechanisms_satisfies_the_composition():
 def test_answers_by_table_hold_for_random_mechanisms_and_refusals_have_witnesses(output):
     random = np.random.default_rng(24)
     verdicts, witnesses = Counter(), 0
-    for _ in range(60 if output.name == "normalised-renyi" else 200):
+    for _ in range(times(60 if output.name == "normalised-renyi" else 200)):
         flavor = random_table(random, output)
         mechanism = random_mechanism(random, flavor.domain.datasets)
         a = near_budgets(random, flavor, mechanism)
@@ -163,7 +166,7 @@ def test_answers_by_table_hold_for_random_mechanisms_and_refusals_have_witnesses
             assert not satisfied(found, b, 1e-11)
         if output in METRICS:
             assert answer.verdict != "unknown" or output.name == "normalised-renyi"
-    assert min(verdicts["yes"], verdicts["no"]) > 10
+    assert min(verdicts["yes"], verdicts["no"]) > times(10)
     assert witnesses > 0.9 * verdicts["no"] or output.name == "normalised-renyi"
 
 
@@ -176,7 +179,7 @@ def slightly_larger(specification: Specification) -> Specification:
 def test_answers_by_table_across_output_premetrics_hold_for_random_mechanisms():
     random = np.random.default_rng(25)
     verdicts = Counter()
-    for _ in range(150):
+    for _ in range(times(150)):
         flavor = random_table(random, pick(random, NUMBERS))
         other = replace(flavor, output_premetric=pick(random, NUMBERS))
         mechanism = random_mechanism(random, flavor.domain.datasets)
@@ -190,13 +193,13 @@ def test_answers_by_table_across_output_premetrics_hold_for_random_mechanisms():
             if answer.verdict == "no" and (found := witness(a, b)):
                 assert satisfied(found, a)
                 assert not satisfied(found, b)
-    assert min(verdicts["yes"], verdicts["no"]) > 50
+    assert min(verdicts["yes"], verdicts["no"]) > times(50)
 
 
 def test_the_product_of_mechanisms_satisfies_the_composition_on_listed_datasets():
     random = np.random.default_rng(26)
     composed = Counter()
-    for _ in range(250):
+    for _ in range(times(250)):
         flavor = random_table(random, pick(random, NUMBERS))
         other = replace(flavor, output_premetric=pick(random, (flavor.output_premetric, *NUMBERS)))
         mechanisms = [random_mechanism(random, flavor.domain.datasets, 3) for _ in range(2)]
@@ -209,8 +212,8 @@ def test_the_product_of_mechanisms_satisfies_the_composition_on_listed_datasets(
         if mechanisms[0].satisfies(a) and mechanisms[1].satisfies(b):
             composed[a.output_premetric == b.output_premetric] += 1
             assert satisfied(mechanisms[0].and_then(mechanisms[1]), total.specification), f"{a}\n{b}\n{total}"
-    assert composed[True] > 20
-    assert composed[False] > 5
+    assert composed[True] > times(20)
+    assert composed[False] > times(5)
 
 
 def line(*distances, output=None) -> Flavor:

@@ -30,6 +30,7 @@ from finite_oracle import (
     universes,
 )
 
+from repeats import times
 from stirred import errors
 from stirred.loss.curves import PowerCurve
 from stirred.loss.divergences import power_curve
@@ -38,15 +39,16 @@ from stirred.spec.finite import FiniteMechanism, bernoulli, comparability, reali
 from stirred.spec.finite_order import implies_by_table
 from stirred.spec.translations import along_components, as_pairs, as_premetric, sharpened, with_declared_invariants
 
+pytestmark = pytest.mark.repeats
 NAMES = tuple("abcd")
 by_number = pytest.mark.parametrize("output", NUMBERS, ids=lambda output: output.name)
 by_metric = pytest.mark.parametrize("output", METRICS, ids=lambda output: output.name)
 
 
-def worlds(seed: int, output: OutputPremetric, times: int, **choices):
+def worlds(seed: int, output: OutputPremetric, cases: int, **choices):
     """Flavors and mechanisms; fewer where the supremum over orders has to be found."""
     random = np.random.default_rng(seed)
-    for _ in range(times // 4 if output == RHO else times):
+    for _ in range(cases // 4 if output == RHO else times(cases)):
         flavor = random_flavor(random, output, **choices)
         yield random, flavor, random_mechanism(random, flavor.domain.datasets)
 
@@ -67,7 +69,7 @@ def test_loss_and_satisfaction_are_those_of_the_definition(output):
             verdict = bool(mechanism.satisfies(specification))
             verdicts[verdict] += 1
             assert verdict == satisfied(mechanism, specification)
-    assert min(verdicts.values()) > 20
+    assert min(verdicts.values()) > times(20)
 
 
 # -- chapter 2 -----------------------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def test_a_2_1_a_deterministic_release_is_free_or_has_no_finite_budget(output):
         by_component = all(len({values[name] for name in members}) == 1 for members in comparability(flavor).components)
         free[by_component] += 1
         assert told.loss(flavor).value == (0 if by_component else math.inf)
-    assert min(free.values()) > 20 // (4 if output == RHO else 1)
+    assert min(free.values()) > (5 if output == RHO else times(20))
 
 
 def test_a_2_2_the_realised_budget_is_free_exactly_where_it_is_that_of_the_component():
@@ -329,7 +331,7 @@ def test_a_4_paths_through_other_universes_are_refused():
 @by_number
 def test_a_5_3_extraneous_noise_changes_nothing(output):
     random = np.random.default_rng(12)
-    for _ in range(60 if output == RHO else 300):
+    for _ in range(times(60 if output == RHO else 300)):
         p, q = random_rows(random, 2, 4)
         noise = random_rows(random, 1, 3)[0]
         expected = apart(output, p, q)
@@ -359,7 +361,7 @@ def test_a_6_3_a_non_decreasing_functional_makes_an_output_premetric():
     register(Kind("gained-area", "L", "l", "The area that tests gain.", divergence=lambda p, q: area(p, q) - 0.5))
     random = np.random.default_rng(13)
     flavor = random_flavor(random, OutputPremetric("gained-area"), size=4, choices=(1, 2, math.inf))
-    for _ in range(300):
+    for _ in range(times(300)):
         mechanism = random_mechanism(random, NAMES)
         p, q = mechanism.rows[:2]
         noise = random_rows(random, 1, 3)[0]
@@ -373,7 +375,7 @@ def test_a_6_3_a_non_decreasing_functional_makes_an_output_premetric():
 def test_a_6_3_a_functional_that_falls_somewhere_is_raised_by_processing():
     random = np.random.default_rng(14)
     raised = 0
-    for _ in range(200):
+    for _ in range(times(200)):
         p, q = random_rows(random, 2, 4)
         kernel = random_rows(random, 4, 2)
         raised += a_power_difference(p @ kernel, q @ kernel) > a_power_difference(p, q) + 1e-6
@@ -387,4 +389,4 @@ def test_the_worlds_are_not_all_alike():
         seen["zero"] += 0 in finite
         seen["universes"] += len(flavor.multiverse.universes) > 1
         seen["zeros"] += bool(np.any(mechanism.rows == 0))
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > times(20)

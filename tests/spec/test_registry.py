@@ -1,12 +1,13 @@
-"""Records of the public registry: read, written, and back, against its schema where it lies and against our own table.
+"""Records of the public registry: read, written, and back, against a schema and records of our own.
 
-The folder of the registry's files is named by STIRRED_DATA and defaults to ../shared/data beside the repository; the
-same path is covered by small records of our own.
+Where the registry's own files lie (a folder named by STIRRED_DATA, by default ../shared/data beside the repository),
+its schema is compared with ours and its entries for the census are read as well.
 """
 
 from __future__ import annotations
 
 import copy
+import json
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +27,6 @@ from stirred.spec.specification import NOT_FOR_RELEASE
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PUBLIC = DATA / "deployments-registry"
-SCHEMA = PUBLIC / "deployments-schema.yaml"
 OWN = Path(__file__).parent / "registry"
 VISITS, KEYBOARD = OWN / "counts-of-visits.yaml", OWN / "keyboard.yaml"
 CENSUS = (
@@ -41,18 +41,29 @@ GIVEN = details(
 )
 
 
-def census(name: str) -> Path:
-    path = PUBLIC / f"census_{name}.yaml"
+def public(name: str) -> Path:
+    """A file of the registry."""
+    path = PUBLIC / name
     if not path.exists():
         pytest.skip("the registry's files are not here; set STIRRED_DATA to their folder")
     return path
 
 
+def census(name: str) -> Path:
+    return public(f"census_{name}.yaml")
+
+
+def own_schema() -> dict[str, Any]:
+    return dict(json.loads((OWN / "schema.json").read_text(encoding="utf-8")))
+
+
+def public_schema() -> dict[str, Any]:
+    return dict(yaml.safe_load(public("deployments-schema.yaml").read_text(encoding="utf-8")))
+
+
 @pytest.fixture
 def schema() -> dict[str, Any]:
-    if not SCHEMA.exists():
-        pytest.skip("the registry's schema is not here; set STIRRED_DATA to its folder")
-    return dict(yaml.safe_load(SCHEMA.read_text(encoding="utf-8")))
+    return own_schema()
 
 
 def record(path: Path = VISITS) -> dict[str, Any]:
@@ -192,9 +203,11 @@ def test_a_record_that_is_read_and_written_keeps_every_field(path):
     assert yaml.safe_load(to_registry(found.specification, found.registry)) == before
 
 
-@pytest.mark.parametrize("name", CENSUS)
-def test_the_census_entries_are_valid_before_and_after(name, schema):
-    found = from_registry(census(name))
+@pytest.mark.parametrize("path", [VISITS, KEYBOARD, *CENSUS], ids=str)
+def test_a_record_that_is_read_and_written_is_valid_before_and_after(path, schema):
+    path = path if isinstance(path, Path) else census(path)
+    found = from_registry(path)
+    jsonschema.validate(found.registry, schema)
     jsonschema.validate(yaml.safe_load(to_registry(found.specification, found.registry)), schema)
 
 
@@ -273,7 +286,9 @@ def test_what_came_from_a_seeded_source_is_not_for_the_registry():
 # -- the form ------------------------------------------------------------------------------------------------
 
 
-def test_our_table_of_fields_is_the_schemas(schema):
+@pytest.mark.parametrize("read", [own_schema, public_schema])
+def test_our_table_of_fields_is_the_schemas(read):
+    schema = read()
     assert schema["properties"]["status"]["enum"] == list(STATUSES)
     deployment_fields = schema["properties"]["deployment"]["properties"]
     assert set(deployment_fields) == set(FIELDS)

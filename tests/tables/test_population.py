@@ -319,39 +319,60 @@ def test_neighbours_are_alike_beyond_their_tract(island: Tables) -> None:
 # -- against a real state --------------------------------------------------------------------------------------------
 
 
-def real_blocks() -> pl.DataFrame:
-    if not BLOCKS.exists():
-        pytest.skip("the Rhode Island blocks are not here; set STIRRED_DATA to their folder")
-    read = pl.read_csv(BLOCKS, columns=["GEOID", "pop"], schema_overrides={"GEOID": pl.String})
-    levels = {level: pl.col("GEOID").str.slice(0, digits) for level, digits in DIGITS.items()}
-    return read.select(**levels, persons="pop")
-
-
 def quantiles(
     values: pl.Series, at: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 ) -> npt.NDArray[np.float64]:
     return np.quantile(values.to_numpy(), at)
 
 
+def spread_of_blocks(blocks: pl.DataFrame) -> tuple[int, float, list[float], list[float]]:
+    """How many blocks, the share of empty ones, persons in the others, persons in the largest."""
+    persons = blocks["persons"]
+    top = quantiles(persons, (0.999, 1.0))
+    return blocks.height, float((persons == 0).mean()), [*quantiles(persons.filter(persons > 0))], [*top]
+
+
+def spread_of_places(blocks: pl.DataFrame, level: str, below: str) -> tuple[int, list[float], list[float]]:
+    """How many places, their persons, their members one level or more below."""
+    places = blocks.group_by(level).agg(pl.col("persons").sum(), members=pl.col(below).n_unique())
+    at = (0.1, 0.25, 0.5, 0.75, 0.9)  # 244 tracts say little about their tails
+    return places.height, [*quantiles(places["persons"], at)], [*quantiles(places["members"], at)]
+
+
+# Rhode Island in the census of 2010, from its table of persons by block.
+REAL_BLOCKS = (25181, 7537 / 25181, [4, 19, 36, 68, 187, 410.85], [884.2, 2894])
+REAL_TRACTS = [2405.6, 3126.5, 4260, 5491.25, 6578.1]
+REAL_PLACES = {
+    ("block_group", "block"): (815, [697, 901, 1176, 1565, 2053.4], [12, 18, 27, 38, 56]),
+    ("tract", "block"): (244, REAL_TRACTS, [47, 65.75, 91.5, 130, 171.2]),
+    ("tract", "block_group"): (244, REAL_TRACTS, [2, 3, 3, 4, 5]),
+}
+
+
+def test_what_is_said_of_rhode_island_is_what_its_blocks_say() -> None:
+    if not BLOCKS.exists():
+        pytest.skip("the Rhode Island blocks are not here; set STIRRED_DATA to their folder")
+    read = pl.read_csv(BLOCKS, columns=["GEOID", "pop"], schema_overrides={"GEOID": pl.String})
+    levels = {level: pl.col("GEOID").str.slice(0, digits) for level, digits in DIGITS.items()}
+    real = read.select(**levels, persons="pop")
+    for found, said in zip(spread_of_blocks(real), REAL_BLOCKS, strict=True):
+        assert found == pytest.approx(said, abs=0.051)
+    for (level, below), expected in REAL_PLACES.items():
+        for found, said in zip(spread_of_places(real, level, below), expected, strict=True):
+            assert found == pytest.approx(said, abs=0.051)
+
+
 def test_blocks_are_spread_as_in_rhode_island(block_persons: pl.DataFrame) -> None:
-    real = real_blocks()
-    assert block_persons.height == pytest.approx(real.height, rel=0.1)
-    assert (block_persons["persons"] == 0).mean() == pytest.approx((real["persons"] == 0).mean(), abs=0.03)
-    inhabited = pl.col("persons") > 0
-    ours, theirs = (quantiles(table.filter(inhabited)["persons"]) for table in (block_persons, real))
-    assert ours == pytest.approx(theirs, rel=0.25)
-    top = [quantiles(table["persons"], (0.999, 1.0)) for table in (block_persons, real)]
-    assert (top[0] > 0.4 * top[1]).all()
+    blocks, empty, inhabited, top = spread_of_blocks(block_persons)
+    assert blocks == pytest.approx(REAL_BLOCKS[0], rel=0.1)
+    assert empty == pytest.approx(REAL_BLOCKS[1], abs=0.03)
+    assert inhabited == pytest.approx(REAL_BLOCKS[2], rel=0.25)
+    assert (np.array(top) > 0.4 * np.array(REAL_BLOCKS[3])).all()
 
 
-@pytest.mark.parametrize(("level", "below"), [("block_group", "block"), ("tract", "block"), ("tract", "block_group")])
+@pytest.mark.parametrize(("level", "below"), REAL_PLACES)
 def test_wider_places_are_spread_as_in_rhode_island(block_persons: pl.DataFrame, level: str, below: str) -> None:
-    spread = []
-    for table in (block_persons, real_blocks()):
-        places = table.group_by(level).agg(pl.col("persons").sum(), members=pl.col(below).n_unique())
-        at = (0.1, 0.25, 0.5, 0.75, 0.9)  # 244 tracts say little about their tails
-        spread.append((places.height, quantiles(places["persons"], at), quantiles(places["members"], at)))
-    ours, theirs = spread
+    ours, theirs = spread_of_places(block_persons, level, below), REAL_PLACES[level, below]
     assert ours[0] == pytest.approx(theirs[0], rel=0.1)
     assert ours[1] == pytest.approx(theirs[1], rel=0.25)
     assert ours[2] == pytest.approx(theirs[2], rel=0.25, abs=1)

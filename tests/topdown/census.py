@@ -12,6 +12,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.topdown.plan import TopDownPlan
+from strategies import Draws
 
 HOMES = ("nursing", "college")
 KINDS = ("household", *HOMES)
@@ -22,9 +23,9 @@ def geography() -> pl.DataFrame:
     return pl.DataFrame({"state": ["s"] * 5, "county": [town[0] for town in towns], "town": towns})
 
 
-def tables(persons: int = 200, seed: int = 1) -> dict[str, pl.DataFrame]:
+def tables(persons: int = 200, seed: int = 1, rng: Draws | None = None) -> dict[str, pl.DataFrame]:
     """Nobody lives in b3; a2 has a college and no dwelling."""
-    rng = np.random.default_rng(seed)
+    rng = rng or np.random.default_rng(seed)
     place = rng.choice(["a1", "a2", "b1", "b2"], persons, p=[0.4, 0.1, 0.3, 0.2])
     kind = np.where(
         place == "a2", "college", np.where((place == "b1") & (rng.random(persons) < 0.2), "nursing", "household")

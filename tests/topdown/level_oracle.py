@@ -14,8 +14,9 @@ from scipy.optimize import LinearConstraint, milp
 
 from stirred.topdown.level_fit import LevelFit
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms, LevelProblem, Measured, roots
+from strategies import Draws
 
-Rng = np.random.Generator
+Rng = np.random.Generator | Draws
 
 
 @dataclass(frozen=True)

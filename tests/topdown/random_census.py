@@ -10,23 +10,25 @@ import numpy as np
 import polars as pl
 
 from stirred.topdown.plan import TopDownPlan
+from strategies import Draws
 
+Rng = np.random.Generator | Draws
 RHOS = ("1/1000", "1/10", "1", "20")
 
 
-def shares(rng: np.random.Generator, names: list[str]) -> dict[str, str]:
+def shares(rng: Rng, names: list[str]) -> dict[str, str]:
     """Fractions that add up to one, some of them perhaps zero, but not the last, which is of the detailed query."""
     weights = rng.integers(0, 8, len(names))
     weights[-1] += 1
     return {name: str(Fraction(int(weight), int(weights.sum()))) for name, weight in zip(names, weights, strict=True)}
 
 
-def level_shares(rng: np.random.Generator, levels: list[str]) -> dict[str, str]:
+def level_shares(rng: Rng, levels: list[str]) -> dict[str, str]:
     weights = rng.integers(1, 8, len(levels))
     return {name: str(Fraction(int(weight), int(weights.sum()))) for name, weight in zip(levels, weights, strict=True)}
 
 
-def geography(rng: np.random.Generator) -> tuple[list[str], list[tuple[str, ...]]]:
+def geography(rng: Rng) -> tuple[list[str], list[tuple[str, ...]]]:
     """One to four levels, each unit with one to four children."""
     levels = [f"level{number}" for number in range(int(rng.integers(1, 5)))]
     units: list[tuple[str, ...]] = [(f"{root}",) for root in range(int(rng.integers(1, 4)))]
@@ -35,8 +37,7 @@ def geography(rng: np.random.Generator) -> tuple[list[str], list[tuple[str, ...]
     return levels, units
 
 
-def random_census(seed: int, rho: str | None = None) -> tuple[TopDownPlan, dict[str, Any]]:
-    rng = np.random.default_rng(seed)
+def random_census(rng: Rng, rho: str | None = None) -> tuple[TopDownPlan, dict[str, Any]]:
     levels, leaves = geography(rng)
     root = "all" if rng.random() < 0.5 else None
     every = [root, *levels] if root else levels

@@ -13,6 +13,7 @@ from stirred.topdown import layout
 from stirred.topdown.fit_kernel import CLOSED, _key, _project, _shuffle
 from stirred.topdown.flows import cheapest_flow
 from stirred.topdown.problems import Histograms
+from strategies import Draws
 
 
 def by_sorting(target: NDArray[np.float64], total: float) -> NDArray[np.float64]:
@@ -83,13 +84,13 @@ def test_every_order_of_three_cells_is_about_as_frequent() -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 10**6))
-def test_values_are_gathered_to_the_groups_that_occur(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+@given(st.data())
+def test_values_are_gathered_to_the_groups_that_occur(data: st.DataObject) -> None:
+    rng = Draws(data)
     parents = Histograms.from_dense(rng.poisson(0.7, size=(4, 6)))
     first_child = np.concatenate([[0], np.cumsum(rng.integers(1, 4, size=4))])
     groups = rng.integers(-1, 4, size=(2, 6)).astype(np.int32)
-    first, last = sorted(rng.choice(5, size=2, replace=False))
+    first, last = sorted(rng.permutation(np.arange(5))[:2])
     starts = parents.starts[first : last + 1]
     cells = parents.cells[starts[0] : starts[-1]]
     children = first_child[first : last + 1]
@@ -123,10 +124,10 @@ def test_values_are_gathered_to_the_groups_that_occur(seed: int) -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 10**6))
-def test_flows_cost_what_a_linear_program_finds_least(seed: int) -> None:
+@given(st.data())
+def test_flows_cost_what_a_linear_program_finds_least(data: st.DataObject) -> None:
     """Layers of nodes above the ground, arcs to any later layer, random excesses: half of them cannot be sent."""
-    rng = np.random.default_rng(seed)
+    rng = Draws(data)
     nodes = int(rng.integers(2, 9))
     pairs = [(a, b) for a in range(1, nodes) for b in range(a) if rng.random() < 0.7]
     source, target = (np.array([pair[i] for pair in pairs], dtype=np.int32) for i in range(2))

@@ -19,6 +19,7 @@ from stirred.topdown.nests import nested
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms, LevelProblem, Measured, roots
 from stirred.topdown.rounding import REASONS, RoundingReport, round_level
 from stirred.topdown.rounding_kernel import FREED, IMPOSSIBLE, NEAREST, WIDENED, _sort
+from strategies import Draws
 
 TOTAL = np.zeros(2, dtype=np.int32)
 EACH = np.arange(2, dtype=np.int32)
@@ -48,12 +49,12 @@ def assert_kept(problem: LevelProblem, children: Histograms, report: RoundingRep
     assert not table[~units].any()
 
 
-@given(st.integers(0, 10**9), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0.7, 3.0, 40.0]))
+@given(st.data(), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0.7, 3.0, 40.0]))
 @settings(max_examples=40, deadline=None)
 def test_integers_keep_everything_and_stay_within_one_at_the_least_distance(
-    seed: int, masked: bool, bounded: bool, as_roots: bool, scale: float
+    data: st.DataObject, masked: bool, bounded: bool, as_roots: bool, scale: float
 ) -> None:
-    rng = np.random.default_rng(seed)
+    rng = Draws(data)
     case = random_case(
         rng, cells=int(rng.integers(2, 16)), scale=scale, masked=masked, bounded=bounded, as_roots=as_roots
     )
@@ -79,11 +80,11 @@ def test_integers_keep_everything_and_stay_within_one_at_the_least_distance(
                 assert np.all(np.abs(found.reshape(-1, width)[inside].sum(axis=0) - fitted) < 1 + 1e-4)
 
 
-@given(st.integers(0, 10**9), st.booleans(), st.booleans())
+@given(st.data(), st.booleans(), st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_without_noise_the_truth_comes_back(seed: int, bounded: bool, as_roots: bool) -> None:
-    rng = np.random.default_rng(seed)
-    case = random_case(rng, parents=4, cells=10, scale=50, noise=0.0, masked=True, bounded=bounded, as_roots=as_roots)
+def test_without_noise_the_truth_comes_back(data: st.DataObject, bounded: bool, as_roots: bool) -> None:
+    kind = {"masked": True, "bounded": bounded, "as_roots": as_roots}
+    case = random_case(Draws(data), parents=4, cells=10, scale=50, noise=0.0, **kind)
     children, report = round_level(case.problem, fit_level(case.problem), case.chain)
     assert np.array_equal(children.dense(10), case.truth) and report.distance.max() < 1e-9
 
@@ -165,11 +166,13 @@ def test_groups_of_the_chain_give_way_by_one_before_they_are_given_up() -> None:
         assert report.stages.tolist() == [stage]
 
 
-@given(st.integers(0, 10**6), st.booleans())
+@given(st.data(), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_the_last_fallback_is_the_nearest_of_all_tables_that_keep_the_constraints(seed: int, as_roots: bool) -> None:
+def test_the_last_fallback_is_the_nearest_of_all_tables_that_keep_the_constraints(
+    data: st.DataObject, as_roots: bool
+) -> None:
     """By enumeration: two cells and two children, any fitted values however wrong, bounds on totals and on one cell."""
-    rng = np.random.default_rng(seed)
+    rng = Draws(data)
     counts = rng.integers(1, 5, size=2)
     truth = np.array([[counts[0] - (a := rng.integers(0, counts[0] + 1)), 0], [a, 0]])
     truth[:, 1] = [counts[1] - (b := rng.integers(0, counts[1] + 1)), b]
