@@ -6,11 +6,11 @@ import shutil
 
 import polars as pl
 import pytest
+from stirred.releases.protocols import Check, Plan, Release
 
 from stirred import swap
 from stirred.errors import OutputError
 from stirred.releases.manifest import write_manifest
-from stirred.releases.protocols import Check, Plan, Release
 from stirred.tables.synthetic import households_and_persons
 
 PLAN = swap.SwapPlan(

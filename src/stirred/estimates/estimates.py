@@ -11,9 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates.intervals import half_widths
+from stirred.estimates.intervals import Array, half_widths
 
-Array = NDArray[np.float64]
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
 

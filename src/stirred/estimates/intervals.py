@@ -17,10 +17,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from stirred.topdown.forms import Array
-
+Array = NDArray[np.float64]
 _NORMAL = 1 << 20
 """From this variance on, the law of an integer is the normal one to all digits that matter."""
 _SAFE = 1e-12
