@@ -3,14 +3,13 @@
 A package says in a table where each of its public names comes from, and repeats the imports under
 ``if TYPE_CHECKING:`` for type checkers and editors::
 
-    from stirred._lazy import lazy
+    from stirred._lazy import by_module, lazy
 
     if TYPE_CHECKING:
-        from stirred.swap.plan import SwapPlan
+        from stirred.swap.plan import LinkedTable, SwapPlan
 
-    _WHERE = {"SwapPlan": "stirred.swap.plan"}
-    __getattr__, __dir__ = lazy(__name__, _WHERE)
-    __all__ = ["SwapPlan"]
+    __all__ = ["LinkedTable", "SwapPlan"]
+    __getattr__, __dir__ = lazy(__name__, by_module({"stirred.swap.plan": "LinkedTable SwapPlan"}))
 """
 
 from __future__ import annotations
@@ -46,3 +45,37 @@ def lazy(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return sorted({*vars(sys.modules[package]), *where})
 
     return look_up, names
+
+
+def by_module(names: Mapping[str, str]) -> dict[str, str]:
+    """Where each name comes from, written module by module.
+
+    >>> by_module({"collections": "Counter deque", "fractions": "Fraction"})
+    {'Counter': 'collections', 'deque': 'collections', 'Fraction': 'fractions'}
+    """
+    return {name: module for module, together in names.items() for name in together.split()}
+
+
+class _Later:
+    """Stands for a module until something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)
+        return value
+
+    def __repr__(self) -> str:
+        return f"<module '{self._name}', imported when it is used>"
+
+
+def later(name: str) -> Any:
+    """A module that is imported when something of it is first used: for large libraries that few calls need.
+
+    >>> special = later("scipy.special")
+    >>> float(special.expit(0))
+    0.5
+    """
+    return _Later(name)

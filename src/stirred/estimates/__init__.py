@@ -1,6 +1,23 @@
 """Unbiased estimates with intervals, from the noisy measurements of a TopDown release."""
 
-from stirred.estimates.estimates import Estimates, Source, estimate_rows, source_rows
-from stirred.estimates.measured import MeasuredRelease
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.estimates.estimates import Estimates, Source, estimate_rows, source_rows
+    from stirred.estimates.measured import MeasuredRelease
 
 __all__ = ["Estimates", "MeasuredRelease", "Source", "estimate_rows", "source_rows"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.estimates.estimates": "Estimates Source estimate_rows source_rows",
+            "stirred.estimates.measured": "MeasuredRelease",
+        }
+    ),
+)

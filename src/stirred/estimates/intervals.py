@@ -17,9 +17,11 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri
 
+from stirred._lazy import later
 from stirred.topdown.forms import Array
+
+special = later("scipy.special")
 
 _NORMAL = 1 << 20
 """From this variance on, the law of an integer is the normal one to all digits that matter."""
@@ -68,7 +70,7 @@ def half_widths(errors: Array, parameter: Array, terms: Array, confidence: float
 
     ``parameter`` and ``terms`` tell the law where an estimate is a plain sum of measured values; else ``terms`` is 0.
     """
-    found = float(ndtri((1 + confidence) / 2)) * errors + 0.5
+    found = float(special.ndtri((1 + confidence) / 2)) * errors + 0.5
     for single, number in {(float(a), int(b)) for a, b in zip(parameter[terms > 0], terms[terms > 0], strict=True)}:
         if (within := reach(single, number, confidence)) is not None:
             found[(terms == number) & (parameter == single)] = within

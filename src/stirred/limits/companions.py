@@ -16,15 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
-from scipy.stats import binom
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
 from stirred.loss.checks import Number, finite
 from stirred.loss.tradeoffs import in_unit
+
+special = later("scipy.special")
+stats = later("scipy.stats")
 
 Array = NDArray[np.float64]
 
@@ -118,7 +120,7 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     e, n = finite("epsilon", epsilon), count("records", records)
     if n > MOST_RECORDS:
         raise errors.parameter_out_of_range("records", records, f"at most {MOST_RECORDS}")
-    zeros = binom.pmf(np.arange(n + 1), n, float(expit(-e)))
+    zeros = stats.binom.pmf(np.arange(n + 1), n, float(special.expit(-e)))
     ones = zeros[::-1]
     vertices = power_curve(zeros / math.fsum(zeros), ones / math.fsum(ones))
     return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
@@ -135,5 +137,5 @@ def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon:
     if not bool(np.all((k >= 0) & (k <= n) & (k == np.floor(k)))):
         raise errors.parameter_out_of_range("ones", "not among them", "whole numbers from 0 to the number of records")
     e, theta = finite("epsilon", epsilon), in_unit("rate", rate)
-    q = theta * expit(e) + (1 - theta) * expit(-e)
-    return np.asarray(np.exp(xlogy(k, q) + xlogy(n - k, 1 - q)))
+    q = theta * special.expit(e) + (1 - theta) * special.expit(-e)
+    return np.asarray(np.exp(special.xlogy(k, q) + special.xlogy(n - k, 1 - q)))

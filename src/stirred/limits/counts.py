@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.limits.bounds import Band
 from stirred.limits.distances import count
 from stirred.loss.checks import Number, finite
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 
@@ -55,7 +57,7 @@ def response_bounds(records: ArrayLike, epsilon: Number) -> Band:
     n, e = np.asarray(records, dtype=np.float64), finite("epsilon", epsilon)
     if not bool(np.all((n >= 1) & (n == np.floor(n)))):
         raise errors.parameter_out_of_range("records", "not a count", "whole numbers that are at least 1")
-    return Band(np.exp(n * log_expit(-e)), np.exp(n * log_expit(e)))
+    return Band(np.exp(n * special.log_expit(-e)), np.exp(n * special.log_expit(e)))
 
 
 def _nearest(t: Array, n: int, whole: bool) -> Array:

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
 from stirred import errors
+from stirred._lazy import later
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -81,7 +83,7 @@ class Density:
         a, b = float(location), _positive("scale", scale)
         height = 1 / (b * math.sqrt(2 * math.pi))
         pieces = (lambda t: np.exp(-(((t - a) / b) ** 2) / 2) * height,) * 2
-        return cls(pieces, (-math.inf, a, math.inf), _symmetric(ndtr, a, b), ("normal", a, b))
+        return cls(pieces, (-math.inf, a, math.inf), _symmetric(special.ndtr, a, b), ("normal", a, b))
 
     @classmethod
     def gamma(cls, shape: float, rate: float) -> Density:
@@ -93,12 +95,15 @@ class Density:
 
         def density(t: Array) -> Array:
             at = np.where(t > 0, t, 1.0)
-            inside = np.exp(k * math.log(r) + (k - 1) * np.log(at) - r * at - gammaln(k))
+            inside = np.exp(k * math.log(r) + (k - 1) * np.log(at) - r * at - special.gammaln(k))
             return np.where(t > 0, inside, r if k == 1 else 0.0)
 
         def between(left: Array, right: Array) -> Array:
             x, y = r * np.maximum(left, 0.0), r * np.maximum(right, 0.0)
-            upper, lower = gammaincc(k, x) - gammaincc(k, y), gammainc(k, y) - gammainc(k, x)
+            upper, lower = (
+                special.gammaincc(k, x) - special.gammaincc(k, y),
+                special.gammainc(k, y) - special.gammainc(k, x),
+            )
             return np.asarray(np.where(left >= mode, upper, lower))
 
         breaks = (0.0, mode, math.inf) if mode > 0 else (0.0, math.inf)

@@ -19,13 +19,15 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair, worst_pair
 from stirred.loss.checks import Number, non_negative, require_probabilities
+
+sparse = later("scipy.sparse")
+csgraph = later("scipy.sparse.csgraph")
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -289,12 +291,12 @@ def mechanism(rows: ArrayLike, graph: DatabaseGraph) -> Array:
 def _paths(size: int, pairs: Sequence[tuple[int, int]]) -> Array:
     """Lengths of shortest paths along edges of length one."""
     first, second = (np.array(end, dtype=np.intp) for end in (zip(*pairs, strict=True) if pairs else ((), ())))
-    edges = csr_matrix((np.ones(len(first)), (first, second)), shape=(size, size))
-    result: Array = shortest_path(edges, directed=False, unweighted=True)
+    edges = sparse.csr_matrix((np.ones(len(first)), (first, second)), shape=(size, size))
+    result: Array = csgraph.shortest_path(edges, directed=False, unweighted=True)
     np.fill_diagonal(result, 0.0)
     return result
 
 
 def _labels(distances: Array) -> NDArray[np.int64]:
-    _, labels = connected_components(csr_matrix(np.isfinite(distances)), directed=False)
+    _, labels = csgraph.connected_components(sparse.csr_matrix(np.isfinite(distances)), directed=False)
     return np.asarray(labels, dtype=np.int64)

@@ -15,12 +15,14 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
+from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
 from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import scaled
+
+special = later("scipy.special")
 
 Method = Literal["classical", "tight"]
 METHODS = ("classical", "tight")
@@ -172,8 +174,8 @@ def gaussian_to_approximate(mu: Number, epsilon: Number) -> float:
         return 0.0
     t = e / m - m / 2
     if t < 0:
-        return max(0.0, float(ndtr(-t)) - math.exp(_log_tail(t + m) + e))
-    return math.exp(-t * t / 2) / 2 * float(erfcx(t / math.sqrt(2)) - erfcx((t + m) / math.sqrt(2)))
+        return max(0.0, float(special.ndtr(-t)) - math.exp(_log_tail(t + m) + e))
+    return math.exp(-t * t / 2) / 2 * float(special.erfcx(t / math.sqrt(2)) - special.erfcx((t + m) / math.sqrt(2)))
 
 
 def gaussian_epsilon(mu: Number, delta: Number) -> float:
@@ -201,7 +203,7 @@ def gaussian_to_zcdp(mu: Number) -> float:
 
 def _log_tail(t: float) -> float:
     """ln P(N(0, 1) > t) for t > 0."""
-    return math.log(erfcx(t / math.sqrt(2)) / 2) - t * t / 2
+    return math.log(special.erfcx(t / math.sqrt(2)) / 2) - t * t / 2
 
 
 # -- from curves ---------------------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr, ndtri
 
+from stirred._lazy import later
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
 from stirred.loss.checks import Number, finite, non_negative, probability
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 
@@ -79,11 +81,11 @@ class GaussianCurve:
 
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test at ``level``; of the shape of ``level``."""
-        return np.asarray(ndtr(ndtri(_levels(level)) + self.mu))
+        return np.asarray(special.ndtr(special.ndtri(_levels(level)) + self.mu))
 
     def type_two_error(self, level: ArrayLike) -> Array:
         """One minus the power: the trade-off function of f-DP."""
-        return np.asarray(ndtr(-ndtri(_levels(level)) - self.mu))
+        return np.asarray(special.ndtr(-special.ndtri(_levels(level)) - self.mu))
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     ((0.0, 0.25), (0.375, 0.625), (0.75, 1.0), (1.0, 1.0))
     """
     e, d = non_negative("epsilon", epsilon), probability("delta", delta)
-    meet = (1 - d) * float(expit(-e))
+    meet = (1 - d) * float(special.expit(-e))
     corners = [(0.0, d), (meet, 1 - meet), (1 - d, 1.0), (1.0, 1.0)]
     # At one level the last corner stands: with delta = 1, or an infinite epsilon, all power is at level 0.
     return PowerCurve(tuple(dict(corners).items()))
@@ -172,7 +174,7 @@ def _highest(f: GaussianCurve, g: PowerCurve) -> Array:
     levels, powers = np.array(g.points).T
     with np.errstate(divide="ignore"):
         steepness = np.log(np.diff(powers)) - np.log(np.diff(levels))
-    return np.asarray(np.clip(ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
+    return np.asarray(np.clip(special.ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
 
 
 def _levels(level: ArrayLike) -> Array:

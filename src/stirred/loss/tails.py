@@ -20,13 +20,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_ndtr, ndtr, ndtri
 
+from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
 from stirred.loss.binary_kernels import TINY
 from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 TailMethod = Literal["classical", "exact"]
@@ -150,7 +152,7 @@ def gaussian_to_tail(mu: Number, epsilon: Number) -> float:
     0.1507156
     """
     m, e = finite("mu", mu), non_negative("epsilon", epsilon)
-    return 0.0 if m == 0 or math.isinf(e) else float(ndtr(m / 2 - e / m))
+    return 0.0 if m == 0 or math.isinf(e) else float(special.ndtr(m / 2 - e / m))
 
 
 def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
@@ -162,7 +164,7 @@ def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
     m, d = finite("mu", mu), probability("delta", delta)
     if m == 0 or d == 1:
         return 0.0
-    return math.inf if d == 0 else math.log(d) - float(log_ndtr(ndtri(d) - m))
+    return math.inf if d == 0 else math.log(d) - float(special.log_ndtr(special.ndtri(d) - m))
 
 
 def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
@@ -179,11 +181,11 @@ def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
 
     low, high = -38.0, max(-38.0, e / m)
     while (z := (low + high) / 2) not in (low, high):
-        if float(log_ndtr(-z) - log_ndtr(-z - m)) < e:
+        if float(special.log_ndtr(-z) - special.log_ndtr(-z - m)) < e:
             low = z
         else:
             high = z
-    return float(ndtr(-low))
+    return float(special.ndtr(-low))
 
 
 # -- from pure and approximate differential privacy ----------------------------------------------------------
@@ -226,7 +228,7 @@ def approximate_to_pbdp_epsilon(epsilon: Number, delta: Number, at: Number) -> f
     if a <= d or math.isinf(e):
         return 0.0 if a == 1 else math.inf
     rest = 1 - a
-    if rest >= (1 - d) * float(expit(-e)):
+    if rest >= (1 - d) * float(special.expit(-e)):
         return max(0.0, e + math.log(a / (a - d)))
     return max(0.0, math.log(a) - math.log(1 - d - math.exp(e) * rest)) if rest > 0 else -math.log1p(-d)
 
@@ -246,7 +248,7 @@ def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> flo
         return 1.0
     if a > e:
         low = d / -math.expm1(e - a)
-        if low <= float(expit(e)) + d * float(expit(-e)):  # the power where level and power sum to one
+        if low <= float(special.expit(e)) + d * float(special.expit(-e)):  # the power where level and power sum to one
             return low
     elif a == e and d == 0:
         return 0.0

@@ -20,9 +20,11 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from stirred._lazy import later
 from stirred.swap.guarantee import derangements, log_complement, require_rate
+
+special = later("scipy.special")
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
