@@ -66,8 +66,8 @@ def small(function: Callable[..., Any], *arguments: Any) -> Any:
     arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
     if "numba" in sys.modules or sum(map(len, arrays)) > SMALL * max(1, len(arrays)):
         return function(*arguments)
-    # A memoryview gives Python's floats; numpy's own would warn where Python and compiled code raise.
-    plain = [memoryview(one) if isinstance(one, np.ndarray) else one for one in arguments]
+    # The data as a memoryview gives Python's floats; numpy's own would warn where Python and compiled code raise.
+    plain = [one.data if isinstance(one, np.ndarray) else one for one in arguments]
     _plainly.on = True
     try:
         return function(*plain)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from stirred.spec.allocations import Allocation
 
-from stirred.cli.compare import WHAT
+from stirred.cli.compare import WHAT, read_named
 
 
 def explain(
@@ -41,17 +41,19 @@ def explain(
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
-    from stirred.cli.common import save_pictures, write_new
-    from stirred.releases.folder import check_target
     from stirred.reports.limits_said import of_explanation
-    from stirred.semantics import explain as run
+    from stirred.semantics.explaining import explain as run
     from stirred.semantics.setting import DELTAS, GROUPS, LEVELS
     from stirred.spec.allocations import read_allocation
-    from stirred.spec.loading import load
-    from stirred.spec.pages import page
 
+    if html is not None or figures is not None:
+        from stirred.releases.folder import check_target
+
+        for target in (html, figures):
+            if target is not None:
+                check_target(target)
     explained = run(
-        load(specification),
+        read_named(specification),
         allocation=read_allocation(allocation) if allocation is not None else _own_allocation(specification),
         concerns=concern or (),
         levels=level or LEVELS,
@@ -59,13 +61,15 @@ def explain(
         groups=group or GROUPS,
     )
     limits = of_explanation(explained)
-    for target in (html, figures):
-        if target is not None:
-            check_target(target)
     name = explained.specification.name or specification
     if html is not None:
+        from stirred.cli.common import write_new
+        from stirred.spec.pages import page
+
         write_new(html, page(f"What {name} means", explained._repr_html_() + limits.html()))
     if figures is not None:
+        from stirred.cli.common import save_pictures
+
         save_pictures(explained.pictures(), figures)
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields()}
@@ -76,6 +80,8 @@ def explain(
 
 def _own_allocation(specification: str) -> Allocation | None:
     """How a TopDown release divides its budget, which its certificate states."""
+    if not Path(specification).is_dir():
+        return None
     from stirred.releases.documents import CERTIFICATE
     from stirred.releases.opened import ReleaseFolder
 

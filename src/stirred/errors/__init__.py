@@ -9,6 +9,7 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
+from stirred.errors.arguments import ArgumentError, kind_of, missing_argument, wrong_argument
 from stirred.errors.data import (
     changed_while_reading,
     columns_without_role,
@@ -152,10 +153,12 @@ from stirred.errors.registries import (
     not_a_registry_record,
     not_for_registry,
     nothing_to_load,
+    number_alone,
     registry_contradicts,
     registry_details_missing,
     registry_field,
     registry_without_guarantee,
+    several_deployments,
     unknown_deployment,
 )
 from stirred.errors.specifications import (
@@ -167,6 +170,7 @@ from stirred.errors.specifications import (
     bad_definition,
     bad_number,
     cannot_evaluate,
+    decimal_comma,
     different_datasets,
     different_domains,
     no_rule,
@@ -201,6 +205,7 @@ from stirred.errors.topdown import (
 )
 
 __all__ = [
+    "ArgumentError",
     "DataError",
     "LedgerError",
     "LimitsError",
@@ -227,6 +232,7 @@ __all__ = [
     "copies_disagree",
     "curves_do_not_compose",
     "curves_not_comparable",
+    "decimal_comma",
     "different_datasets",
     "different_domains",
     "distances_do_not_fit",
@@ -246,6 +252,7 @@ __all__ = [
     "impossible_secret",
     "invariants_broken",
     "invariants_disagree",
+    "kind_of",
     "ledger_counted_already",
     "ledger_damaged",
     "ledger_entry_unreadable",
@@ -268,6 +275,7 @@ __all__ = [
     "listed",
     "measurements_do_not_fit",
     "measures_differ",
+    "missing_argument",
     "missing_columns",
     "mixed_formats",
     "nameless_column",
@@ -306,6 +314,7 @@ __all__ = [
     "nothing_to_load",
     "nothing_to_look_up",
     "nulls",
+    "number_alone",
     "one_folder_for_both",
     "option_not_for",
     "output_exists",
@@ -332,6 +341,7 @@ __all__ = [
     "secrets_do_not_divide",
     "secrets_overlap",
     "seeded_release",
+    "several_deployments",
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
@@ -364,5 +374,6 @@ __all__ = [
     "unknown_table_column",
     "unreadable_format",
     "unsupported_type",
+    "wrong_argument",
     "wrong_type",
 ]

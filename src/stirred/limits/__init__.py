@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     )
     from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
     from stirred.limits.densities import Density
-    from stirred.limits.density_distances import DensityDistances, density_distances, hockey_stick_of_densities
     from stirred.limits.distances import (
         LogRatios,
         approximate_distance,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         odds_ratio_distance,
         total_variation_distance,
     )
+    from stirred.limits.distances_of_densities import DensityDistances, density_distances, hockey_stick_of_densities
     from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
     from stirred.limits.graphs import (
         DatabaseGraph,
@@ -141,7 +141,7 @@ __getattr__, __dir__ = lazy(
             ),
             "stirred.limits.counts": "laplace_count_bounds laplace_count_mixture response_bounds",
             "stirred.limits.densities": "Density",
-            "stirred.limits.density_distances": "DensityDistances density_distances hockey_stick_of_densities",
+            "stirred.limits.distances_of_densities": "DensityDistances density_distances hockey_stick_of_densities",
             "stirred.limits.distances": (
                 "LogRatios approximate_distance density_ratio_distance linear_vacuous_distance log_ratio_range "
                 "multiplicative_distance odds_ratio_distance total_variation_distance"

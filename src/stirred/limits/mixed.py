@@ -16,8 +16,8 @@ import numpy as np
 
 from stirred import errors
 from stirred.limits.densities import Density
-from stirred.limits.density_distances import DensityDistances, density_distances
 from stirred.limits.distances import log_ratio_range
+from stirred.limits.distances_of_densities import DensityDistances, density_distances
 from stirred.loss import Bounds
 
 

@@ -24,6 +24,9 @@ special = later("scipy.special")
 
 Array = NDArray[np.float64]
 
+_LARGEST = 709.0
+"""Exponentials of larger numbers leave the range of floats."""
+
 ROUNDING = 1e-12
 """Relative difference in power below which curves are not told apart: vertices are rounded numbers."""
 
@@ -135,7 +138,7 @@ def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     ((0.0, 0.25), (0.375, 0.625), (0.75, 1.0), (1.0, 1.0))
     """
     e, d = non_negative("epsilon", epsilon), probability("delta", delta)
-    meet = (1 - d) * float(special.expit(-e))
+    meet = (1 - d) * (1 / (1 + math.exp(e)) if e < _LARGEST else 0.0)
     corners = [(0.0, d), (meet, 1 - meet), (1 - d, 1.0), (1.0, 1.0)]
     # At one level the last corner stands: with delta = 1, or an infinite epsilon, all power is at level 0.
     return PowerCurve(tuple(dict(corners).items()))

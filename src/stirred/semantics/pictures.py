@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._lazy import later
 from stirred.loss import (
     PowerCurve,
     TradeOff,
@@ -36,8 +35,6 @@ from stirred.loss.checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
 from stirred.semantics.concerns import Exposure
 
-special = later("scipy.special")
-
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
 
@@ -48,7 +45,7 @@ _TINY = (float(f"{m}e-{k}") for k in (6, 5, 4, 3) for m in range(1, 10))
 LEVELS = (0.0, *_TINY, *(k / 400 for k in range(4, 80)), *(k / 100 for k in range(20, 101)))
 """From 0 to 1, dense near 0, where curves are steep and levels of interest lie."""
 
-PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *special.expit(np.linspace(-14, 14, 113)).tolist()}))
+PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspace(-14, 14, 113)))).tolist()}))
 """From 0 to 1, dense near both."""
 
 _FEW = 100  # a curve of at most so many vertices is drawn with all of them

@@ -6,15 +6,12 @@ import itertools
 import math
 from fractions import Fraction
 
-from stirred._lazy import later
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.spec.algebra import may_publish_budget
 from stirred.spec.exact import display
 from stirred.spec.lint_domain import nothing_can_change
 from stirred.spec.lint_rules import many, rule, short, spent
 from stirred.spec.specification import Specification
-
-special = later("scipy.special")
 
 SURE = 1e-3
 """A best test with a smaller sum of errors is called certain."""
@@ -56,14 +53,14 @@ def _errors(specification: Specification, distance: Fraction) -> float:
     """The smallest sum of the two errors of a test that the budget allows at this distance; 1 where none is known."""
     output, value = specification.output_premetric, specification.budget.value
     if isinstance(value, GaussianCurve):
-        return float(2 * special.ndtr(-value.mu / 2))
+        return math.erfc(value.mu / math.sqrt(8))  # twice the normal distribution function at -mu/2
     if isinstance(value, PowerCurve):
         return 1 - max(power - level for level, power in value.points)
     if specification.budget.is_curve:
         return min((1 - float(delta)) * _errors_pure(epsilon) for delta, epsilon in value.points)
     bound = float(specification.budget_at(distance))
     if output.name == "normalised-renyi":
-        return float(2 * special.ndtr(-math.sqrt(2 * bound) / 2))
+        return math.erfc(math.sqrt(bound) / 2)
     if output.name == "total-variation":
         return 1 - bound
     if output.name in ("multiplicative", "approximate"):
@@ -72,7 +69,7 @@ def _errors(specification: Specification, distance: Fraction) -> float:
 
 
 def _errors_pure(epsilon: float) -> float:
-    return float(2 * special.expit(-epsilon))
+    return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
 
 
 @rule(
