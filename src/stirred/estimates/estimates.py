@@ -11,13 +11,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.estimates.intervals import half_widths
+from stirred.spec.pages import table
 from stirred.topdown.forms import Array
+
+_SHOWN = 20
+"""Rows that a notebook shows."""
 
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """A row for each place, a column for each group. An estimate may be negative: that is what keeps it unbiased.
@@ -42,6 +48,13 @@ class Estimates:
     """The invariants that were taken into account, in words."""
     unused: tuple[str, ...] = ()
     """What is also known of the table, and was not used."""
+
+    def _repr_html_(self) -> str:
+        """The first rows, with intervals at 90%."""
+        head, *rows = estimate_rows(self, most=_SHOWN)
+        total = len(self.places) * len(self.labels)
+        more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
+        return table(head, [(row, False) for row in [*rows, *more]])
 
     @property
     def standard_errors(self) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
 from stirred.loss.checks import Number, non_negative
@@ -36,6 +37,7 @@ PRIORS = (0.01, 0.1, 0.5)
 """What the standard questions are answered for, unless told otherwise."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Band:
     """A lower and an upper bound on each of several numbers."""
@@ -191,6 +193,7 @@ def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets =
 # -- the standard questions ----------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Limit:
     """What can be learnt about one question: the powers of tests at some levels, the posteriors from some priors."""

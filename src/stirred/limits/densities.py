@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._lazy import later
+from stirred._shown import brief
 
 special = later("scipy.special")
 
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Density:
     """A density with respect to length, zero outside its breaks; it need not integrate to one.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
@@ -39,6 +40,7 @@ MOST_RECORDS = 50
 PARTS = 10
 
 
+@brief
 @dataclass(frozen=True)
 class Curve:
     """Points from left to right; curves of one name belong together."""
@@ -50,6 +52,7 @@ class Curve:
     words: str = ""
 
 
+@brief
 @dataclass(frozen=True)
 class LimitFigure:
     """Everything that is shown: curves over two axes, and the words beside them. ``name`` is that of its files."""

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._lazy import later
+from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair, worst_pair
 from stirred.loss.checks import Number, non_negative, require_probabilities
@@ -38,6 +39,7 @@ ROUNDING = 1e-12
 """A log ratio beyond its bound by a smaller part counts as within it."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class DatabaseGraph:
     """Datasets and their distances, a symmetric matrix that is infinite where two are not connected.
@@ -212,6 +214,7 @@ class DatabaseGraph:
 # -- mechanisms on a graph -----------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True)
 class Membership:
     """Whether every P_x' lies in the interval of measures around every P_x; else a pair and an output that tell."""

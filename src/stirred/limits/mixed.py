@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.limits.densities import Density
 from stirred.limits.distances import log_ratio_range
 from stirred.limits.distances_of_densities import DensityDistances, density_distances
 from stirred.loss import Bounds
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class MixedMeasure:
     """A density with respect to length, and masses of single points beside it; the total need not be one.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._lazy import later
+from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
 from stirred.loss.checks import Number, finite, non_negative, probability
 
@@ -31,6 +32,7 @@ ROUNDING = 1e-12
 """Relative difference in power below which curves are not told apart: vertices are rounded numbers."""
 
 
+@brief
 @dataclass(frozen=True)
 class PowerCurve:
     """A power curve that is straight between its vertices (level, power), from level 0 to level 1.
@@ -91,6 +93,7 @@ class GaussianCurve:
         return np.asarray(special.ndtr(-special.ndtri(_levels(level)) - self.mu))
 
 
+@brief
 @dataclass(frozen=True)
 class EpsilonProfile:
     """Epsilon as a function of delta, in steps: each point's epsilon holds at its delta and at every larger one.

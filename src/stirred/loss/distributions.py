@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stirred._fractions import as_fraction
+from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss.checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.divergences import log_ratios
@@ -27,6 +28,7 @@ TAIL = math.sqrt(2 * math.log(4 / CUT))
 """Standard deviations beyond which both tails of a discrete Gaussian have less mass than what may be cut."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
     """The loss between P and Q: its law under P and the mass of what Q cannot give; the same for Q.

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._shown import brief
 from stirred.errors import (
     distances_do_not_fit,
     not_a_distribution,
@@ -50,6 +51,7 @@ LEAST_ORDERS = 100
 """How many terms the search for suprema of one batch of pairs may add up, and how many orders a pair gets at least."""
 
 
+@brief
 @dataclass(frozen=True)
 class WorstPair:
     """The pair with the largest ratio of divergence to distance; no pair where nothing is constrained."""
@@ -61,6 +63,7 @@ class WorstPair:
     distance: float
 
 
+@brief
 @dataclass(frozen=True)
 class WorstPowers:
     """At each level the largest power of telling a dataset from a neighbour, and which pair attains it (-1: none)."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._compiled import small
 from stirred._lazy import later
+from stirred._shown import brief
 from stirred.errors import not_a_curve, parameter_out_of_range
 from stirred.loss import binary_kernels as kernels
 from stirred.loss.checks import non_negative, renyi_order
@@ -130,6 +131,7 @@ class ZcdpCurve(_BothWays):
         return _searched(given, rest, falling, fill)
 
 
+@brief
 @dataclass(frozen=True)
 class RenyiCurve(_BothWays):
     """The curve of Rényi divergences of at most epsilon at each of some orders, in both directions (Theorem 6.3).

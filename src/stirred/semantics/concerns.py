@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
 from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
@@ -141,6 +142,7 @@ class Concern:
         return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns))
 
 
+@brief
 @dataclass(frozen=True)
 class Exposure:
     """How much of an allocation tells about a concern, and every curve that follows.

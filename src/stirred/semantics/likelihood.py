@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss.curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec.finite import FiniteMechanism
@@ -29,6 +30,7 @@ Probability = Fraction | float
 SUM_TOLERANCE = 1e-9
 
 
+@brief
 @dataclass(frozen=True)
 class RatioTest:
     """Reject where P/Q is below ``threshold``; where it equals the threshold, with probability ``on_threshold``.

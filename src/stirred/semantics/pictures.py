@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss import (
     PowerCurve,
     TradeOff,
@@ -54,6 +55,7 @@ _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, an
 # -- what a picture is ---------------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True)
 class Line:
     """Points from left to right. ``words`` say what the line is, where its name is not enough."""
@@ -76,6 +78,7 @@ class Line:
             raise errors.not_a_curve("line", "x must not decrease")
 
 
+@brief
 @dataclass(frozen=True)
 class Picture:
     """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
@@ -129,6 +132,7 @@ class Bar:
         object.__setattr__(self, "value", finite(f"the bar '{self.name}'", self.value))
 
 
+@brief
 @dataclass(frozen=True)
 class Bars:
     """Bars one below the other, in the order given; ``mark`` is a value to compare them with, and its name."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.loss.tradeoff_rules import composed_power_curve
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
@@ -21,10 +22,12 @@ from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, scaled
 from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
+from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Answer, Flavor, Specification, Step
 
 
+@brief
 @dataclass(frozen=True)
 class Composition:
     """The guarantee of several releases together, and how it was reached."""
@@ -35,6 +38,11 @@ class Composition:
     def __str__(self) -> str:
         steps = [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
         return "\n".join([str(self.specification), *(["by", *steps] if steps else [])])
+
+    def _repr_html_(self) -> str:
+        rows = [((step.rule, step.words, step.source), False) for step in self.steps]
+        steps = table(("by", "step", "source"), rows) if rows else ""
+        return self.specification._repr_html_() + steps
 
 
 def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:

@@ -16,10 +16,12 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PRODUCTS_NOT_COVERED
 from stirred.spec.forms import FORM, KEY, from_fields
 from stirred.spec.known import close, meant, names, tables
+from stirred.spec.pages import table
 from stirred.spec.specification import Finding, Specification
 
 __all__ = ["Deployment", "Erratum", "Part", "Published", "close", "deployment", "find", "names"]
@@ -62,6 +64,7 @@ class Erratum:
     explanation: str
 
 
+@brief
 @dataclass(frozen=True)
 class Deployment:
     """One guarantee as it is known from publications."""
@@ -94,8 +97,17 @@ class Deployment:
             for e in self.errata
         )
 
+    def _repr_html_(self) -> str:
+        rows = [(row, False) for row in self._rows()]
+        return self.specification._repr_html_() + table(("deployment", self.name), rows)
+
     def __str__(self) -> str:
-        rows = [
+        rows = [f"{name + ':':18}{words}" for name, words in self._rows()]
+        return "\n".join([str(self.specification), *rows])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """All but the specification: what is told, and the words."""
+        return [
             ("title", self.title),
             *(("not covered", product) for product in self.not_covered),
             *(("part", f"{part.what} ({part.unit}): {_plain(part.budget)}") for part in self.parts),
@@ -104,7 +116,6 @@ class Deployment:
             *(("note", note) for note in self.notes),
             *(("source", source) for source in self.sources),
         ]
-        return "\n".join([str(self.specification), *(f"{name + ':':18}{words}" for name, words in rows)])
 
 
 def deployment(name: str) -> Deployment:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._lazy import later
+from stirred._shown import brief
 from stirred.spec.blocks import InputPremetric, Multiverse
 from stirred.spec.premetrics import OutputPremetric
 from stirred.spec.specification import Flavor, Specification
@@ -72,6 +73,7 @@ def _agreeing(flavor: Flavor, datasets: Datasets) -> tuple[tuple[str, ...], ...]
     return tuple(tuple(members) for _, members in classes)
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class FiniteFlavor:
     """A flavor on named datasets: distances (infinite where there is none) and universes as masks over the names."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.exact import Exact, display, exact
 from stirred.spec.invariant import Invariant
@@ -25,6 +26,7 @@ Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
 
 
+@brief
 @dataclass(frozen=True)
 class Finding:
     """A doubt about the guarantee: a stable id, and the sentence."""
@@ -35,7 +37,7 @@ class Finding:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Flavor:
     """What is protected, where, in which units and by which standard: all but how much."""
 
@@ -49,6 +51,15 @@ class Flavor:
 
     def __post_init__(self) -> None:
         _check_flavor(self)
+
+    def __repr__(self) -> str:
+        return f"<Flavor: {_scope(self)}>"
+
+    def _repr_html_(self) -> str:
+        from stirred.spec.pages import table
+
+        blocks = [(block.replace("_", " "), str(getattr(self, block))) for block in BLOCKS[:-1]]
+        return table(("block", "flavor"), [(row, False) for row in blocks])
 
     def at(self, budget: Any, conversion: str = "", **more: Any) -> Specification:
         """This flavor with a budget: a specification."""
@@ -66,7 +77,7 @@ class Flavor:
         return self.multiverse.invariants
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Specification:
     """One guarantee, all five blocks of it."""
 
@@ -171,6 +182,11 @@ class Specification:
             return said
         return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"
 
+    def __repr__(self) -> str:
+        """One line; ``print`` shows the blocks."""
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Specification{name}: {self.output_premetric.kind.budget} = {self.budget.shown()}, {_scope(self)}>"
+
     def _repr_html_(self) -> str:
         from stirred.spec.pages import specification_html
 
@@ -202,6 +218,7 @@ class Step:
         return f"{self.words} [{self.source}]"
 
 
+@brief
 @dataclass(frozen=True)
 class Answer:
     """Yes, no or unknown, with the argument."""
@@ -219,6 +236,16 @@ class Answer:
 
 def _plain(distance: Fraction | float) -> str:
     return f"{float(distance):g}"
+
+
+def _scope(blocks: Flavor | Specification) -> str:
+    """Unit, output premetric, domain and number of invariants, on one line."""
+    held = len(blocks.multiverse.invariants)
+    fixed = f"{held} invariant{'s' * (held != 1)}" if held else "nothing held fixed"
+    return (
+        f"unit '{blocks.input_premetric.unit}', standard '{blocks.output_premetric.name}', "
+        f"domain '{blocks.domain.name}', {fixed}"
+    )
 
 
 def _check_flavor(blocks: Flavor | Specification) -> None:

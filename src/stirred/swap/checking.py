@@ -19,6 +19,7 @@ import numpy as np
 from stirred import errors
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
+from stirred.spec.exact import display
 from stirred.swap import guarantee
 from stirred.swap.dataset import Data, Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
@@ -88,6 +89,14 @@ class SwapCheck:
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
     forecast: Forecast
+
+    def __repr__(self) -> str:
+        """A summary; ``print`` shows the whole page."""
+        stops = f"{len(self.blocking)} of {len(self.stops)} stops not allowed" if self.stops else "no stops"
+        return (
+            f"<SwapCheck, confidential: {self.records:,} records, rate {self.plan.rate}, "
+            f"epsilon {display(self.epsilon)}, {stops}; print it to read it all>"
+        )
 
     @property
     def largest(self) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.releases.plans import InputSection
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.tables import Column, Input, Table, open_input
@@ -30,6 +31,7 @@ Data = object
 """What a user brings: a path, or a pandas, polars or pyarrow frame."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Linked:
     """A linked table: its held columns and copies, and the main table's row that each of its rows belongs to."""
@@ -43,6 +45,7 @@ class Linked:
     record: NDArray[np.uint32]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A file and its plan, brought together. ``held`` is the plan's hold with "rest" spelled out."""
