@@ -9,7 +9,7 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
-from stirred.errors.arguments import ArgumentError, kind_of, missing_argument, wrong_argument
+from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
     changed_while_reading,
     columns_without_role,
@@ -19,6 +19,7 @@ from stirred.errors.data import (
     empty_file,
     float_match,
     id_types_differ,
+    index_column,
     linked_without_record,
     missing_columns,
     mixed_formats,
@@ -236,6 +237,7 @@ __all__ = [
     "different_datasets",
     "different_domains",
     "distances_do_not_fit",
+    "does_not_fit",
     "duplicate_columns",
     "duplicate_ids",
     "empty_file",
@@ -250,6 +252,7 @@ __all__ = [
     "id_types_differ",
     "impossible_condition",
     "impossible_secret",
+    "index_column",
     "invariants_broken",
     "invariants_disagree",
     "kind_of",
@@ -275,7 +278,6 @@ __all__ = [
     "listed",
     "measurements_do_not_fit",
     "measures_differ",
-    "missing_argument",
     "missing_columns",
     "mixed_formats",
     "nameless_column",

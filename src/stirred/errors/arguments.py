@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stirred.errors.kinds import StirredError
 
 _KINDS = {
@@ -31,8 +33,8 @@ def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:
     return ArgumentError("wrong-argument", f"{what} cannot be {kind_of(given)}.", f"Give {wanted}.")
 
 
-def missing_argument(what: str, wanted: str) -> ArgumentError:
-    return ArgumentError("missing-argument", f"{what} is missing.", f"Give {wanted}.")
+def does_not_fit(function: str, problems: Sequence[str], form: str) -> ArgumentError:
+    return ArgumentError("call-does-not-fit", f"{function}() {'; '.join(problems)}.", f"Call {function}{form}.")
 
 
 def kind_of(given: object) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
-from stirred.loss.checks import Number, finite, non_negative, probability
+from stirred.loss.checks import Number, as_floats, finite, non_negative, probability
 
 special = later("scipy.special")
 
@@ -184,14 +184,17 @@ def _highest(f: GaussianCurve, g: PowerCurve) -> Array:
 
 
 def _levels(level: ArrayLike) -> Array:
-    levels = np.asarray(level, dtype=np.float64)
+    levels = as_floats("level", level, "between 0 and 1")
     if not bool(np.all((levels >= 0) & (levels <= 1))):
         raise parameter_out_of_range("level", "below 0, above 1 or not a number", "between 0 and 1")
     return levels
 
 
 def _as_points(points: object) -> tuple[tuple[float, float], ...]:
-    array = np.asarray(points, dtype=np.float64)
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise not_a_curve("curve", "give pairs of numbers") from None
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0 or bool(np.any(np.isnan(array))):
         raise not_a_curve("curve", "give pairs of numbers")
     return tuple((float(x), float(y)) for x, y in array)

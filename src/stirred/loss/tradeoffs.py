@@ -24,7 +24,7 @@ from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import not_a_curve, parameter_out_of_range
 from stirred.loss import binary_kernels as kernels
-from stirred.loss.checks import non_negative, renyi_order
+from stirred.loss.checks import as_floats, non_negative, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 
 special = later("scipy.special")
@@ -146,7 +146,10 @@ class RenyiCurve(_BothWays):
     points: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.points, dtype=np.float64)
+        try:
+            array = np.asarray(self.points, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise not_a_curve("Rényi curve", "give pairs of an order and an epsilon") from None
         if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
             raise not_a_curve("Rényi curve", "give pairs of an order and an epsilon")
         points = tuple((renyi_order(order), non_negative("epsilon", epsilon)) for order, epsilon in array.tolist())
@@ -241,7 +244,7 @@ def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
 
 def in_unit(name: str, values: ArrayLike) -> Array:
     """``values`` as an array of numbers between 0 and 1."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_floats(name, values, "between 0 and 1")
     if not bool(np.all((array >= 0) & (array <= 1))):
         raise parameter_out_of_range(name, "below 0, above 1 or not a number", "between 0 and 1")
     return array

@@ -19,6 +19,7 @@ from html import escape
 from typing import Any
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.semantics import pictures
@@ -215,6 +216,7 @@ class Explanation:
             ]
 
 
+@says_what_it_takes
 def explain(
     specification: Specification,
     *,

@@ -114,6 +114,8 @@ def _resolve_roles(
     listed = [*named, *others, *([] if hold == "rest" else hold)]
     missing = [name for name in listed if name not in opened.kinds]
     if missing:
+        if indexed := [name for name in missing if name in opened.index]:
+            raise errors.index_column(table, indexed)
         raise errors.missing_columns(table, missing)
     rest = tuple(name for name in opened.kinds if name not in listed)
     if hold == "rest":

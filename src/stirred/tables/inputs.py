@@ -77,6 +77,8 @@ class Input:
     rows: int | None = None
     """How many rows there are, where that is known without reading them."""
     native: Callable[[pa.Table], Any] | None = None
+    index: tuple[str, ...] = ()
+    """Names in the index of a pandas frame, which are no columns."""
     state: Callable[[], object] = lambda: None
 
     def batches(self, columns: Sequence[str], identifiers: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
