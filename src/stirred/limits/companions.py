@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
@@ -37,6 +38,7 @@ MOST_RECORDS = 100_000
 # -- a count with Laplace noise ------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Array:
     """The power of the best test between two datasets whose counts are ``distance`` apart, with r = epsilon d:
 
@@ -57,6 +59,7 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
     return np.where(np.isinf(r), 1.0, found)  # no noise, or no end between the counts: also at level 0
 
 
+@says_what_it_takes
 def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     """Above which output this test of the smaller count, taken as 0, rejects: the quantile of the noise at 1 - level.
 
@@ -71,6 +74,7 @@ def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     return np.asarray(np.where(a <= 0.5, right, left) / e)
 
 
+@says_what_it_takes
 def laplace_count_densities(outputs: ArrayLike, epsilon: Number, records: int) -> Array:
     """p_x(t) for each sum 0, ..., ``records`` (rows) and output (columns)."""
     t, e = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon)
@@ -86,6 +90,7 @@ class Beliefs(NamedTuple):
     """Outputs on the first axes, sums on the last."""
 
 
+@says_what_it_takes
 def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Number) -> Beliefs:
     """Everything about the count of bits where ``weights`` are the probabilities of the sums 0, 1, ..., n: as a model
     of the data, p(t | theta); as what somebody believes, the prior predictive density and the posterior.
@@ -110,6 +115,7 @@ def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Numbe
 # -- randomised response -------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array:
     """The power of the best test of n zeros against n ones on their randomised responses: how many are ones is
     sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2 at every level.
@@ -126,6 +132,7 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
 
 
+@says_what_it_takes
 def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon: Number) -> Array:
     """The probability of one sequence of responses with so many ``ones``, where bits are ones independently with
     probability ``rate``: q^k (1 - q)^(n - k), q the probability that a response is a one.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import later
 from stirred._shown import brief
 
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
+@says_what_it_is_made_of
 @brief
 @dataclass(frozen=True, eq=False)
 class Density:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
@@ -74,6 +75,7 @@ class LimitFigure:
         raise errors.unknown_choice("curve", name, [one.name for one in self.curves])
 
 
+@says_what_it_takes
 def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     """A figure of the chapter as published: one panel, or two for Figure 5.2.
 
@@ -96,6 +98,7 @@ def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     )
 
 
+@says_what_it_takes
 def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
     """The four kinds of figure at one epsilon and number of records; those that would show nothing are left out.
 

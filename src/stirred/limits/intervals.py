@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
 from stirred.limits.distances import finite_measure, measure
 from stirred.loss import Bounds
@@ -38,6 +39,7 @@ MOST_LISTED = 16
 # -- intervals of measures -----------------------------------------------------------------------------------
 
 
+@says_what_it_is_made_of
 @brief
 @dataclass(frozen=True, eq=False)
 class MeasureInterval:
@@ -187,6 +189,7 @@ class MeasureInterval:
 # -- probability intervals -----------------------------------------------------------------------------------
 
 
+@says_what_it_is_made_of
 @brief
 @dataclass(frozen=True, eq=False)
 class ProbabilityInterval:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
 from stirred.limits.bounds import Band, power_bounds
 from stirred.limits.distances import different, log_ratio_range, one_probability
@@ -53,6 +54,7 @@ class PufferfishLoss:
     pair: tuple[str, str]
 
 
+@says_what_it_is_made_of
 @brief
 @dataclass(frozen=True, eq=False)
 class Pufferfish:

@@ -18,7 +18,7 @@ SUM_TOLERANCE = 1e-9
 """How far from one the probabilities of a distribution may sum, being floats."""
 
 
-def as_float(name: str, value: Number, wanted: str) -> float:
+def as_float(name: str, value: Number | str, wanted: str) -> float:
     """One number as a float; a text that writes one passes, anything else is refused."""
     try:
         return float(as_fraction(value) if isinstance(value, str) and "/" in value else value)

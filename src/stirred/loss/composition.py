@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
 from stirred.loss.checks import Number, finite, non_negative, probability
@@ -139,6 +140,7 @@ class ComposedLoss:
 # -- composing -----------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def compose(
     distributions: Iterable[tuple[LossDistribution, int]], grid: Number | None = None, exact: bool = True
 ) -> ComposedLoss:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._calls import says_what_it_takes
 from stirred._compiled import small
 from stirred._lazy import later
 from stirred._shown import brief
@@ -208,6 +209,7 @@ class _OneOrder(_BothWays):
 TradeOff = PowerCurve | GaussianCurve | RenyiCurve | ZcdpCurve
 
 
+@says_what_it_takes
 def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     """The smallest level at which a test can have ``power``, f^-1(1 - power) in the type II convention.
 
@@ -224,6 +226,7 @@ def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     return np.asarray(np.interp(powers, to[first], at[first]))
 
 
+@says_what_it_takes
 def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
     """The curve of (epsilon, delta)-DP at every point of a profile: the lowest of the curves of its points.
 

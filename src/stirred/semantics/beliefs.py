@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import later
 from stirred.loss.checks import SUM_TOLERANCE, Number, finite, probability
 from stirred.spec import FiniteMechanism, Specification
@@ -49,6 +50,7 @@ def joined(dataset: Dataset) -> str:
     return "".join(map(str, dataset))
 
 
+@says_what_it_is_made_of
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """One attacker, one mechanism, one target: all posteriors by enumeration.

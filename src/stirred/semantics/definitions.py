@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import divergences
 from stirred.loss.checks import Number, distributions, finite, non_negative, probability, renyi_order
@@ -304,6 +305,7 @@ def coin(level: float, power: float) -> Array:
     return np.array([[level, 1 - level], [power, 1 - power]], dtype=np.float64)
 
 
+@says_what_it_takes
 def level_power(definition: Definition, levels: ArrayLike) -> Array:
     """g(level), the greatest power at each level over the coins that hold; not a number where none does.
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss.curves import PowerCurve
 from stirred.loss.divergences import power_curve
@@ -50,6 +51,7 @@ class RatioTest:
         return -math.inf if self.threshold == 0 else math.log(self.threshold)
 
 
+@says_what_it_takes
 def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> RatioTest:
     """The most powerful test of ``null`` against ``alternative`` at exactly ``level``.
 
@@ -69,6 +71,7 @@ def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> Ra
     return RatioTest(groups[-1][0], 0 * power + 1, level, min(power, 0 * power + 1))  # sums of floats fall short of 1
 
 
+@says_what_it_takes
 def level_and_power(
     null: Sequence[Any], alternative: Sequence[Any], threshold: Any, on_threshold: Any
 ) -> tuple[Probability, Probability]:
@@ -87,6 +90,7 @@ def level_and_power(
     return level, power
 
 
+@says_what_it_takes
 def uncertain_power(
     mechanism: FiniteMechanism, weights: Mapping[str, Any], null: Mapping[str, str], alternative: Mapping[str, str]
 ) -> PowerCurve:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.spec import pages
 from stirred.spec.distances import Change, bring
@@ -75,6 +76,7 @@ class Comparison:
         return pages.table(("block", *self.names, *pairs), rows) + pages.table(("together", ""), [*verdicts, *notes])
 
 
+@says_what_it_takes
 def compare(*specifications: Specification) -> Comparison:
     """Put specifications side by side.
 

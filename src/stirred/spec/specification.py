@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.exact import Exact, display, exact
@@ -37,6 +38,7 @@ class Finding:
     source: str = ""
 
 
+@says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Flavor:
     """What is protected, where, in which units and by which standard: all but how much."""
@@ -77,6 +79,7 @@ class Flavor:
         return self.multiverse.invariants
 
 
+@says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Specification:
     """One guarantee, all five blocks of it."""
