@@ -1,33 +1,85 @@
-"""One decorator for every compiled kernel: numba, cached on disk, without the interpreter lock.
+"""Decorators of compiled kernels: numba, cached on disk, without the interpreter lock.
 
-A kernel is a short function over arrays. Types are fixed at the boundary by its caller, since each new
-combination of types compiles anew. What only kernels call is a helper, which is compiled into them.
+A kernel is a short function over arrays. Types are fixed at the boundary by its caller, since each new combination of
+types compiles anew. What only kernels call is a helper, which is compiled into them.
 
-Compiling takes seconds, on the first run on a machine only. Whoever shows progress asks to be told of it.
+The compiler itself takes a second to import and to get ready, so it is imported when a kernel is first called, and
+:func:`small` does little work without it. Compiling takes seconds, on the first run on a machine only; whoever shows
+progress asks to be told of it.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numba
-from numba.core import event
+import numpy as np
+
+SMALL = 64
+"""Numbers up to which :func:`small` runs a kernel as plain Python where the compiler is not there yet."""
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 _INNER = _OPTIONS | {"no_cpython_wrapper": True}
 
+_preparing = threading.RLock()
+_plainly = threading.local()
+
+
+class _Kernel:
+    """A function that is handed to the compiler when it is first called, or first met in another kernel."""
+
+    def __init__(self, function: Callable[..., Any], cached: bool, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._cached = cached
+        self._options = options
+        self._dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if getattr(_plainly, "on", False):
+            return self.function(*arguments)
+        return (self._dispatcher or self._prepared())(*arguments)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """By which the compiler knows this object inside of another kernel."""
+        return self._prepared()._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        """By which the compiler sees that this object is to be put into its caller."""
+        return self._prepared().targetoptions
+
+    @property
+    def py_func(self) -> Callable[..., Any]:
+        return self.function
+
+    @property
+    def signatures(self) -> Any:
+        """The combinations of types that have been compiled or loaded."""
+        return self._prepared().signatures
+
+    def _prepared(self) -> Any:
+        with _preparing:
+            if self._dispatcher is None:
+                import numba
+
+                _listen()
+                try:
+                    self._dispatcher = numba.njit(cache=self._cached, **self._options)(self.function)
+                except RuntimeError:  # no folder for the cache can be written
+                    self._dispatcher = numba.njit(**self._options)(self.function)
+        return self._dispatcher
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function`` on first use; where no folder for the cache can be written, in every process anew."""
-    compiled: Callable[..., Any]
-    try:
-        compiled = numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:
-        compiled = numba.njit(**_OPTIONS)(function)
-    return compiled
+    return _Kernel(function, True, _OPTIONS)
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,53 +87,77 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The cache of a kernel holds its helpers too, but is found outdated only if the kernel's own file changes.
     """
-    compiled: Callable[..., Any] = numba.njit(**_INNER)(function)
-    return compiled
+    return _Kernel(function, False, _INNER)
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:
     """A helper with one caller, put into its text: large helpers would be optimised twice, alone and in the caller."""
-    compiled: Callable[..., Any] = numba.njit(inline="always", **_INNER)(function)
-    return compiled
+    return _Kernel(function, False, _INNER | {"inline": "always"})
+
+
+def small(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a kernel on numbers and flat arrays of floats, without the compiler where the work is small.
+
+    Plain Python does the same arithmetic on the same doubles. Where it refuses what compiled code answers with an
+    infinity (the logarithm of 0, an exponential beyond the range of floats), the compiled kernel has the word.
+    """
+    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    if "numba" in sys.modules or sum(map(len, arrays)) > SMALL * max(1, len(arrays)):
+        return function(*arguments)
+    # The data as a memoryview gives Python's floats; numpy's own would warn where Python and compiled code raise.
+    plain = [one.data if isinstance(one, np.ndarray) else one for one in arguments]
+    _plainly.on = True
+    try:
+        return function(*plain)
+    except (ArithmeticError, ValueError):
+        pass
+    finally:
+        _plainly.on = False
+    return function(*arguments)
+
+
+# -- being told of compiling -------------------------------------------------------------------------------------
+
+_told: list[Callable[[bool], None]] = []
 
 
 @contextmanager
 def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
     """Call ``tell(True)`` whenever compiling begins and ``tell(False)`` when it ends; not for what the cache has."""
-    _compiling.listeners.append(tell)
+    _told.append(tell)
     try:
         yield
     finally:
-        _compiling.listeners.remove(tell)
+        _told.remove(tell)
 
 
-class _Compiling(event.Listener):
-    """Hears from numba when it compiles. Kernels compile what they call meanwhile: only the outermost counts."""
+@functools.cache
+def _listen() -> None:
+    """Hear from numba when it compiles. Kernels compile what they call meanwhile: only the outermost counts."""
+    from numba.core import event
 
-    def __init__(self) -> None:
-        self.listeners: list[Callable[[bool], None]] = []
-        self._depth = 0
-        self._collecting = False
+    class Compiling(event.Listener):
+        depth = 0
+        collecting = False
 
-    def on_start(self, event: Any) -> None:
-        self._depth += 1
-        if self._depth == 1:
-            # A compiler makes many small objects and few cycles: looking for these takes a tenth of its time.
-            self._collecting = gc.isenabled()
-            gc.disable()
-            self._tell(True)
+        def on_start(self, event: Any) -> None:
+            self.depth += 1
+            if self.depth == 1:
+                # A compiler makes many small objects and few cycles: looking for these takes a tenth of its time.
+                self.collecting = gc.isenabled()
+                gc.disable()
+                _tell(True)
 
-    def on_end(self, event: Any) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            if self._collecting:
-                gc.enable()
-            self._tell(False)
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                if self.collecting:
+                    gc.enable()
+                _tell(False)
 
-    def _tell(self, begins: bool) -> None:
-        for tell in tuple(self.listeners):
-            tell(begins)
+    event.register("numba:compile", Compiling())  # type: ignore[no-untyped-call]
 
 
-_compiling = _Compiling()
-event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+def _tell(begins: bool) -> None:
+    for tell in tuple(_told):
+        tell(begins)

@@ -40,7 +40,7 @@ def test_a_comparison_comes_as_json_and_as_a_page_that_needs_nothing_else(comman
     assert (again.code, again.out) == (2, "")
     assert "exists already" in again.err
     nowhere = command("compare", "rho=1", "rho=2", "--html", tmp_path / "no" / "page.html")
-    assert nowhere.code == 2 and "failed" in nowhere.err
+    assert nowhere.code == 2 and "does not exist" in nowhere.err
 
 
 @pytest.mark.parametrize("words", [["rho=1"], ["rho=1", "nosuch"], ["rho=1", "rho=-1"], ["rho=1", "rho=nan"]])
@@ -69,3 +69,11 @@ def test_deployments_are_listed_and_shown_with_sources_and_errata(command):
     assert max(map(len, shown.splitlines())) <= 110
     unknown = command("deployments", "topdown-2021")
     assert unknown.code == 2 and "topdown-2020-pl" in unknown.err
+
+
+def test_a_deployment_under_another_name_is_said(command):
+    ended = command("compare", "psa-2010", "rho=1")
+    assert "'psa-2010' is taken as 'psa-2010-p02'; 13 others begin so" in ended.err
+    assert "psa-2010-p02" in ended.out
+    assert command("lint", "phsafe-2020").err == ""
+    assert "is taken as 'das-2020-overall'" in command("deployments", "DAS 2020").err

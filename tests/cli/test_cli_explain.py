@@ -97,3 +97,11 @@ def test_an_allocation_of_ones_own(run, command, tmp_path):
 def test_what_cannot_be_explained_is_refused(command, arguments, words):
     ended = command("explain", *arguments)
     assert (ended.code, ended.out) == (2, "") and words in ended.err
+
+
+@pytest.mark.parametrize("option", ["--html", "--figures"])
+def test_a_target_that_exists_is_refused_before_anything_is_computed(command, tmp_path, option):
+    target = tmp_path / "there"
+    target.mkdir()
+    ended = command("explain", "no-such-deployment", option, target)
+    assert ended.code == 2 and "exists already" in ended.err

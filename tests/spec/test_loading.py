@@ -101,7 +101,7 @@ def test_numbers_that_are_none_are_refused(text):
         load(text)
 
 
-@pytest.mark.parametrize("text", ["", "das-2020", "nowhere/specification.json", "x" * 5000, "a\0b"])
+@pytest.mark.parametrize("text", ["", "purple", "nowhere/specification.json", "x" * 5000, "a\0b"])
 def test_what_names_nothing_is_refused_with_what_is_accepted(text):
     with pytest.raises(SpecificationError, match="Accepted are") as refusal:
         load(text)
@@ -125,3 +125,75 @@ def test_a_file_that_is_no_specification_is_refused(content, tmp_path):
 def test_a_folder_without_a_specification_is_refused(tmp_path):
     with pytest.raises(SpecificationError, match="there is no readable"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("das-2020", "das-2020-overall"),
+        ("census-2020", "das-2020-overall"),
+        ("DAS_2020 Overall", "das-2020-overall"),
+        ("psa-2010", "psa-2010-p02"),
+        ("PSA-2010-P04", "psa-2010-p04"),
+        ("safetab-p", "safetab-p-2020"),
+    ],
+)
+def test_a_deployment_is_found_by_what_people_type(text, name):
+    assert load(text).name == deployment(text).name == name
+
+
+def test_the_beginning_of_several_names_is_refused_with_all_of_them():
+    with pytest.raises(SpecificationError, match="is the beginning of 12 names") as refusal:
+        load("psa-2020")
+    assert refusal.value.kind == "several-deployments"
+    assert str(refusal.value).count("'psa-2020-") == 12
+
+
+def test_a_folder_comes_before_a_name_that_is_not_exact(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    folder.rename("das")
+    assert load("das") == MINE
+
+
+@pytest.mark.parametrize(("text", "nearest"), [("topdwn-2020-pl", "topdown-2020-pl"), ("phsafe2020", "phsafe-2020")])
+def test_a_misspelt_name_is_answered_with_the_nearest(text, nearest):
+    with pytest.raises(SpecificationError, match=f"Did you mean '{nearest}'"):
+        load(text)
+
+
+@pytest.mark.parametrize("text", ["2,63", "rho=2,63", "rho = 2,63, unit=household"])
+def test_a_decimal_comma_is_refused_with_the_point(text):
+    with pytest.raises(SpecificationError, match=r"write 2\.63") as refusal:
+        load(text)
+    assert refusal.value.kind == "decimal-comma"
+
+
+def test_a_number_alone_is_refused_with_what_it_may_mean():
+    with pytest.raises(SpecificationError, match=r"'rho=2\.63', 'epsilon=2\.63'"):
+        load("2.63")
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("eps=1", "epsilon=1"),
+        ("ε=1, δ=1e-6", "epsilon=1,delta=1e-6"),
+        ("Rho=2.63", "rho=2.63"),
+        ("epsilon=1 delta=1e-6 unbounded", "epsilon=1,delta=1e-6,unbounded"),
+        ("rho=1; unit=housing unit; Ordered", "rho=1,unit=housing unit,ordered"),
+        ("epsilon=Infinity", "epsilon=infinity"),
+    ],
+)
+def test_blocks_are_read_as_people_write_them(text, same):
+    assert load(text) == load(same)
+
+
+def test_a_part_that_is_nearly_one_is_answered_with_it():
+    with pytest.raises(SpecificationError, match="is 'epsilon' meant"):
+        load("epsilom=1")
+
+
+@pytest.mark.parametrize("given", [None, 2.63, ["rho=1"]])
+def test_what_is_no_text_is_refused(given):
+    with pytest.raises(StirredError, match="A name or path of a specification cannot be"):
+        load(given)

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from stirred.spec.specification import Specification
 
 WHAT = (
     "A deployment's name, a release folder, a specification.json, a registry's YAML file, or a budget typed by hand "
     "('rho=2.63', 'epsilon=1,delta=1e-6,unit=household')."
 )
+
+
+def read_named(text: str) -> Specification:
+    """The specification that a text names; where it is a deployment under another name, stderr says which."""
+    from stirred.spec.loading import load
+
+    found = load(text)
+    if found.name and "=" not in text and not Path(text).exists():
+        say_what_is_taken(text)
+    return found
+
+
+def say_what_is_taken(text: str) -> None:
+    """Tell someone who named a deployment by a part or a variant of its name which one it is."""
+    from stirred.spec.known import taken_as
+
+    if words := taken_as(text):
+        print(f"stirred: {words}", file=sys.stderr)
 
 
 def compare(
@@ -21,15 +42,19 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Put guarantees side by side, block by block, and say which is stronger, or why none is."""
-    from stirred.cli.common import write_new
-    from stirred.spec import compare as run
+    from stirred.spec.comparison import compare as run
     from stirred.spec.linting import lint
-    from stirred.spec.loading import load
-    from stirred.spec.pages import page
 
-    read = [load(text) for text in specifications]
+    if html is not None:
+        from stirred.releases.folder import check_target
+
+        check_target(html)
+    read = [read_named(text) for text in specifications]
     found = run(*read)
     if html is not None:
+        from stirred.cli.common import write_new
+        from stirred.spec.pages import page
+
         write_new(html, page("Guarantees side by side", found._repr_html_()))
     if as_json:
         sys.stdout.write(found.to_json())

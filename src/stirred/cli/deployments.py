@@ -11,11 +11,16 @@ def deployments(
     name: Annotated[str | None, typer.Argument(help="One of them; without it, all are listed.")] = None,
 ) -> None:
     """List known deployments, or show one with its sources, published numbers and errata."""
-    from stirred.cli.common import fitted
-    from stirred.spec.deployments import deployment, names
-
     if name is not None:
-        print(fitted(str(deployment(name))))
+        from stirred.cli.common import fitted
+        from stirred.cli.compare import say_what_is_taken
+        from stirred.spec.deployments import deployment
+
+        found = deployment(name)
+        say_what_is_taken(name)
+        print(fitted(str(found)))
         return
-    for known in names():
-        print(f"{known:38}{deployment(known).title}")
+    from stirred.spec.known import titles
+
+    for known, title in titles().items():
+        print(f"{known:38}{title}")

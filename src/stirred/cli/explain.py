@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stirred.cli.compare import WHAT
+from stirred.cli.compare import WHAT, say_what_is_taken
 
 
 def explain(
@@ -38,9 +38,8 @@ def explain(
     """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
-    from stirred.cli.common import check_new, save_pictures
+    from stirred.cli.common import check_new
     from stirred.reports.limits_said import of_explanation
-    from stirred.reports.page import report
     from stirred.spec.allocations import read_allocation
     from stirred.verbs import explain as run
 
@@ -54,9 +53,14 @@ def explain(
         groups=group,
     )
     limits = of_explanation(explained)
+    say_what_is_taken(specification)
     if html is not None:
+        from stirred.reports.page import report
+
         report(explained, html)
     if figures is not None:
+        from stirred.cli.common import save_pictures
+
         save_pictures(explained.pictures(), figures)
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields()}

@@ -170,9 +170,10 @@ def counted(file: Path) -> str:
 
 
 def _load(text: str) -> Specification:
+    from stirred.cli.compare import read_named
     from stirred.spec.loading import load
 
-    return load(Path(text) if Path(text).exists() else text)
+    return load(Path(text)) if Path(text).exists() else read_named(text)
 
 
 def _limit(text: str, budget: str | None, dataset: str) -> Specification:

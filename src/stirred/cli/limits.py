@@ -28,10 +28,13 @@ def limits(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what anyone can at most learn, whatever their model of the data: about one record, and about all of them."""
-    from stirred.limits import LEVELS, PRIORS
-    from stirred.releases.folder import check_target
+    from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_said import of_epsilon
 
+    if figures is not None:
+        from stirred.releases.folder import check_target
+
+        check_target(figures)
     said = of_epsilon(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
@@ -42,7 +45,6 @@ def limits(
         from stirred.reports.limits_said import as_float
         from stirred.spec.exact import exact
 
-        check_target(figures)
         drawn = as_float(exact(epsilon, "Epsilon"))
         pictures = pictures_at(drawn, records)
         save_pictures(pictures, figures)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from stirred.cli.compare import WHAT
+from stirred.cli.compare import WHAT, read_named
 
 
 def lint(
@@ -20,10 +20,9 @@ def lint(
     """Criticise a guarantee: what its blocks leave out, and how its number may have become small."""
     from stirred.cli.common import fitted
     from stirred.spec.linting import lint as run
-    from stirred.spec.loading import load
 
-    read = load(specification)
-    findings = run(read, before=load(before) if before else None)
+    read = read_named(specification)
+    findings = run(read, before=read_named(before) if before else None)
     if as_json:
         print(json.dumps({"stirred_lint": 1, "findings": [asdict(finding) for finding in findings]}, indent=2))
         return

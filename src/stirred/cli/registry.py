@@ -61,13 +61,15 @@ def import_(
 def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
     from stirred import errors
+    from stirred.cli.compare import read_named, say_what_is_taken
     from stirred.spec import deployments
-    from stirred.spec.loading import load
+    from stirred.spec.known import exactly
 
-    known = deployments.find(release)
+    known = None if Path(release).exists() and exactly(release) is None else deployments.find(release)
     if known is None:
-        specification = load(release)
+        specification = read_named(release)
         return specification, _from_certificate(Path(release), specification) if Path(release).is_dir() else {}
+    say_what_is_taken(release)
     if known.kind != "deployment":
         raise errors.not_for_registry(f"'{known.name}'", "it is a what-if, and nothing was released this way")
     sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}

@@ -9,6 +9,7 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
+from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
     changed_while_reading,
     columns_without_role,
@@ -18,6 +19,7 @@ from stirred.errors.data import (
     empty_file,
     float_match,
     id_types_differ,
+    index_column,
     linked_without_record,
     missing_columns,
     mixed_formats,
@@ -157,10 +159,12 @@ from stirred.errors.registries import (
     not_a_registry_record,
     not_for_registry,
     nothing_to_load,
+    number_alone,
     registry_contradicts,
     registry_details_missing,
     registry_field,
     registry_without_guarantee,
+    several_deployments,
     unknown_deployment,
 )
 from stirred.errors.specifications import (
@@ -172,6 +176,7 @@ from stirred.errors.specifications import (
     bad_definition,
     bad_number,
     cannot_evaluate,
+    decimal_comma,
     different_datasets,
     different_domains,
     no_rule,
@@ -205,6 +210,7 @@ from stirred.errors.topdown import (
 )
 
 __all__ = [
+    "ArgumentError",
     "DataError",
     "LedgerError",
     "LimitsError",
@@ -231,9 +237,11 @@ __all__ = [
     "copies_disagree",
     "curves_do_not_compose",
     "curves_not_comparable",
+    "decimal_comma",
     "different_datasets",
     "different_domains",
     "distances_do_not_fit",
+    "does_not_fit",
     "duplicate_columns",
     "duplicate_ids",
     "empty_file",
@@ -248,8 +256,10 @@ __all__ = [
     "id_types_differ",
     "impossible_condition",
     "impossible_secret",
+    "index_column",
     "invariants_broken",
     "invariants_disagree",
+    "kind_of",
     "ledger_counted_already",
     "ledger_damaged",
     "ledger_entry_unreadable",
@@ -313,6 +323,7 @@ __all__ = [
     "nothing_to_load",
     "nothing_to_look_up",
     "nulls",
+    "number_alone",
     "one_folder_for_both",
     "option_not_for",
     "output_exists",
@@ -339,6 +350,7 @@ __all__ = [
     "secrets_do_not_divide",
     "secrets_overlap",
     "seeded_release",
+    "several_deployments",
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
@@ -372,5 +384,6 @@ __all__ = [
     "unreadable_format",
     "unsupported_type",
     "work_folder",
+    "wrong_argument",
     "wrong_type",
 ]

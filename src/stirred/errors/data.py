@@ -103,6 +103,14 @@ def missing_columns(table: str, names: Sequence[str]) -> DataError:
     )
 
 
+def index_column(table: str, names: Sequence[str]) -> DataError:
+    return DataError(
+        "index-column",
+        f"In the frame given for table '{table}', {listed(names)} is in the index, not a column.",
+        "Indexes stay behind: call reset_index() on the frame first.",
+    )
+
+
 def duplicate_columns(table: str, first: int, second: int) -> DataError:
     return DataError(
         "duplicate-column",

@@ -43,11 +43,11 @@ class StoppedByCheck(StirredError):
     """Something in the data makes the planned release unwise; it goes ahead only when allowed by name."""
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str], last: str = "and") -> str:
     """Names in quotes, for a sentence.
 
-    >>> listed(["a", "b", "c"])
-    "'a', 'b' and 'c'"
+    >>> listed(["a", "b", "c"]), listed(["a", "b"], "or")
+    ("'a', 'b' and 'c'", "'a' or 'b'")
     """
     quoted = [f"'{name}'" for name in names]
-    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " and " + quoted[-1]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"

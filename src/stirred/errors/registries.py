@@ -9,11 +9,19 @@ from stirred.errors.specifications import SpecificationError
 
 
 def unknown_deployment(name: str, close: Sequence[str]) -> SpecificationError:
-    remedy = f"Did you mean {listed(close)}? " if close else ""
+    remedy = f"Did you mean {listed(close, 'or')}? " if close else ""
     return SpecificationError(
         "unknown-deployment",
         f"There is no deployment '{name}'.",
         remedy + "stirred.spec.deployments.names() lists all.",
+    )
+
+
+def several_deployments(text: str, names: Sequence[str]) -> SpecificationError:
+    return SpecificationError(
+        "several-deployments",
+        f"'{text}' is the beginning of {len(names)} names of deployments.",
+        f"Choose one: {listed(names, 'or')}; 'stirred deployments' says what each is.",
     )
 
 
@@ -64,13 +72,21 @@ def not_for_registry(what: str, reason: str) -> SpecificationError:
 
 
 def nothing_to_load(text: str, close: Sequence[str]) -> SpecificationError:
-    remedy = f"Did you mean {listed(close)}? " if close else ""
+    remedy = f"Did you mean {listed(close, 'or')}? " if close else ""
     return SpecificationError(
         "nothing-to-load",
         f"'{text}' names no specification.",
         remedy
         + "Accepted are the name of a known deployment, a specification.json, a release folder, a registry record "
         "(.yaml), or blocks typed by hand such as 'rho=2.63' or 'epsilon=1,delta=1e-6,unit=household,unbounded'.",
+    )
+
+
+def number_alone(text: str) -> SpecificationError:
+    return SpecificationError(
+        "number-alone",
+        f"'{text}' is a number without its meaning.",
+        f"Say which budget it is: 'rho={text}', 'epsilon={text}' or 'epsilon={text},delta=1e-6'.",
     )
 
 

@@ -20,6 +20,17 @@ def bad_number(what: str, value: Any) -> SpecificationError:
     )
 
 
+def decimal_comma(what: str, value: str) -> SpecificationError:
+    whole, _, decimals = value.strip().partition(",")
+    point = f"{whole}.{decimals}"
+    thousands = f", or {whole}{decimals} if thousands were meant" if len(decimals) == 3 and whole != "0" else ""
+    return SpecificationError(
+        "decimal-comma",
+        f"{what} cannot be '{value}', with a comma.",
+        f"Decimals follow a point: write {point}{thousands}.",
+    )
+
+
 def bad_block(what: str, must: str) -> SpecificationError:
     return SpecificationError("bad-block", f"{what} {must}.", "Correct this block of the specification.")
 

@@ -1,5 +1,16 @@
 """Unbiased estimates with standard errors and intervals, as every mechanism gives them."""
 
-from stirred.estimates.estimates import Estimates, Source, estimate_rows, source_rows
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.estimates.estimates import Estimates, Source, estimate_rows, source_rows
 
 __all__ = ["Estimates", "Source", "estimate_rows", "source_rows"]
+
+__getattr__, __dir__ = lazy(
+    __name__, by_module({"stirred.estimates.estimates": "Estimates Source estimate_rows source_rows"})
+)

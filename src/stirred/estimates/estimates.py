@@ -11,12 +11,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.estimates.intervals import Array, half_widths
+from stirred.spec.pages import table
+
+_SHOWN = 20
+"""Rows that a notebook shows."""
 
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Estimates:
     """A row for each place, a column for each group. An estimate may be negative: that is what keeps it unbiased.
@@ -43,6 +49,13 @@ class Estimates:
     """What is also known of the table, and was not used."""
     sources: tuple[Source, ...] = ()
     """The measurements that a single estimate rests on, where they were asked for."""
+
+    def _repr_html_(self) -> str:
+        """The first rows, with intervals at 90%."""
+        head, *rows = estimate_rows(self, most=_SHOWN)
+        total = len(self.places) * len(self.labels)
+        more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
+        return table(head, [(row, False) for row in [*rows, *more]])
 
     @property
     def standard_errors(self) -> Array:

@@ -18,7 +18,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+
+from stirred._lazy import later
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 _NORMAL = 1 << 20
@@ -68,7 +71,7 @@ def half_widths(errors: Array, parameter: Array, terms: Array, confidence: float
 
     ``parameter`` and ``terms`` tell the law where an estimate is a plain sum of measured values; else ``terms`` is 0.
     """
-    found = float(ndtri((1 + confidence) / 2)) * errors + 0.5
+    found = float(special.ndtri((1 + confidence) / 2)) * errors + 0.5
     for single, number in {(float(a), int(b)) for a, b in zip(parameter[terms > 0], terms[terms > 0], strict=True)}:
         if (within := reach(single, number, confidence)) is not None:
             found[(terms == number) & (parameter == single)] = within

@@ -1,6 +1,23 @@
 """What a mechanism keeps exactly: declared by columns, counted, recounted before publishing, and fingerprinted."""
 
-from stirred.invariants.margins import Margin, fingerprint
-from stirred.invariants.values import Inequality, agree, digest, evaluate, recount
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.invariants.margins import Margin, fingerprint
+    from stirred.invariants.values import Inequality, agree, digest, evaluate, recount
 
 __all__ = ["Inequality", "Margin", "agree", "digest", "evaluate", "fingerprint", "recount"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.invariants.margins": "Margin fingerprint",
+            "stirred.invariants.values": "Inequality agree digest evaluate recount",
+        }
+    ),
+)

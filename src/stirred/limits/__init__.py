@@ -1,59 +1,66 @@
 """The limits of learning: what anyone can at most conclude who knows the guarantee, whatever the model of the data."""
 
-from stirred.limits.analysis import FiniteAnalysis
-from stirred.limits.attackers import all_but_one_known, equal_records, independent_records
-from stirred.limits.bounds import (
-    FORMS,
-    LEVELS,
-    PRIORS,
-    Band,
-    Form,
-    Limit,
-    data_bounds,
-    density_bounds,
-    limit_at,
-    mixture_bounds,
-    posterior_bounds,
-    power_bounds,
-    radius,
-    standard_limits,
-)
-from stirred.limits.clamped import ClampedCount
-from stirred.limits.companions import (
-    Beliefs,
-    laplace_count_beliefs,
-    laplace_count_densities,
-    laplace_power,
-    laplace_threshold,
-    response_likelihood,
-    response_power,
-)
-from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
-from stirred.limits.densities import Density
-from stirred.limits.density_distances import DensityDistances, density_distances, hockey_stick_of_densities
-from stirred.limits.distances import (
-    LogRatios,
-    approximate_distance,
-    density_ratio_distance,
-    linear_vacuous_distance,
-    log_ratio_range,
-    multiplicative_distance,
-    odds_ratio_distance,
-    total_variation_distance,
-)
-from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
-from stirred.limits.graphs import (
-    DatabaseGraph,
-    Membership,
-    depends_on_component_only,
-    in_intervals,
-    privacy_loss,
-    with_component,
-)
-from stirred.limits.intervals import MeasureInterval, ProbabilityInterval
-from stirred.limits.mixed import MixedMeasure, mixed_distances
-from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
-from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.limits.analysis import FiniteAnalysis
+    from stirred.limits.attackers import all_but_one_known, equal_records, independent_records
+    from stirred.limits.bounds import (
+        FORMS,
+        LEVELS,
+        PRIORS,
+        Band,
+        Form,
+        Limit,
+        data_bounds,
+        density_bounds,
+        limit_at,
+        mixture_bounds,
+        posterior_bounds,
+        power_bounds,
+        radius,
+        standard_limits,
+    )
+    from stirred.limits.clamped import ClampedCount
+    from stirred.limits.companions import (
+        Beliefs,
+        laplace_count_beliefs,
+        laplace_count_densities,
+        laplace_power,
+        laplace_threshold,
+        response_likelihood,
+        response_power,
+    )
+    from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
+    from stirred.limits.densities import Density
+    from stirred.limits.distances import (
+        LogRatios,
+        approximate_distance,
+        density_ratio_distance,
+        linear_vacuous_distance,
+        log_ratio_range,
+        multiplicative_distance,
+        odds_ratio_distance,
+        total_variation_distance,
+    )
+    from stirred.limits.distances_of_densities import DensityDistances, density_distances, hockey_stick_of_densities
+    from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
+    from stirred.limits.graphs import (
+        DatabaseGraph,
+        Membership,
+        depends_on_component_only,
+        in_intervals,
+        privacy_loss,
+        with_component,
+    )
+    from stirred.limits.intervals import MeasureInterval, ProbabilityInterval
+    from stirred.limits.mixed import MixedMeasure, mixed_distances
+    from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
+    from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
 
 __all__ = [
     "FIGURES",
@@ -116,3 +123,37 @@ __all__ = [
     "total_variation_distance",
     "with_component",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.limits.analysis": "FiniteAnalysis",
+            "stirred.limits.attackers": "all_but_one_known equal_records independent_records",
+            "stirred.limits.bounds": (
+                "FORMS LEVELS PRIORS Band Form Limit data_bounds density_bounds limit_at mixture_bounds "
+                "posterior_bounds power_bounds radius standard_limits"
+            ),
+            "stirred.limits.clamped": "ClampedCount",
+            "stirred.limits.companions": (
+                "Beliefs laplace_count_beliefs laplace_count_densities laplace_power laplace_threshold "
+                "response_likelihood response_power"
+            ),
+            "stirred.limits.counts": "laplace_count_bounds laplace_count_mixture response_bounds",
+            "stirred.limits.densities": "Density",
+            "stirred.limits.distances_of_densities": "DensityDistances density_distances hockey_stick_of_densities",
+            "stirred.limits.distances": (
+                "LogRatios approximate_distance density_ratio_distance linear_vacuous_distance log_ratio_range "
+                "multiplicative_distance odds_ratio_distance total_variation_distance"
+            ),
+            "stirred.limits.figures": "FIGURES Curve LimitFigure chapter_figure figures_at",
+            "stirred.limits.graphs": (
+                "DatabaseGraph Membership depends_on_component_only in_intervals privacy_loss with_component"
+            ),
+            "stirred.limits.intervals": "MeasureInterval ProbabilityInterval",
+            "stirred.limits.mixed": "MixedMeasure mixed_distances",
+            "stirred.limits.neighbourhoods": "DensityRatioNeighbourhood",
+            "stirred.limits.pufferfish": "Pufferfish PufferfishLoss",
+        }
+    ),
+)

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._shown import brief
 from stirred.limits.bounds import Band, Form, data_bounds, mixture_bounds, posterior_bounds, power_bounds
 from stirred.limits.distances import one_probability
 from stirred.limits.graphs import DatabaseGraph, in_intervals, mechanism, privacy_loss
@@ -31,6 +33,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class FiniteAnalysis:
     """A mechanism (datasets x outputs) on a graph, models (parameters x datasets) and a proper prior of the parameters.

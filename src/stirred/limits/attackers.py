@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.limits.distances import count, different, one_probability
 
 Array = NDArray[np.float64]
 
 
+@says_what_it_takes
 def independent_records(marginals: Sequence[ArrayLike]) -> Array:
     """Records that are independent, each with probabilities of its own for the values.
 
@@ -36,6 +38,7 @@ def independent_records(marginals: Sequence[ArrayLike]) -> Array:
     return joint
 
 
+@says_what_it_takes
 def equal_records(weights: ArrayLike, records: int) -> Array:
     """Records that are all the same: one value, with these probabilities, in every record.
 
@@ -48,6 +51,7 @@ def equal_records(weights: ArrayLike, records: int) -> Array:
     return joint
 
 
+@says_what_it_takes
 def all_but_one_known(values: Iterable[Hashable], records: int) -> dict[str, Array]:
     """Those who know all records but one, and find all values of that one equally probable; by name.
 

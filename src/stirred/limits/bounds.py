@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
-from stirred.loss.checks import Number, non_negative
+from stirred.loss.checks import Number, as_floats, non_negative
 from stirred.loss.tradeoffs import in_unit
 
 Array = NDArray[np.float64]
@@ -36,6 +38,7 @@ PRIORS = (0.01, 0.1, 0.5)
 """What the standard questions are answered for, unless told otherwise."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Band:
     """A lower and an upper bound on each of several numbers."""
@@ -56,13 +59,15 @@ class Band:
         return bool(np.all(other.contains(self.lower, rounding) & other.contains(self.upper, rounding)))
 
 
+@says_what_it_takes
 def radius(epsilon: ArrayLike, distance: ArrayLike) -> Array:
     """epsilon times distance, where 0 times an infinite distance is infinite, and anything times no distance is 0.
 
     >>> radius([0, 0.5, math.inf], [math.inf, 3, 0]).tolist()
     [inf, 1.5, 0.0]
     """
-    e, d = (np.asarray(value, dtype=np.float64) for value in (epsilon, distance))
+    wanted = "a number that is at least 0"
+    e, d = as_floats("epsilon", epsilon, wanted), as_floats("distance", distance, wanted)
     for name, array in (("epsilon", e), ("distance", d)):
         if not bool(np.all(array >= 0)):
             raise errors.parameter_out_of_range(name, "negative or not a number", "a number that is at least 0")
@@ -73,6 +78,7 @@ def radius(epsilon: ArrayLike, distance: ArrayLike) -> Array:
 # -- tests ---------------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Band:
     """The least and the greatest power of a test of size ``level`` between two hypotheses whose datasets are at most
     ``distance`` apart (Corollary 5.5.2, and (5.22) for Pufferfish):
@@ -94,6 +100,7 @@ def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) 
 # -- beliefs -------------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1, form: Form = "odds") -> Band:
     """The least and the greatest posterior probability of an event with this prior probability (Theorem 5.6.3).
 
@@ -125,6 +132,7 @@ def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
 # -- data ----------------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1, mass: ArrayLike = 1.0) -> Band:
     """Densities times e^-r and e^r, from one density that is known.
 
@@ -145,6 +153,7 @@ def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     return Band(np.broadcast_to(_times(lower, m), shape).copy(), np.broadcast_to(_times(upper, m), shape).copy())
 
 
+@says_what_it_takes
 def data_bounds(
     densities: ArrayLike,
     graph: DatabaseGraph,
@@ -177,6 +186,7 @@ def data_bounds(
     return Band(_times(np.max(each.lower, axis=0), m), _times(np.min(each.upper, axis=0), m))
 
 
+@says_what_it_takes
 def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets = None, mass: ArrayLike = 1.0) -> Band:
     """The trivial band where the mechanism is fully known: the least and the greatest p_x(t) of the possible datasets.
 
@@ -191,6 +201,7 @@ def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets =
 # -- the standard questions ----------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Limit:
     """What can be learnt about one question: the powers of tests at some levels, the posteriors from some priors."""
@@ -207,6 +218,7 @@ class Limit:
     published: Band
 
 
+@says_what_it_takes
 def standard_limits(
     epsilon: Number,
     records: int,
@@ -232,6 +244,7 @@ def standard_limits(
     return tuple(limit_at(question, e, distance, levels, priors) for question, distance in questions)
 
 
+@says_what_it_takes
 def limit_at(
     question: str, epsilon: Number, distance: Number, levels: ArrayLike = LEVELS, priors: ArrayLike = PRIORS
 ) -> Limit:

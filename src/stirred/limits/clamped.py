@@ -22,12 +22,14 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
-from scipy.special import gammainc, gammaln
-from scipy.stats import nbinom
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.limits.bounds import Band, density_bounds, posterior_bounds
+
+optimize = later("scipy.optimize")
+special = later("scipy.special")
+stats = later("scipy.stats")
 
 Array = NDArray[np.float64]
 
@@ -104,7 +106,7 @@ class ClampedCount:
             return float(self.counts @ np.where(z < 0, np.exp(np.minimum(z, 0)) / 2, 1 - np.exp(-np.maximum(z, 0)) / 2))
 
         far = self.scale * (1 - math.log(min(probability, 1 - probability)))
-        return float(brentq(lambda t: below(t) - probability, self.low - far, self.high + far, xtol=1e-12))
+        return float(optimize.brentq(lambda t: below(t) - probability, self.low - far, self.high + far, xtol=1e-12))
 
     # -- theta -----------------------------------------------------------------------------------------------
 
@@ -120,8 +122,8 @@ class ClampedCount:
         k = np.arange(self.high)
         g = self.noise(output)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(k > 0, k * np.log(at), 0.0) - at - gammaln(k + 1)
-        return np.asarray(np.exp(logs) @ g[:-1] + gammainc(self.high, at[..., 0]) * g[-1])
+            logs = np.where(k > 0, k * np.log(at), 0.0) - at - special.gammaln(k + 1)
+        return np.asarray(np.exp(logs) @ g[:-1] + special.gammainc(self.high, at[..., 0]) * g[-1])
 
     def posterior(self, theta: ArrayLike, output: float) -> Array:
         """The density of theta after the output."""
@@ -135,13 +137,13 @@ class ClampedCount:
     def belief(self, most: float, output: float) -> float:
         """The posterior probability that theta is at most this."""
         g, counts = self.noise(self._seen(output)), self.counts
-        below = counts[:-1] * gammainc(self.shape + np.arange(self.high), (self.rate + 1) * most)
-        rest = max(0.0, float(gammainc(self.shape, self.rate * most)) - math.fsum(below))
+        below = counts[:-1] * special.gammainc(self.shape + np.arange(self.high), (self.rate + 1) * most)
+        rest = max(0.0, float(special.gammainc(self.shape, self.rate * most)) - math.fsum(below))
         return min(1.0, float(np.append(below, rest) @ g / (counts @ g)))
 
     def belief_bounds(self, most: float) -> Band:
         """The odds form of Theorem 5.6.3 for the same event."""
-        return posterior_bounds(float(gammainc(self.shape, self.rate * most)), self.epsilon)
+        return posterior_bounds(float(special.gammainc(self.shape, self.rate * most)), self.epsilon)
 
     def mean(self, output: float) -> float:
         """Of the posterior."""
@@ -170,11 +172,11 @@ class ClampedCount:
 
             def slope(log_theta: float) -> float:
                 # e^theta dp/dtheta = sum of rises(k) theta^k / k!, scaled to its largest term.
-                logs = k * log_theta - gammaln(k + 1)
+                logs = k * log_theta - special.gammaln(k + 1)
                 return float(rises @ np.exp(logs - logs.max()))
 
             # At both ends one term, the first or the last, outweighs the others together.
-            at = math.exp(brentq(slope, -FAR, math.log(self.high) + FAR, xtol=1e-13))
+            at = math.exp(optimize.brentq(slope, -FAR, math.log(self.high) + FAR, xtol=1e-13))
             best = max(best, float(self.likelihood(at, seen)))
         return min(ends) / total, best / total
 
@@ -191,8 +193,8 @@ class ClampedCount:
     def _counted(self, shape: float) -> Array:
         """The law of the count where theta is Gamma(shape, rate)."""
         chance = self.rate / (1 + self.rate)
-        listed = nbinom.pmf(np.arange(self.high), shape, chance)
-        return np.append(listed, nbinom.sf(self.high - 1, shape, chance))
+        listed = stats.nbinom.pmf(np.arange(self.high), shape, chance)
+        return np.append(listed, stats.nbinom.sf(self.high - 1, shape, chance))
 
 
 def _log_gamma(theta: Array, shape: float, rate: float) -> Array:
@@ -200,4 +202,4 @@ def _log_gamma(theta: Array, shape: float, rate: float) -> Array:
         raise errors.parameter_out_of_range("theta", "negative or not a number", "at least 0")
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = np.where(shape == 1, 0.0, (shape - 1) * np.log(theta))
-    return np.asarray(shape * math.log(rate) + powers - rate * theta - gammaln(shape))
+    return np.asarray(shape * math.log(rate) + powers - rate * theta - special.gammaln(shape))

@@ -16,15 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
-from scipy.stats import binom
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._lazy import later
 from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
 from stirred.loss.checks import Number, finite
 from stirred.loss.tradeoffs import in_unit
+
+special = later("scipy.special")
+stats = later("scipy.stats")
 
 Array = NDArray[np.float64]
 
@@ -35,6 +38,7 @@ MOST_RECORDS = 100_000
 # -- a count with Laplace noise ------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Array:
     """The power of the best test between two datasets whose counts are ``distance`` apart, with r = epsilon d:
 
@@ -55,6 +59,7 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
     return np.where(np.isinf(r), 1.0, found)  # no noise, or no end between the counts: also at level 0
 
 
+@says_what_it_takes
 def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     """Above which output this test of the smaller count, taken as 0, rejects: the quantile of the noise at 1 - level.
 
@@ -69,6 +74,7 @@ def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     return np.asarray(np.where(a <= 0.5, right, left) / e)
 
 
+@says_what_it_takes
 def laplace_count_densities(outputs: ArrayLike, epsilon: Number, records: int) -> Array:
     """p_x(t) for each sum 0, ..., ``records`` (rows) and output (columns)."""
     t, e = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon)
@@ -84,6 +90,7 @@ class Beliefs(NamedTuple):
     """Outputs on the first axes, sums on the last."""
 
 
+@says_what_it_takes
 def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Number) -> Beliefs:
     """Everything about the count of bits where ``weights`` are the probabilities of the sums 0, 1, ..., n: as a model
     of the data, p(t | theta); as what somebody believes, the prior predictive density and the posterior.
@@ -108,6 +115,7 @@ def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Numbe
 # -- randomised response -------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array:
     """The power of the best test of n zeros against n ones on their randomised responses: how many are ones is
     sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2 at every level.
@@ -118,12 +126,13 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     e, n = finite("epsilon", epsilon), count("records", records)
     if n > MOST_RECORDS:
         raise errors.parameter_out_of_range("records", records, f"at most {MOST_RECORDS}")
-    zeros = binom.pmf(np.arange(n + 1), n, float(expit(-e)))
+    zeros = stats.binom.pmf(np.arange(n + 1), n, float(special.expit(-e)))
     ones = zeros[::-1]
     vertices = power_curve(zeros / math.fsum(zeros), ones / math.fsum(ones))
     return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
 
 
+@says_what_it_takes
 def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon: Number) -> Array:
     """The probability of one sequence of responses with so many ``ones``, where bits are ones independently with
     probability ``rate``: q^k (1 - q)^(n - k), q the probability that a response is a one.
@@ -135,5 +144,5 @@ def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon:
     if not bool(np.all((k >= 0) & (k <= n) & (k == np.floor(k)))):
         raise errors.parameter_out_of_range("ones", "not among them", "whole numbers from 0 to the number of records")
     e, theta = finite("epsilon", epsilon), in_unit("rate", rate)
-    q = theta * expit(e) + (1 - theta) * expit(-e)
-    return np.asarray(np.exp(xlogy(k, q) + xlogy(n - k, 1 - q)))
+    q = theta * special.expit(e) + (1 - theta) * special.expit(-e)
+    return np.asarray(np.exp(special.xlogy(k, q) + special.xlogy(n - k, 1 - q)))

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._lazy import later
 from stirred.limits.bounds import Band
 from stirred.limits.distances import count
 from stirred.loss.checks import Number, finite
 
+special = later("scipy.special")
+
 Array = NDArray[np.float64]
 
 
+@says_what_it_takes
 def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
     """The band of Theorem 5.4.1 for a count of ``records`` bits: Figure 5.2. With D the distance to the middle n/2,
 
@@ -36,6 +40,7 @@ def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whol
     return Band(e / 2 * np.exp(-e * n - e * _nearest(t, n, whole)), upper)
 
 
+@says_what_it_takes
 def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
     """The trivial band of the same mechanism, all of it known: the density at the farthest and at the nearest sum."""
     t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), count("records", records)
@@ -43,6 +48,7 @@ def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, who
     return Band(e / 2 * np.exp(-e * farthest), e / 2 * np.exp(-e * _nearest(t, n, whole)))
 
 
+@says_what_it_takes
 def response_bounds(records: ArrayLike, epsilon: Number) -> Band:
     """Randomised response: (1 + e^epsilon)^-n <= p(t) <= e^(n epsilon) (1 + e^epsilon)^-n (equation 5.8, Figure 5.3).
 
@@ -55,7 +61,7 @@ def response_bounds(records: ArrayLike, epsilon: Number) -> Band:
     n, e = np.asarray(records, dtype=np.float64), finite("epsilon", epsilon)
     if not bool(np.all((n >= 1) & (n == np.floor(n)))):
         raise errors.parameter_out_of_range("records", "not a count", "whole numbers that are at least 1")
-    return Band(np.exp(n * log_expit(-e)), np.exp(n * log_expit(e)))
+    return Band(np.exp(n * special.log_expit(-e)), np.exp(n * special.log_expit(e)))
 
 
 def _nearest(t: Array, n: int, whole: bool) -> Array:

@@ -1,6 +1,6 @@
 """Densities on the line: monotone between breaks, with the mass between two points where it is known.
 
-:mod:`stirred.limits.density_distances` compares them.
+:mod:`stirred.limits.distances_of_densities` compares them.
 
 The invariant a reader must know: a piece is looked at in 65 points and then trusted to be monotone. A spike between
 them goes unnoticed, and whatever is computed from such a function means nothing; put a break at every turn.
@@ -14,14 +14,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, gammaln, ndtr
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._lazy import later
+from stirred._shown import brief
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class Density:
     """A density with respect to length, zero outside its breaks; it need not integrate to one.
@@ -81,7 +87,7 @@ class Density:
         a, b = float(location), _positive("scale", scale)
         height = 1 / (b * math.sqrt(2 * math.pi))
         pieces = (lambda t: np.exp(-(((t - a) / b) ** 2) / 2) * height,) * 2
-        return cls(pieces, (-math.inf, a, math.inf), _symmetric(ndtr, a, b), ("normal", a, b))
+        return cls(pieces, (-math.inf, a, math.inf), _symmetric(special.ndtr, a, b), ("normal", a, b))
 
     @classmethod
     def gamma(cls, shape: float, rate: float) -> Density:
@@ -93,12 +99,15 @@ class Density:
 
         def density(t: Array) -> Array:
             at = np.where(t > 0, t, 1.0)
-            inside = np.exp(k * math.log(r) + (k - 1) * np.log(at) - r * at - gammaln(k))
+            inside = np.exp(k * math.log(r) + (k - 1) * np.log(at) - r * at - special.gammaln(k))
             return np.where(t > 0, inside, r if k == 1 else 0.0)
 
         def between(left: Array, right: Array) -> Array:
             x, y = r * np.maximum(left, 0.0), r * np.maximum(right, 0.0)
-            upper, lower = gammaincc(k, x) - gammaincc(k, y), gammainc(k, y) - gammainc(k, x)
+            upper, lower = (
+                special.gammaincc(k, x) - special.gammaincc(k, y),
+                special.gammainc(k, y) - special.gammainc(k, x),
+            )
             return np.asarray(np.where(left >= mode, upper, lower))
 
         breaks = (0.0, mode, math.inf) if mode > 0 else (0.0, math.inf)

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
@@ -39,6 +41,7 @@ MOST_RECORDS = 50
 PARTS = 10
 
 
+@brief
 @dataclass(frozen=True)
 class Curve:
     """Points from left to right; curves of one name belong together."""
@@ -50,6 +53,7 @@ class Curve:
     words: str = ""
 
 
+@brief
 @dataclass(frozen=True)
 class LimitFigure:
     """Everything that is shown: curves over two axes, and the words beside them. ``name`` is that of its files."""
@@ -71,6 +75,7 @@ class LimitFigure:
         raise errors.unknown_choice("curve", name, [one.name for one in self.curves])
 
 
+@says_what_it_takes
 def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     """A figure of the chapter as published: one panel, or two for Figure 5.2.
 
@@ -93,6 +98,7 @@ def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     )
 
 
+@says_what_it_takes
 def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
     """The four kinds of figure at one epsilon and number of records; those that would show nothing are left out.
 

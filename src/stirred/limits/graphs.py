@@ -19,14 +19,18 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, shortest_path
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._lazy import later
+from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair
 from stirred.loss.checks import Number, non_negative, require_probabilities
 from stirred.loss.pair_measures import Multiplicative
+
+sparse = later("scipy.sparse")
+csgraph = later("scipy.sparse.csgraph")
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -37,6 +41,8 @@ ROUNDING = 1e-12
 """A log ratio beyond its bound by a smaller part counts as within it."""
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class DatabaseGraph:
     """Datasets and their distances, a symmetric matrix that is infinite where two are not connected.
@@ -211,6 +217,7 @@ class DatabaseGraph:
 # -- mechanisms on a graph -----------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True)
 class Membership:
     """Whether every P_x' lies in the interval of measures around every P_x; else a pair and an output that tell."""
@@ -222,6 +229,7 @@ class Membership:
     allowed: float = math.inf
 
 
+@says_what_it_takes
 def in_intervals(rows: ArrayLike, graph: DatabaseGraph, epsilon: Number) -> Membership:
     """Whether a mechanism is epsilon-DP: P_x' in I(e^(-epsilon d) P_x, e^(epsilon d) P_x) for all pairs at a finite
     distance d (Theorem 5.3.5, III). ``rows`` holds P_x for each dataset of the graph, in its order.
@@ -249,6 +257,7 @@ def in_intervals(rows: ArrayLike, graph: DatabaseGraph, epsilon: Number) -> Memb
     return Membership(True)
 
 
+@says_what_it_takes
 def privacy_loss(rows: ArrayLike, graph: DatabaseGraph, neighbours_only: bool = False) -> WorstPair:
     """The smallest epsilon for which a mechanism is epsilon-DP, and the pair that attains it (Definition 5.2.1).
 
@@ -260,11 +269,13 @@ def privacy_loss(rows: ArrayLike, graph: DatabaseGraph, neighbours_only: bool = 
     return Multiplicative().worst_pair(matrix, distances)
 
 
+@says_what_it_takes
 def depends_on_component_only(rows: ArrayLike, graph: DatabaseGraph) -> bool:
     """Whether P_x is a function of [x]: equally, whether the privacy loss is 0 (Proposition 15)."""
     return in_intervals(rows, graph, 0).holds
 
 
+@says_what_it_takes
 def with_component(rows: ArrayLike, graph: DatabaseGraph) -> Array:
     """The mechanism that also publishes [x], at the same privacy loss (Proposition 16): its outputs are pairs of a
     component and an output, components first."""
@@ -290,12 +301,12 @@ def mechanism(rows: ArrayLike, graph: DatabaseGraph) -> Array:
 def _paths(size: int, pairs: Sequence[tuple[int, int]]) -> Array:
     """Lengths of shortest paths along edges of length one."""
     first, second = (np.array(end, dtype=np.intp) for end in (zip(*pairs, strict=True) if pairs else ((), ())))
-    edges = csr_matrix((np.ones(len(first)), (first, second)), shape=(size, size))
-    result: Array = shortest_path(edges, directed=False, unweighted=True)
+    edges = sparse.csr_matrix((np.ones(len(first)), (first, second)), shape=(size, size))
+    result: Array = csgraph.shortest_path(edges, directed=False, unweighted=True)
     np.fill_diagonal(result, 0.0)
     return result
 
 
 def _labels(distances: Array) -> NDArray[np.int64]:
-    _, labels = connected_components(csr_matrix(np.isfinite(distances)), directed=False)
+    _, labels = csgraph.connected_components(sparse.csr_matrix(np.isfinite(distances)), directed=False)
     return np.asarray(labels, dtype=np.int64)

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._shown import brief
 from stirred.limits.distances import finite_measure, measure
 from stirred.loss import Bounds
 from stirred.loss.checks import SUM_TOLERANCE, Number, non_negative
@@ -37,6 +39,8 @@ MOST_LISTED = 16
 # -- intervals of measures -----------------------------------------------------------------------------------
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class MeasureInterval:
     """I(L, U), all measures mu with L <= mu <= U on every event (Definition 5.3.1); upper masses may be infinite.
@@ -185,6 +189,8 @@ class MeasureInterval:
 # -- probability intervals -----------------------------------------------------------------------------------
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class ProbabilityInterval:
     """I_1(L, U), the probabilities between two measures: a credal set; it must not be empty.

@@ -15,12 +15,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._shown import brief
 from stirred.limits.densities import Density
-from stirred.limits.density_distances import DensityDistances, density_distances
 from stirred.limits.distances import log_ratio_range
+from stirred.limits.distances_of_densities import DensityDistances, density_distances
 from stirred.loss import Bounds
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class MixedMeasure:
     """A density with respect to length, and masses of single points beside it; the total need not be one.
@@ -49,6 +53,7 @@ class MixedMeasure:
         return cls(density.restricted(low, high), {low: below, high: above})
 
 
+@says_what_it_takes
 def mixed_distances(mu: MixedMeasure, nu: MixedMeasure) -> DensityDistances:
     """All distances between two such measures.
 

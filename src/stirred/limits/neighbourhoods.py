@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.limits.distances import density_ratio_distance, measure, one_probability
 from stirred.limits.intervals import ROUNDING, MeasureInterval, corners, events, unlike
 from stirred.loss.checks import SUM_TOLERANCE, non_negative
@@ -23,6 +24,7 @@ LARGEST = 600.0
 """Of a finite radius at which extreme points can be listed."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class DensityRatioNeighbourhood:
     """N_r(P), the probabilities Q with d_DR(P, Q) <= r: all odds within a factor e^r of those of P (section 5.8).

@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._shown import brief
 from stirred.limits.bounds import Band, power_bounds
 from stirred.limits.distances import different, log_ratio_range, one_probability
 from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
@@ -42,6 +44,7 @@ Conjecture = tuple[str, str]
 """An attacker and a secret: what this attacker believes given the secret."""
 
 
+@brief
 @dataclass(frozen=True)
 class PufferfishLoss:
     """The smallest epsilon that a mechanism satisfies; who can tell which secrets apart that well."""
@@ -51,6 +54,8 @@ class PufferfishLoss:
     pair: tuple[str, str]
 
 
+@says_what_it_is_made_of
+@brief
 @dataclass(frozen=True, eq=False)
 class Pufferfish:
     """Attackers by name, each with a probability for every dataset; secrets by name, each with its datasets; pairs.

@@ -1,89 +1,96 @@
 """Numbers about distributions: divergences, curves, conversions. It knows nothing of specifications."""
 
-from stirred.loss.composition import Bounds, ComposedLoss, compose
-from stirred.loss.conversion_table import CONVERSIONS, Conversion
-from stirred.loss.conversions import (
-    approximate_to_total_variation,
-    approximate_to_zcdp,
-    gaussian_epsilon,
-    gaussian_to_approximate,
-    gaussian_to_zcdp,
-    group_approximate,
-    power_to_approximate,
-    pure_to_renyi,
-    pure_to_total_variation,
-    pure_to_zcdp,
-    renyi_to_approximate,
-    zcdp_to_approximate,
-    zcdp_to_renyi,
-    zcdp_to_total_variation,
-)
-from stirred.loss.curves import (
-    Curve,
-    EpsilonProfile,
-    GaussianCurve,
-    PowerCurve,
-    approximate_power,
-    at_most,
-    pure_power,
-)
-from stirred.loss.distributions import (
-    LossDistribution,
-    approximate_loss,
-    discrete_gaussian,
-    finite_loss,
-    gaussian,
-    geometric,
-    laplace,
-    randomised_response,
-    sampling_loss,
-)
-from stirred.loss.divergences import (
-    approximate,
-    hockey_stick,
-    multiplicative,
-    normalised_renyi,
-    power_curve,
-    renyi,
-    total_variation,
-)
-from stirred.loss.filters import (
-    Filter,
-    PureFilter,
-    ZcdpFilter,
-    composed_approximate,
-    composed_pure,
-    composed_renyi,
-    composed_zcdp,
-)
-from stirred.loss.pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
-from stirred.loss.tails import (
-    approximate_to_pbdp_delta,
-    approximate_to_pbdp_epsilon,
-    gaussian_to_pbdp_delta,
-    gaussian_to_pbdp_epsilon,
-    gaussian_to_tail,
-    pbdp_curve_to_type_two_error,
-    pbdp_to_power,
-    pbdp_to_pure,
-    pure_to_pbdp_delta,
-    pure_to_pbdp_epsilon,
-    renyi_orders_to_pbdp_delta,
-    renyi_orders_to_pbdp_epsilon,
-    renyi_to_pbdp_delta,
-    renyi_to_pbdp_epsilon,
-    tradeoff_to_pbdp_delta,
-    tradeoff_to_pbdp_epsilon,
-    zcdp_to_pbdp_delta,
-    zcdp_to_pbdp_epsilon,
-)
-from stirred.loss.tradeoff_rules import (
-    attaining_pair,
-    composed_power_curve,
-    inverted_power_curve,
-    symmetric_power_curve,
-)
-from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, level_at_power, profile_power_curve
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.loss.composition import Bounds, ComposedLoss, compose
+    from stirred.loss.conversion_table import CONVERSIONS, Conversion
+    from stirred.loss.conversions import (
+        approximate_to_total_variation,
+        approximate_to_zcdp,
+        gaussian_epsilon,
+        gaussian_to_approximate,
+        gaussian_to_zcdp,
+        group_approximate,
+        power_to_approximate,
+        pure_to_renyi,
+        pure_to_total_variation,
+        pure_to_zcdp,
+        renyi_to_approximate,
+        zcdp_to_approximate,
+        zcdp_to_renyi,
+        zcdp_to_total_variation,
+    )
+    from stirred.loss.curves import (
+        Curve,
+        EpsilonProfile,
+        GaussianCurve,
+        PowerCurve,
+        approximate_power,
+        at_most,
+        pure_power,
+    )
+    from stirred.loss.distributions import (
+        LossDistribution,
+        approximate_loss,
+        discrete_gaussian,
+        finite_loss,
+        gaussian,
+        geometric,
+        laplace,
+        randomised_response,
+        sampling_loss,
+    )
+    from stirred.loss.divergences import (
+        approximate,
+        hockey_stick,
+        multiplicative,
+        normalised_renyi,
+        power_curve,
+        renyi,
+        total_variation,
+    )
+    from stirred.loss.filters import (
+        Filter,
+        PureFilter,
+        ZcdpFilter,
+        composed_approximate,
+        composed_pure,
+        composed_renyi,
+        composed_zcdp,
+    )
+    from stirred.loss.pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
+    from stirred.loss.tails import (
+        approximate_to_pbdp_delta,
+        approximate_to_pbdp_epsilon,
+        gaussian_to_pbdp_delta,
+        gaussian_to_pbdp_epsilon,
+        gaussian_to_tail,
+        pbdp_curve_to_type_two_error,
+        pbdp_to_power,
+        pbdp_to_pure,
+        pure_to_pbdp_delta,
+        pure_to_pbdp_epsilon,
+        renyi_orders_to_pbdp_delta,
+        renyi_orders_to_pbdp_epsilon,
+        renyi_to_pbdp_delta,
+        renyi_to_pbdp_epsilon,
+        tradeoff_to_pbdp_delta,
+        tradeoff_to_pbdp_epsilon,
+        zcdp_to_pbdp_delta,
+        zcdp_to_pbdp_epsilon,
+    )
+    from stirred.loss.tradeoff_rules import (
+        attaining_pair,
+        composed_power_curve,
+        inverted_power_curve,
+        symmetric_power_curve,
+    )
+    from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, level_at_power, profile_power_curve
 
 __all__ = [
     "CONVERSIONS",
@@ -167,3 +174,41 @@ __all__ = [
     "zcdp_to_renyi",
     "zcdp_to_total_variation",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.loss.composition": "Bounds ComposedLoss compose",
+            "stirred.loss.conversion_table": "CONVERSIONS Conversion",
+            "stirred.loss.conversions": (
+                "approximate_to_total_variation approximate_to_zcdp gaussian_epsilon gaussian_to_approximate "
+                "gaussian_to_zcdp group_approximate power_to_approximate pure_to_renyi pure_to_total_variation "
+                "pure_to_zcdp renyi_to_approximate zcdp_to_approximate zcdp_to_renyi zcdp_to_total_variation"
+            ),
+            "stirred.loss.curves": "Curve EpsilonProfile GaussianCurve PowerCurve approximate_power at_most pure_power",
+            "stirred.loss.distributions": (
+                "LossDistribution approximate_loss discrete_gaussian finite_loss gaussian geometric laplace "
+                "randomised_response sampling_loss"
+            ),
+            "stirred.loss.divergences": (
+                "approximate hockey_stick multiplicative normalised_renyi power_curve renyi total_variation"
+            ),
+            "stirred.loss.filters": (
+                "Filter PureFilter ZcdpFilter composed_approximate composed_pure composed_renyi composed_zcdp"
+            ),
+            "stirred.loss.pairs": "WorstPair WorstPowers worst_pair worst_power_curve",
+            "stirred.loss.tails": (
+                "approximate_to_pbdp_delta approximate_to_pbdp_epsilon gaussian_to_pbdp_delta "
+                "gaussian_to_pbdp_epsilon gaussian_to_tail pbdp_curve_to_type_two_error pbdp_to_power "
+                "pbdp_to_pure pure_to_pbdp_delta pure_to_pbdp_epsilon renyi_orders_to_pbdp_delta "
+                "renyi_orders_to_pbdp_epsilon renyi_to_pbdp_delta renyi_to_pbdp_epsilon tradeoff_to_pbdp_delta "
+                "tradeoff_to_pbdp_epsilon zcdp_to_pbdp_delta zcdp_to_pbdp_epsilon"
+            ),
+            "stirred.loss.tradeoff_rules": (
+                "attaining_pair composed_power_curve inverted_power_curve symmetric_power_curve"
+            ),
+            "stirred.loss.tradeoffs": "RenyiCurve TradeOff ZcdpCurve level_at_power profile_power_curve",
+        }
+    ),
+)

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred.errors import not_a_distribution, outputs_differ, parameter_out_of_range
+from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred.errors import kind_of, not_a_distribution, outputs_differ, parameter_out_of_range
 
 Number = float | Fraction
 """What parameters may be given as; they are computed with as floats."""
@@ -17,9 +18,27 @@ SUM_TOLERANCE = 1e-9
 """How far from one the probabilities of a distribution may sum, being floats."""
 
 
+def as_float(name: str, value: Number | str, wanted: str) -> float:
+    """One number as a float; a text that writes one passes, anything else is refused."""
+    try:
+        return float(as_fraction(value) if isinstance(value, str) and "/" in value else value)
+    except OverflowError:
+        raise parameter_out_of_range(name, "too large for a floating-point number", wanted) from None
+    except NOT_A_NUMBER:
+        raise parameter_out_of_range(name, kind_of(value), wanted) from None
+
+
+def as_floats(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
+    """Numbers of any shape as an array of floats; anything else is refused."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise parameter_out_of_range(name, kind_of(values), wanted) from None
+
+
 def non_negative(name: str, value: Number) -> float:
     """``value`` as a float, at least 0; infinity passes."""
-    number = float(value)
+    number = as_float(name, value, "a number that is at least 0")
     if not number >= 0:
         raise parameter_out_of_range(name, value, "a number that is at least 0")
     return number
@@ -35,7 +54,7 @@ def finite(name: str, value: Number) -> float:
 
 def probability(name: str, value: Number) -> float:
     """``value`` as a float between 0 and 1."""
-    number = float(value)
+    number = as_float(name, value, "between 0 and 1")
     if not 0 <= number <= 1:
         raise parameter_out_of_range(name, value, "between 0 and 1")
     return number
@@ -43,7 +62,7 @@ def probability(name: str, value: Number) -> float:
 
 def renyi_order(value: Number) -> float:
     """The order of a Rényi divergence, as a float: at least 1, where 1 and infinity are the limits."""
-    number = float(value)
+    number = as_float("order", value, "at least 1")
     if not number >= 1:
         raise parameter_out_of_range("order", value, "at least 1")
     return number
@@ -51,7 +70,10 @@ def renyi_order(value: Number) -> float:
 
 def distribution(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Probabilities of a finite set of outputs, as an array of floats."""
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise not_a_distribution(name, f"it is {kind_of(values)} that does not hold numbers") from None
     if array.ndim != 1 or len(array) == 0:
         raise not_a_distribution(name, "it is not a list of probabilities")
     require_probabilities(name, array)

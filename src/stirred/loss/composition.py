@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
 from stirred.loss.checks import Number, finite, non_negative, probability
 from stirred.loss.curves import PowerCurve
@@ -47,6 +49,7 @@ class Bounds(NamedTuple):
     upper: float
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class ComposedLoss:
     """The loss between products of distributions, P_1 x P_2 x ... and Q_1 x Q_2 x ..., in both directions.
@@ -137,6 +140,7 @@ class ComposedLoss:
 # -- composing -----------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def compose(
     distributions: Iterable[tuple[LossDistribution, int]], grid: Number | None = None, exact: bool = True
 ) -> ComposedLoss:

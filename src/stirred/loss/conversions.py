@@ -15,12 +15,15 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
+from stirred._calls import says_what_it_takes
+from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
 from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import scaled
+
+special = later("scipy.special")
 
 Method = Literal["classical", "tight"]
 METHODS = ("classical", "tight")
@@ -28,6 +31,7 @@ METHODS = ("classical", "tight")
 # -- from zCDP -----------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def zcdp_to_approximate(rho: Number, delta: Number, method: Method = "classical") -> float:
     """Epsilon at ``delta`` of rho-zCDP.
 
@@ -51,6 +55,7 @@ def zcdp_to_approximate(rho: Number, delta: Number, method: Method = "classical"
     return max(0.0, _smallest(lambda log_x: _from_renyi(math.exp(log_x), r * (1 + math.exp(log_x)), d)))
 
 
+@says_what_it_takes
 def approximate_to_zcdp(epsilon: Number, delta: Number) -> float:
     """The rho whose classical conversion is ``epsilon`` at ``delta``: (sqrt(L + epsilon) - sqrt(L))^2, L = ln 1/delta.
 
@@ -67,11 +72,13 @@ def approximate_to_zcdp(epsilon: Number, delta: Number) -> float:
     return (e / (math.sqrt(level + e) + math.sqrt(level))) ** 2 if e > 0 else 0.0
 
 
+@says_what_it_takes
 def zcdp_to_renyi(rho: Number, order: Number) -> float:
     """The Rényi divergence of ``order`` under rho-zCDP: order * rho, the definition; exact."""
     return _product(renyi_order(order), non_negative("rho", rho))
 
 
+@says_what_it_takes
 def zcdp_to_total_variation(rho: Number) -> float:
     """min(1, sqrt(rho / 2)): Pinsker's inequality, for the divergence of order 1, which is at most rho."""
     return min(1.0, math.sqrt(non_negative("rho", rho) / 2))
@@ -80,17 +87,20 @@ def zcdp_to_total_variation(rho: Number) -> float:
 # -- from pure and approximate differential privacy ----------------------------------------------------------
 
 
+@says_what_it_takes
 def pure_to_zcdp(epsilon: Number) -> float:
     """epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
     return non_negative("epsilon", epsilon) ** 2 / 2
 
 
+@says_what_it_takes
 def pure_to_renyi(epsilon: Number, order: Number) -> float:
     """min(epsilon, order epsilon^2 / 2) (Bun and Steinke 2016, Proposition 3.3)."""
     e = non_negative("epsilon", epsilon)
     return min(e, _product(renyi_order(order), e * e / 2))
 
 
+@says_what_it_takes
 def pure_to_total_variation(epsilon: Number) -> float:
     """tanh(epsilon / 2); exact, attained by randomised response.
 
@@ -100,6 +110,7 @@ def pure_to_total_variation(epsilon: Number) -> float:
     return math.tanh(non_negative("epsilon", epsilon) / 2)
 
 
+@says_what_it_takes
 def approximate_to_total_variation(epsilon: Number, delta: Number) -> float:
     """(e^epsilon - 1 + 2 delta) / (e^epsilon + 1); exact: the height of the power curve above the identity where its
     two lines meet (Kairouz, Oh and Viswanath 2015)."""
@@ -108,6 +119,7 @@ def approximate_to_total_variation(epsilon: Number, delta: Number) -> float:
     return d + (1 - d) * math.tanh(e / 2)
 
 
+@says_what_it_takes
 def group_approximate(epsilon: Number, delta: Number, size: int) -> tuple[float, float]:
     """(epsilon, delta) for groups of ``size``: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
 
@@ -131,6 +143,7 @@ def group_approximate(epsilon: Number, delta: Number, size: int) -> tuple[float,
 # -- from Rényi divergences ----------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def renyi_to_approximate(order: Number, epsilon: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of a Rényi divergence of at most ``epsilon`` at one order alpha > 1, in both directions:
 
@@ -157,6 +170,7 @@ def _from_renyi(x: float, epsilon: float, delta: float) -> float:
 # -- from Gaussian differential privacy ----------------------------------------------------------------------
 
 
+@says_what_it_takes
 def gaussian_to_approximate(mu: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of mu-Gaussian DP; exact (Balle and Wang 2018; Dong, Roth and Su 2022, Corollary 2.13):
 
@@ -172,10 +186,11 @@ def gaussian_to_approximate(mu: Number, epsilon: Number) -> float:
         return 0.0
     t = e / m - m / 2
     if t < 0:
-        return max(0.0, float(ndtr(-t)) - math.exp(_log_tail(t + m) + e))
-    return math.exp(-t * t / 2) / 2 * float(erfcx(t / math.sqrt(2)) - erfcx((t + m) / math.sqrt(2)))
+        return max(0.0, float(special.ndtr(-t)) - math.exp(_log_tail(t + m) + e))
+    return math.exp(-t * t / 2) / 2 * float(special.erfcx(t / math.sqrt(2)) - special.erfcx((t + m) / math.sqrt(2)))
 
 
+@says_what_it_takes
 def gaussian_epsilon(mu: Number, delta: Number) -> float:
     """The smallest epsilon at ``delta`` of mu-Gaussian DP, the root of :func:`gaussian_to_approximate`, rounded up."""
     m, d = finite("mu", mu), probability("delta", delta)
@@ -194,6 +209,7 @@ def gaussian_epsilon(mu: Number, delta: Number) -> float:
     return high
 
 
+@says_what_it_takes
 def gaussian_to_zcdp(mu: Number) -> float:
     """mu^2 / 2; exact, as D_alpha = alpha mu^2 / 2 between N(0, 1) and N(mu, 1)."""
     return non_negative("mu", mu) ** 2 / 2
@@ -201,12 +217,13 @@ def gaussian_to_zcdp(mu: Number) -> float:
 
 def _log_tail(t: float) -> float:
     """ln P(N(0, 1) > t) for t > 0."""
-    return math.log(erfcx(t / math.sqrt(2)) / 2) - t * t / 2
+    return math.log(special.erfcx(t / math.sqrt(2)) / 2) - t * t / 2
 
 
 # -- from curves ---------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def power_to_approximate(curve: PowerCurve | GaussianCurve, epsilon: Number) -> float:
     """Delta at ``epsilon`` of a mechanism whose power curve is at most ``curve``: the largest power - e^epsilon level.
 

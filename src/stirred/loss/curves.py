@@ -15,17 +15,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr, ndtri
 
+from stirred._calls import says_what_it_takes
+from stirred._lazy import later
+from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
-from stirred.loss.checks import Number, finite, non_negative, probability
+from stirred.loss.checks import Number, as_floats, finite, non_negative, probability
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
+
+_LARGEST = 709.0
+"""Exponentials of larger numbers leave the range of floats."""
 
 ROUNDING = 1e-12
 """Relative difference in power below which curves are not told apart: vertices are rounded numbers."""
 
 
+@brief
 @dataclass(frozen=True)
 class PowerCurve:
     """A power curve that is straight between its vertices (level, power), from level 0 to level 1.
@@ -79,13 +87,14 @@ class GaussianCurve:
 
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test at ``level``; of the shape of ``level``."""
-        return np.asarray(ndtr(ndtri(_levels(level)) + self.mu))
+        return np.asarray(special.ndtr(special.ndtri(_levels(level)) + self.mu))
 
     def type_two_error(self, level: ArrayLike) -> Array:
         """One minus the power: the trade-off function of f-DP."""
-        return np.asarray(ndtr(-ndtri(_levels(level)) - self.mu))
+        return np.asarray(special.ndtr(-special.ndtri(_levels(level)) - self.mu))
 
 
+@brief
 @dataclass(frozen=True)
 class EpsilonProfile:
     """Epsilon as a function of delta, in steps: each point's epsilon holds at its delta and at every larger one.
@@ -117,11 +126,13 @@ class EpsilonProfile:
 Curve = PowerCurve | GaussianCurve | EpsilonProfile
 
 
+@says_what_it_takes
 def pure_power(epsilon: Number) -> PowerCurve:
     """The curve of pure epsilon-DP: min(e^epsilon level, 1 - e^-epsilon (1 - level)) (Wasserman and Zhou 2010)."""
     return approximate_power(epsilon, 0)
 
 
+@says_what_it_takes
 def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     """The curve of (epsilon, delta)-DP (Kairouz, Oh and Viswanath 2015):
 
@@ -133,12 +144,13 @@ def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     ((0.0, 0.25), (0.375, 0.625), (0.75, 1.0), (1.0, 1.0))
     """
     e, d = non_negative("epsilon", epsilon), probability("delta", delta)
-    meet = (1 - d) * float(expit(-e))
+    meet = (1 - d) * (1 / (1 + math.exp(e)) if e < _LARGEST else 0.0)
     corners = [(0.0, d), (meet, 1 - meet), (1 - d, 1.0), (1.0, 1.0)]
     # At one level the last corner stands: with delta = 1, or an infinite epsilon, all power is at level 0.
     return PowerCurve(tuple(dict(corners).items()))
 
 
+@says_what_it_takes
 def at_most(f: Curve, g: Curve) -> bool:
     """Whether f is nowhere above g: what satisfies f then satisfies g.
 
@@ -172,18 +184,21 @@ def _highest(f: GaussianCurve, g: PowerCurve) -> Array:
     levels, powers = np.array(g.points).T
     with np.errstate(divide="ignore"):
         steepness = np.log(np.diff(powers)) - np.log(np.diff(levels))
-    return np.asarray(np.clip(ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
+    return np.asarray(np.clip(special.ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
 
 
 def _levels(level: ArrayLike) -> Array:
-    levels = np.asarray(level, dtype=np.float64)
+    levels = as_floats("level", level, "between 0 and 1")
     if not bool(np.all((levels >= 0) & (levels <= 1))):
         raise parameter_out_of_range("level", "below 0, above 1 or not a number", "between 0 and 1")
     return levels
 
 
 def _as_points(points: object) -> tuple[tuple[float, float], ...]:
-    array = np.asarray(points, dtype=np.float64)
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise not_a_curve("curve", "give pairs of numbers") from None
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0 or bool(np.any(np.isnan(array))):
         raise not_a_curve("curve", "give pairs of numbers")
     return tuple((float(x), float(y)) for x, y in array)

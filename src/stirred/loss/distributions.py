@@ -17,7 +17,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stirred._calls import says_what_it_takes
 from stirred._fractions import as_fraction
+from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss.checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.divergences import log_ratios
@@ -27,6 +29,7 @@ TAIL = math.sqrt(2 * math.log(4 / CUT))
 """Standard deviations beyond which both tails of a discrete Gaussian have less mass than what may be cut."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
     """The loss between P and Q: its law under P and the mass of what Q cannot give; the same for Q.
@@ -71,6 +74,7 @@ class LossDistribution:
 # -- any mechanism -------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def finite_loss(p: ArrayLike, q: ArrayLike) -> LossDistribution:
     """The loss between two distributions on the same finite set of outputs.
 
@@ -88,6 +92,7 @@ def finite_loss(p: ArrayLike, q: ArrayLike) -> LossDistribution:
     return LossDistribution(forward, alone[0], backward, alone[1])
 
 
+@says_what_it_takes
 def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
     """The worst loss under (epsilon, delta)-DP: everything is given away with probability delta, else randomised
     response (Kairouz, Oh and Viswanath 2015). Composing it composes any mechanisms with these guarantees.
@@ -100,6 +105,7 @@ def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
     return _symmetric(_two_sided(exact, np.array([odds, 0.0, 1.0]) * ((1 - d) / (1 + odds))), d)
 
 
+@says_what_it_takes
 def sampling_loss(released: int, size: int) -> LossDistribution:
     """``released`` of ``size`` records are drawn without replacement and given away: nothing is lost, or everything."""
     if not 0 <= released <= size or size < 1:
@@ -112,6 +118,7 @@ def sampling_loss(released: int, size: int) -> LossDistribution:
 # -- noise on the answers ------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def randomised_response(epsilon: Number, choices: int = 2) -> LossDistribution:
     """The truth with odds e^epsilon against each of the other ``choices``.
 
@@ -128,6 +135,7 @@ def randomised_response(epsilon: Number, choices: int = 2) -> LossDistribution:
     return _symmetric(_two_sided(exact, masses))
 
 
+@says_what_it_takes
 def geometric(epsilon: Number, shift: int = 1) -> LossDistribution:
     """Two-sided geometric noise, P(k) proportional to e^(-epsilon |k|), on counts that differ by ``shift``.
 
@@ -146,6 +154,7 @@ def geometric(epsilon: Number, shift: int = 1) -> LossDistribution:
     return _symmetric(lattice_atoms(-s * exact, 2 * exact, masses, (8 + 2 * s * float(exact)) * UNIT))
 
 
+@says_what_it_takes
 def laplace(scale: Number, shift: Number = 1) -> LossDistribution:
     """Laplace noise on numbers that differ by ``shift``.
 
@@ -159,6 +168,7 @@ def laplace(scale: Number, shift: Number = 1) -> LossDistribution:
     return _symmetric(LaplaceLaw(s / b) if s > 0 else _no_loss())
 
 
+@says_what_it_takes
 def gaussian(variance: Number, shift: Number = 1) -> LossDistribution:
     """Gaussian noise on numbers that differ by ``shift``: mu-Gaussian DP with mu = shift / sqrt(variance)."""
     v, s = finite("variance", variance), abs(float(shift))
@@ -168,6 +178,7 @@ def gaussian(variance: Number, shift: Number = 1) -> LossDistribution:
     return _symmetric(GaussianLaw(s / math.sqrt(v)) if s > 0 else _no_loss())
 
 
+@says_what_it_takes
 def discrete_gaussian(variance: Number, shift: int = 1) -> LossDistribution:
     """Discrete Gaussian noise, P(k) proportional to e^(-k^2 / (2 variance)), on counts that differ by ``shift``.
 

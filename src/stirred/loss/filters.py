@@ -17,7 +17,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from stirred._fractions import as_fraction
+from stirred._calls import says_what_it_takes
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.errors import filter_exceeded, nothing_to_compose, parameter_out_of_range
 from stirred.loss.checks import Number, probability, renyi_order
 
@@ -31,16 +32,20 @@ def exact_loss(name: str, value: Number) -> Exact:
     >>> exact_loss("epsilon", 0.1), exact_loss("epsilon", Fraction(1, 3)), exact_loss("epsilon", math.inf)
     (Fraction(1, 10), Fraction(1, 3), inf)
     """
-    if not value >= 0:
-        raise parameter_out_of_range(name, value, "a number that is at least 0")
-    if value == math.inf:
-        return math.inf
-    return as_fraction(value)
+    wanted = "a number that is at least 0"
+    try:
+        number = math.inf if isinstance(value, float) and value == math.inf else as_fraction(value)
+    except NOT_A_NUMBER:
+        raise parameter_out_of_range(name, "not a number", wanted) from None
+    if number < 0:
+        raise parameter_out_of_range(name, value, wanted)
+    return number
 
 
 # -- composition ---------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def composed_pure(epsilons: Iterable[Number]) -> Exact:
     """The epsilon of pure DP of mechanisms with these, one after the other: the sum. One infinite loss makes it so.
 
@@ -50,6 +55,7 @@ def composed_pure(epsilons: Iterable[Number]) -> Exact:
     return _sum("epsilon", epsilons)
 
 
+@says_what_it_takes
 def composed_zcdp(rhos: Iterable[Number]) -> Exact:
     """The rho of zCDP of mechanisms with these, one after the other: the sum (Bun and Steinke 2016, Lemma 1.7).
 
@@ -59,6 +65,7 @@ def composed_zcdp(rhos: Iterable[Number]) -> Exact:
     return _sum("rho", rhos)
 
 
+@says_what_it_takes
 def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exact]:
     """Rényi divergences by order of mechanisms with these, one after the other: the sums at the orders all have.
 
@@ -76,6 +83,7 @@ def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exac
     return {order: _sum("divergence", (part[order] for part in parts)) for order in orders}
 
 
+@says_what_it_takes
 def composed_approximate(points: Iterable[tuple[Number, Number]]) -> tuple[Exact, Fraction]:
     """(epsilon, delta) of mechanisms with these, one after the other: both sums, delta at most 1.
 

@@ -19,6 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._shown import brief
+
 Array = NDArray[np.float64]
 
 UNIT = 2.0**-53
@@ -40,6 +42,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 """Nodes and weights of Gauss and Legendre between -1 and 1."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Atoms:
     """A loss with finitely many values, ascending; on a lattice first + step * k they stand at every k, maybe massless.

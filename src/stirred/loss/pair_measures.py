@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._shown import brief
 from stirred.errors import distances_do_not_fit, not_a_distribution, parameter_not_used, unknown_choice
 from stirred.loss import divergences, orders, pair_kernels
 from stirred.loss.checks import Number, probability, renyi_order, require_probabilities
@@ -45,6 +46,7 @@ NEGLIGIBLE = 1e-12
 """A smaller number from a function of one's own is 0, rounded."""
 
 
+@brief
 @dataclass(frozen=True)
 class WorstPair:
     """The pair with the largest ratio of divergence to distance; no pair where nothing is constrained."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss import pair_kernels
 from stirred.loss.checks import Number
@@ -23,6 +24,7 @@ __all__ = ["Measure", "WorstPair", "WorstPowers", "worst_pair", "worst_power_cur
 Array = NDArray[np.float64]
 
 
+@brief
 @dataclass(frozen=True)
 class WorstPowers:
     """At each level the largest power of telling a dataset from a neighbour, and which pair attains it (-1: none)."""

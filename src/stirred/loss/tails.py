@@ -20,13 +20,16 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_ndtr, ndtr, ndtri
 
+from stirred._calls import says_what_it_takes
+from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
 from stirred.loss.binary_kernels import TINY
 from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 TailMethod = Literal["classical", "exact"]
@@ -35,6 +38,7 @@ TAIL_METHODS = ("classical", "exact")
 # -- from zCDP -----------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def zcdp_to_pbdp_delta(rho: Number, epsilon: Number, method: TailMethod = "classical") -> float:
     """Delta at ``epsilon`` of rho-zCDP; it also bounds the tail of the loss.
 
@@ -52,6 +56,7 @@ def zcdp_to_pbdp_delta(rho: Number, epsilon: Number, method: TailMethod = "class
     return math.exp(-((e - r) ** 2) / (4 * r)) if e > r else 1.0
 
 
+@says_what_it_takes
 def zcdp_to_pbdp_epsilon(rho: Number, delta: Number, method: TailMethod = "classical") -> float:
     """Epsilon at ``delta`` of rho-zCDP, the inverse of :func:`zcdp_to_pbdp_delta`.
 
@@ -78,6 +83,7 @@ def _chosen(method: str) -> str:
 # -- from Rényi divergences ----------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of a Rényi divergence of at most ``divergence`` at one order alpha > 1, in both directions.
 
@@ -93,6 +99,7 @@ def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> f
     return 0.0 if g == 0 or math.isinf(alpha) or math.isinf(e) else math.exp((alpha - 1) * (g - e))
 
 
+@says_what_it_takes
 def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of a Rényi divergence of at most ``divergence`` at one order alpha > 1, in both directions.
 
@@ -109,6 +116,7 @@ def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> f
     return math.inf if d == 0 else g - math.log(d) / (alpha - 1)
 
 
+@says_what_it_takes
 def renyi_orders_to_pbdp_delta(points: Iterable[tuple[Number, Number]], epsilon: Number) -> float:
     """Delta at ``epsilon`` of Rényi divergences at several orders, pairs (order, divergence).
 
@@ -120,6 +128,7 @@ def renyi_orders_to_pbdp_delta(points: Iterable[tuple[Number, Number]], epsilon:
     return min(renyi_to_pbdp_delta(order, divergence, epsilon) for order, divergence in pairs)
 
 
+@says_what_it_takes
 def renyi_orders_to_pbdp_epsilon(points: Iterable[tuple[Number, Number]], delta: Number) -> float:
     """Epsilon at ``delta`` of Rényi divergences at several orders, pairs (order, divergence).
 
@@ -141,6 +150,7 @@ def _above_one(order: Number) -> float:
 # -- from Gaussian differential privacy ----------------------------------------------------------------------
 
 
+@says_what_it_takes
 def gaussian_to_tail(mu: Number, epsilon: Number) -> float:
     """The tail P(L > epsilon) of mu-Gaussian DP. Exact: L is N(mu^2/2, mu^2), so it is Phi(mu/2 - epsilon/mu).
 
@@ -150,9 +160,10 @@ def gaussian_to_tail(mu: Number, epsilon: Number) -> float:
     0.1507156
     """
     m, e = finite("mu", mu), non_negative("epsilon", epsilon)
-    return 0.0 if m == 0 or math.isinf(e) else float(ndtr(m / 2 - e / m))
+    return 0.0 if m == 0 or math.isinf(e) else float(special.ndtr(m / 2 - e / m))
 
 
+@says_what_it_takes
 def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of mu-Gaussian DP. Exact: ln delta - ln Phi(Phi^-1(delta) - mu).
 
@@ -162,9 +173,10 @@ def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
     m, d = finite("mu", mu), probability("delta", delta)
     if m == 0 or d == 1:
         return 0.0
-    return math.inf if d == 0 else math.log(d) - float(log_ndtr(ndtri(d) - m))
+    return math.inf if d == 0 else math.log(d) - float(special.log_ndtr(special.ndtri(d) - m))
 
 
+@says_what_it_takes
 def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of mu-Gaussian DP. Exact: the root of :func:`gaussian_to_pbdp_epsilon`.
 
@@ -179,16 +191,17 @@ def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
 
     low, high = -38.0, max(-38.0, e / m)
     while (z := (low + high) / 2) not in (low, high):
-        if float(log_ndtr(-z) - log_ndtr(-z - m)) < e:
+        if float(special.log_ndtr(-z) - special.log_ndtr(-z - m)) < e:
             low = z
         else:
             high = z
-    return float(ndtr(-low))
+    return float(special.ndtr(-low))
 
 
 # -- from pure and approximate differential privacy ----------------------------------------------------------
 
 
+@says_what_it_takes
 def pure_to_pbdp_epsilon(epsilon: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of pure epsilon-DP. Exact: epsilon up to delta = e^epsilon / (1 + e^epsilon), from there
 
@@ -200,6 +213,7 @@ def pure_to_pbdp_epsilon(epsilon: Number, delta: Number) -> float:
     return approximate_to_pbdp_epsilon(epsilon, 0, delta)
 
 
+@says_what_it_takes
 def pure_to_pbdp_delta(epsilon: Number, at: Number) -> float:
     """Delta at the epsilon ``at`` of pure epsilon-DP. Exact: e^at (e^epsilon - 1) / (e^(epsilon + at) - 1) below
     epsilon, and 0 from epsilon on.
@@ -210,6 +224,7 @@ def pure_to_pbdp_delta(epsilon: Number, at: Number) -> float:
     return approximate_to_pbdp_delta(epsilon, 0, at)
 
 
+@says_what_it_takes
 def approximate_to_pbdp_epsilon(epsilon: Number, delta: Number, at: Number) -> float:
     """Epsilon at the delta ``at`` of (epsilon, delta)-DP. Exact: ln(at / level) with the smallest level of that power,
     which is e^-epsilon (at - delta) or, beyond where level and power sum to one, 1 - delta - e^epsilon (1 - at).
@@ -226,11 +241,12 @@ def approximate_to_pbdp_epsilon(epsilon: Number, delta: Number, at: Number) -> f
     if a <= d or math.isinf(e):
         return 0.0 if a == 1 else math.inf
     rest = 1 - a
-    if rest >= (1 - d) * float(expit(-e)):
+    if rest >= (1 - d) * float(special.expit(-e)):
         return max(0.0, e + math.log(a / (a - d)))
     return max(0.0, math.log(a) - math.log(1 - d - math.exp(e) * rest)) if rest > 0 else -math.log1p(-d)
 
 
+@says_what_it_takes
 def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> float:
     """Delta at the epsilon ``at`` of (epsilon, delta)-DP. Exact: the inverse of :func:`approximate_to_pbdp_epsilon`,
 
@@ -246,7 +262,7 @@ def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> flo
         return 1.0
     if a > e:
         low = d / -math.expm1(e - a)
-        if low <= float(expit(e)) + d * float(expit(-e)):  # the power where level and power sum to one
+        if low <= float(special.expit(e)) + d * float(special.expit(-e)):  # the power where level and power sum to one
             return low
     elif a == e and d == 0:
         return 0.0
@@ -256,6 +272,7 @@ def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> flo
 # -- from and to trade-off functions -------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def tradeoff_to_pbdp_epsilon(curve: TradeOff, delta: Number) -> float:
     """Epsilon at ``delta`` of f-DP. Exact: ln(delta / f^-1(1 - delta)), f the type II error; infinite up to 1 - f(0).
 
@@ -277,6 +294,7 @@ def tradeoff_to_pbdp_epsilon(curve: TradeOff, delta: Number) -> float:
     return epsilon * (1 + 4e-16) + 4e-16 if searched else max(0.0, epsilon)
 
 
+@says_what_it_takes
 def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
     """Delta at ``epsilon`` of f-DP. Exact: where the power is e^epsilon times the level.
 
@@ -306,6 +324,7 @@ def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
     return min(1.0, math.exp(high))
 
 
+@says_what_it_takes
 def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
     """The largest power of a test at ``level`` of what is pbdp at each point (delta, epsilon) of a profile.
 
@@ -328,6 +347,7 @@ def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
     return powers
 
 
+@says_what_it_takes
 def pbdp_curve_to_type_two_error(epsilon: Callable[[float], float], level: Number) -> float:
     """The type II error f(level) of a whole pbdp curve, epsilon as a function of delta.
 
@@ -346,6 +366,7 @@ def pbdp_curve_to_type_two_error(epsilon: Callable[[float], float], level: Numbe
     return 1 - high
 
 
+@says_what_it_takes
 def pbdp_to_pure(profile: EpsilonProfile) -> float:
     """The epsilon of pure DP of what is pbdp at each point of a profile. Exact: the epsilon at delta = 0, which is pure
     DP (Theorem A.1); infinite without it.

@@ -22,10 +22,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
 
+from stirred._lazy import later
 from stirred.loss.lattices import Masses
 from stirred.loss.laws import UNIT, Array
+
+fft = later("scipy.fft")
 
 Complex = NDArray[np.complex128]
 
@@ -193,7 +195,7 @@ def _extent(total: Sum, theta: float, log_scale: float, low: float, high: float)
             end = begin + MOST_POINTS - 1
         above = math.exp(min(0.0, float(np.min(up - rates * (end + 1) * step)))) if end < top else 0.0
         under = math.exp(min(0.0, float(np.min(down + rates * (begin - 1) * step)))) if begin > bottom else 0.0
-        chosen = begin, next_fast_len(max(2, end - begin + 1), real=True), above + under
+        chosen = begin, fft.next_fast_len(max(2, end - begin + 1), real=True), above + under
         if above + under <= OUTSIDE:
             break
     assert chosen is not None
@@ -209,12 +211,12 @@ def _transformed(total: Sum, tilted: list[Array], begin: int, points: int) -> tu
         folded = masses
         if len(masses) > points:
             folded = np.bincount(np.arange(len(masses)) % points, weights=masses, minlength=points).astype(np.float64)
-        power = _power(rfft(folded, points), part.count)
+        power = _power(fft.rfft(folded, points), part.count)
         spectrum = power if spectrum is None else spectrum * power
         error += part.count * one * _norm(folded)
         factors += part.count
     assert spectrum is not None
-    law = irfft(spectrum, points)
+    law = fft.irfft(spectrum, points)
     norm = _norm(law) + error
     # The largest error of a spectrum is at most its norm, which is that of the law times the root of their number.
     growth = math.exp(min(700.0, error * math.sqrt(points)))

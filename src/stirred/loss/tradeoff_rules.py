@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._calls import says_what_it_takes
 from stirred.errors import curves_do_not_compose, nothing_to_compose, too_many_outputs
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import log_ratios, power_curve
@@ -32,6 +33,7 @@ SAME_RATIO = 1e-13
 """Log likelihood ratios that differ by less are rounded forms of one number."""
 
 
+@says_what_it_takes
 def inverted_power_curve(curve: TradeOff) -> TradeOff:
     """The curve of the same laws with hypotheses exchanged: its type II error is the inverse function.
 
@@ -46,6 +48,7 @@ def inverted_power_curve(curve: TradeOff) -> TradeOff:
     return PowerCurve(tuple(points.items()))
 
 
+@says_what_it_takes
 def symmetric_power_curve(curve: TradeOff) -> TradeOff:
     """The lower of a curve and its inverse; max(f, f^-1) in the type II convention.
 
@@ -69,6 +72,7 @@ def symmetric_power_curve(curve: TradeOff) -> TradeOff:
     return PowerCurve(_vertices(points.tolist()))
 
 
+@says_what_it_takes
 def attaining_pair(curve: PowerCurve) -> tuple[Array, Array]:
     """Two distributions whose power curve this is: one output for each edge, and one that only the second can give.
 
@@ -83,6 +87,7 @@ def attaining_pair(curve: PowerCurve) -> tuple[Array, Array]:
     return first, second
 
 
+@says_what_it_takes
 def composed_power_curve(curves: Iterable[TradeOff]) -> TradeOff:
     """The curve of what satisfies these, one after the other, each free to depend on earlier outputs.
 

@@ -18,12 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr, ndtri
 
+from stirred._calls import says_what_it_takes
+from stirred._compiled import small
+from stirred._lazy import later
+from stirred._shown import brief
 from stirred.errors import not_a_curve, parameter_out_of_range
 from stirred.loss import binary_kernels as kernels
-from stirred.loss.checks import non_negative, renyi_order
+from stirred.loss.checks import as_floats, non_negative, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
+
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 
@@ -99,7 +104,7 @@ class ZcdpCurve(_BothWays):
         for side, falling in ((low & ~ends, False), (~low & ~ends, True)):
             given = np.maximum(1 - levels[side] if falling else levels[side], kernels.TINY)
             found = np.empty(len(given))
-            kernels.zcdp(given, levels[side], falling, self.rho, np.empty(len(given)), found)
+            small(kernels.zcdp, given, levels[side], falling, self.rho, np.empty(len(given)), found)
             orders[side] = 1 + found
         return orders
 
@@ -107,7 +112,7 @@ class ZcdpCurve(_BothWays):
         # At the balance the limit at order 1 binds: the divergences of randomised response grow more slowly.
         if self.rho == 0 or math.isinf(self.rho):
             return np.full(levels.shape, self.rho == 0)
-        return np.asarray(levels < kernels.balanced(0.0, self.rho))
+        return np.asarray(levels < small(kernels.balanced, 0.0, self.rho))
 
     def _rise(self, levels: Array) -> Array:
         return self._other(levels, levels, False)
@@ -122,11 +127,12 @@ class ZcdpCurve(_BothWays):
             return np.full(len(given), 0.0 if falling else 1.0)
 
         def fill(given: Array, rest: Array, results: Array) -> None:
-            kernels.zcdp(given, rest, falling, self.rho, results, np.empty(len(given)))
+            small(kernels.zcdp, given, rest, falling, self.rho, results, np.empty(len(given)))
 
         return _searched(given, rest, falling, fill)
 
 
+@brief
 @dataclass(frozen=True)
 class RenyiCurve(_BothWays):
     """The curve of Rényi divergences of at most epsilon at each of some orders, in both directions (Theorem 6.3).
@@ -141,7 +147,10 @@ class RenyiCurve(_BothWays):
     points: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.points, dtype=np.float64)
+        try:
+            array = np.asarray(self.points, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise not_a_curve("Rényi curve", "give pairs of an order and an epsilon") from None
         if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
             raise not_a_curve("Rényi curve", "give pairs of an order and an epsilon")
         points = tuple((renyi_order(order), non_negative("epsilon", epsilon)) for order, epsilon in array.tolist())
@@ -173,8 +182,9 @@ class _OneOrder(_BothWays):
     def _low(self, levels: Array) -> NDArray[np.bool_]:
         if self.epsilon == 0 or math.isinf(self.epsilon):
             return np.full(levels.shape, self.epsilon == 0)
-        pure = math.isinf(self.alpha)
-        return np.asarray(levels < (expit(-self.epsilon) if pure else kernels.balanced(self.alpha - 1, self.epsilon)))
+        if math.isinf(self.alpha):
+            return np.asarray(levels < special.expit(-self.epsilon))
+        return np.asarray(levels < small(kernels.balanced, self.alpha - 1, self.epsilon))
 
     def _rise(self, levels: Array) -> Array:
         return self._other(levels, levels, False)
@@ -191,7 +201,7 @@ class _OneOrder(_BothWays):
             return np.minimum(1.0, given * math.exp(-self.epsilon if falling else self.epsilon))
 
         def fill(given: Array, rest: Array, results: Array) -> None:
-            kernels.renyi(given, rest, falling, self.alpha - 1, self.epsilon, results)
+            small(kernels.renyi, given, rest, falling, self.alpha - 1, self.epsilon, results)
 
         return _searched(given, rest, falling, fill)
 
@@ -199,6 +209,7 @@ class _OneOrder(_BothWays):
 TradeOff = PowerCurve | GaussianCurve | RenyiCurve | ZcdpCurve
 
 
+@says_what_it_takes
 def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     """The smallest level at which a test can have ``power``, f^-1(1 - power) in the type II convention.
 
@@ -209,12 +220,13 @@ def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
         return curve.level_at_power(power)
     powers = in_unit("power", power)
     if isinstance(curve, GaussianCurve):
-        return np.asarray(ndtr(ndtri(powers) - curve.mu))
+        return np.asarray(special.ndtr(special.ndtri(powers) - curve.mu))
     at, to = np.array(curve.points).T
     first = np.append(True, np.diff(to) > 0)  # of levels with the same power the smallest
     return np.asarray(np.interp(powers, to[first], at[first]))
 
 
+@says_what_it_takes
 def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
     """The curve of (epsilon, delta)-DP at every point of a profile: the lowest of the curves of its points.
 
@@ -235,7 +247,7 @@ def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
 
 def in_unit(name: str, values: ArrayLike) -> Array:
     """``values`` as an array of numbers between 0 and 1."""
-    array = np.asarray(values, dtype=np.float64)
+    array = as_floats(name, values, "between 0 and 1")
     if not bool(np.all((array >= 0) & (array <= 1))):
         raise parameter_out_of_range(name, "below 0, above 1 or not a number", "between 0 and 1")
     return array

@@ -1,22 +1,35 @@
 """What a guarantee means: what a test or a belief can gain, for everyone, per attribute, per place."""
 
-from stirred.semantics.belief_bounds import (
-    AnyPriorBelief,
-    PredictiveBelief,
-    PureBelief,
-    TrueRecordBelief,
-    highest_posterior,
-    lowest_posterior,
-)
-from stirred.semantics.beliefs import Beliefs, GaussianBelief
-from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview, published_exposures
-from stirred.semantics.counterfactuals import Change, change_of_record, changed_group, replaced_record, smallest_change
-from stirred.semantics.definition_searches import audit, audit_kind
-from stirred.semantics.definitions import Audit, Definition, level_power
-from stirred.semantics.explaining import Explanation, explain
-from stirred.semantics.likelihood import RatioTest, best_test, level_and_power, uncertain_power
-from stirred.semantics.templates import SECTIONS, Statement
-from stirred.semantics.testing import GroupCurve, allowed_power, gaussian_curve, loss_power, power, power_bounds
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.semantics.belief_bounds import (
+        AnyPriorBelief,
+        PredictiveBelief,
+        PureBelief,
+        TrueRecordBelief,
+        highest_posterior,
+        lowest_posterior,
+    )
+    from stirred.semantics.beliefs import Beliefs, GaussianBelief
+    from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview, published_exposures
+    from stirred.semantics.counterfactuals import (
+        Change,
+        change_of_record,
+        changed_group,
+        replaced_record,
+        smallest_change,
+    )
+    from stirred.semantics.definition_searches import audit, audit_kind
+    from stirred.semantics.definitions import Audit, Definition, level_power
+    from stirred.semantics.explaining import Explanation, explain
+    from stirred.semantics.likelihood import RatioTest, best_test, level_and_power, uncertain_power
+    from stirred.semantics.templates import SECTIONS, Statement
+    from stirred.semantics.testing import GroupCurve, allowed_power, gaussian_curve, loss_power, power, power_bounds
 
 __all__ = [
     "SECTIONS",
@@ -58,3 +71,25 @@ __all__ = [
     "smallest_change",
     "uncertain_power",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.semantics.belief_bounds": (
+                "AnyPriorBelief PredictiveBelief PureBelief TrueRecordBelief highest_posterior lowest_posterior"
+            ),
+            "stirred.semantics.beliefs": "Beliefs GaussianBelief",
+            "stirred.semantics.concerns": "Concern Exposure concerned_change exposure overview published_exposures",
+            "stirred.semantics.counterfactuals": (
+                "Change change_of_record changed_group replaced_record smallest_change"
+            ),
+            "stirred.semantics.definition_searches": "audit audit_kind",
+            "stirred.semantics.definitions": "Audit Definition level_power",
+            "stirred.semantics.explaining": "Explanation explain",
+            "stirred.semantics.likelihood": "RatioTest best_test level_and_power uncertain_power",
+            "stirred.semantics.templates": "SECTIONS Statement",
+            "stirred.semantics.testing": "GroupCurve allowed_power gaussian_curve loss_power power power_bounds",
+        }
+    ),
+)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,
@@ -277,6 +278,7 @@ BeliefBound = PureBelief | PredictiveBelief | TrueRecordBelief | AnyPriorBelief
 # -- single posteriors under pure DP -------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def highest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     """The largest posterior of a record under epsilon-DP: q e^epsilon / (1 - q + q e^epsilon); of the shape of prior.
 
@@ -294,6 +296,7 @@ def highest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     return np.where(q == 0, 0.0, q / np.where(q == 0, 1.0, q + (1 - q) * math.exp(-e)))
 
 
+@says_what_it_takes
 def lowest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     """The smallest posterior of a record under epsilon-DP: q e^-epsilon / (1 - q + q e^-epsilon).
 

@@ -26,12 +26,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
-from scipy.special import expit, logit, ndtr
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._lazy import later
 from stirred.loss.checks import SUM_TOLERANCE, Number, finite, probability
 from stirred.spec import FiniteMechanism, Specification
+
+sparse = later("scipy.sparse")
+special = later("scipy.special")
 
 Array = NDArray[np.float64]
 Dataset = tuple[Hashable, ...]
@@ -47,6 +50,7 @@ def joined(dataset: Dataset) -> str:
     return "".join(map(str, dataset))
 
 
+@says_what_it_is_made_of
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """One attacker, one mechanism, one target: all posteriors by enumeration.
@@ -111,9 +115,9 @@ class Beliefs:
 
         every = np.arange(len(prior))
         rest_given_record = chances / of_record[at_record]
-        actual = csr_matrix((rest_given_record, (at_record, every)), (len(records), len(prior))) @ laws
-        mixed = csr_matrix((chances / of_rest[at_rest], (at_rest, every)), (len(rests), len(prior))) @ laws
-        resampled = csr_matrix((rest_given_record, (at_record, at_rest)), (len(records), len(rests))) @ mixed
+        actual = sparse.csr_matrix((rest_given_record, (at_record, every)), (len(records), len(prior))) @ laws
+        mixed = sparse.csr_matrix((chances / of_rest[at_rest], (at_rest, every)), (len(rests), len(prior))) @ laws
+        resampled = sparse.csr_matrix((rest_given_record, (at_record, at_rest)), (len(records), len(rests))) @ mixed
         predictive, again = of_record @ actual, of_record @ resampled
         with np.errstate(invalid="ignore"):
             found = {
@@ -240,7 +244,7 @@ class GaussianBelief:
 
     def posterior(self, output: ArrayLike) -> Array:
         """The posterior of r at an output."""
-        return np.asarray(expit(logit(self.prior) + self.loss(output)))
+        return np.asarray(special.expit(special.logit(self.prior) + self.loss(output)))
 
     def ratio(self, output: ArrayLike) -> Array:
         """The posterior-to-posterior ratio of r at an output.
@@ -269,10 +273,10 @@ class GaussianBelief:
         if self.mu == 0:  # the loss is 0
             _checked_law(given)
             return 1.0 if threshold <= 0 else 0.0
-        truly = float(ndtr(self.mu / 2 - threshold / self.mu))
+        truly = float(special.ndtr(self.mu / 2 - threshold / self.mu))
         if _checked_law(given) == "record":
             return truly
-        return self.prior * truly + (1 - self.prior) * float(ndtr(-self.mu / 2 - threshold / self.mu))
+        return self.prior * truly + (1 - self.prior) * float(special.ndtr(-self.mu / 2 - threshold / self.mu))
 
 
 # -- checks --------------------------------------------------------------------------------------------------

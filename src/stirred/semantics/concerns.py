@@ -18,6 +18,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
 from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
@@ -141,6 +143,7 @@ class Concern:
         return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns))
 
 
+@brief
 @dataclass(frozen=True)
 class Exposure:
     """How much of an allocation tells about a concern, and every curve that follows.
@@ -218,12 +221,14 @@ class Exposure:
         return f"level{'s' if len(levels) > 1 else ''} {listed(levels)}"
 
 
+@says_what_it_takes
 def exposure(allocation: Allocation, concern: Concern | str, *, rounded: bool) -> Exposure:
     """How much of ``allocation`` tells about a concern; ``rounded`` as in :class:`Allocation`."""
     minded = Concern.read(concern, allocation) if isinstance(concern, str) else concern
     return Exposure(allocation, minded, rounded, minded.chosen(allocation))
 
 
+@says_what_it_takes
 def overview(allocation: Allocation, unit: str, *, rounded: bool) -> tuple[Exposure, ...]:
     """The concerns that everybody asks about: each attribute of a ``unit`` alone, and location within each level."""
     own = {a for part in allocation.parts if part.unit == unit for query in part.queries for a in query.attributes}
@@ -251,6 +256,7 @@ class PublishedExposure:
         return abs(self.difference) <= Fraction(1, 2 * 10**places)
 
 
+@says_what_it_takes
 def published_exposures(allocation: Allocation) -> tuple[PublishedExposure, ...]:
     """The concerns that the allocation's source prints, recomputed from its rounded budgets.
 
@@ -263,6 +269,7 @@ def published_exposures(allocation: Allocation) -> tuple[PublishedExposure, ...]
     )
 
 
+@says_what_it_takes
 def concerned_change(specification: Specification, exposed: Exposure) -> Change:
     """The nearest datasets of a universe that differ only in what the concern is about.
 

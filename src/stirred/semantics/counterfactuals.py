@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.spec.blocks import InputPremetric
 from stirred.spec.facts import MECHANISM, PERMUTATION_SWAPPING, SWAP
 from stirred.spec.invariant import plural
@@ -45,6 +46,7 @@ class Change:
         return self.status != "none"
 
 
+@says_what_it_takes
 def smallest_change(specification: Specification) -> Change:
     """The nearest two datasets of a universe: what the strongest statement is about.
 
@@ -66,6 +68,7 @@ def smallest_change(specification: Specification) -> Change:
     return Change(_words(specification, nearest), nearest, status)  # type: ignore[arg-type]
 
 
+@says_what_it_takes
 def changed_group(specification: Specification, units: int) -> Change:
     """The records of ``units`` units change together: those of a household, of a family."""
     if not isinstance(units, int) or units < 1:
@@ -79,6 +82,7 @@ def changed_group(specification: Specification, units: int) -> Change:
     return Change(words, distance, smallest.status)
 
 
+@says_what_it_takes
 def replaced_record(specification: Specification) -> Change | None:
     """The world in which one unit's record is drawn anew from what the others' records tell (psample of Kifer et al.
     2022, section 7.2); None where that world leaves the universe or the distance does not count records.
@@ -104,6 +108,7 @@ def held_fixed(specification: Specification) -> bool:
     return bool(specification.multiverse.invariants or specification.multiverse.universes)
 
 
+@says_what_it_takes
 def change_of_record(
     specification: Specification, dataset: Sequence[Any], index: int, candidates: Iterable[Sequence[Any]]
 ) -> Change:

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.semantics.definitions import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
 from stirred.spec.premetrics import OutputPremetric
 
@@ -166,6 +167,7 @@ class Undeclared(Found):
 # -- the audits ----------------------------------------------------------------------------------------------
 
 
+@says_what_it_takes
 def audit(definition: Definition, *, tries: int = TRIES) -> Audit:
     """Look for counterexamples to what a definition should have, in about ``tries`` cases for each property.
 
@@ -190,6 +192,7 @@ def audit(definition: Definition, *, tries: int = TRIES) -> Audit:
     return Audit(definition.name, verdicts)
 
 
+@says_what_it_takes
 def audit_kind(output: OutputPremetric, *, tries: int = TRIES) -> Audit:
     """Hold a kind of output premetric against what it declares, at all budgets.
 

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.loss import divergences
 from stirred.loss.checks import Number, distributions, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import EpsilonProfile
@@ -38,6 +40,7 @@ ASKED = ("transparency", "composition", "interpretation", "bayesian")
 """What no search can find out, and only the proposer can answer."""
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class Definition:
     """A definition of privacy at fixed parameters.
@@ -302,6 +305,7 @@ def coin(level: float, power: float) -> Array:
     return np.array([[level, 1 - level], [power, 1 - power]], dtype=np.float64)
 
 
+@says_what_it_takes
 def level_power(definition: Definition, levels: ArrayLike) -> Array:
     """g(level), the greatest power at each level over the coins that hold; not a number where none does.
 
@@ -373,6 +377,7 @@ class Verdict:
         return f"{self.property:<15}{self.status:<13}{self.words}".rstrip()
 
 
+@brief
 @dataclass(frozen=True)
 class Audit:
     """One verdict for each question of a checklist for new definitions (Kifer et al. 2022, section 4.2)."""

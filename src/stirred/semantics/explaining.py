@@ -19,6 +19,8 @@ from html import escape
 from typing import Any
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.semantics import pictures
 from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
@@ -44,6 +46,7 @@ DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
 """For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
 
 
+@brief
 @dataclass(frozen=True)
 class Explanation:
     """What a guarantee means, in sentences that name their formulas, and the numbers behind them."""
@@ -213,6 +216,7 @@ class Explanation:
             ]
 
 
+@says_what_it_takes
 def explain(
     specification: Specification,
     *,

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.loss.curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec.finite import FiniteMechanism
@@ -29,6 +31,7 @@ Probability = Fraction | float
 SUM_TOLERANCE = 1e-9
 
 
+@brief
 @dataclass(frozen=True)
 class RatioTest:
     """Reject where P/Q is below ``threshold``; where it equals the threshold, with probability ``on_threshold``.
@@ -48,6 +51,7 @@ class RatioTest:
         return -math.inf if self.threshold == 0 else math.log(self.threshold)
 
 
+@says_what_it_takes
 def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> RatioTest:
     """The most powerful test of ``null`` against ``alternative`` at exactly ``level``.
 
@@ -67,6 +71,7 @@ def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> Ra
     return RatioTest(groups[-1][0], 0 * power + 1, level, min(power, 0 * power + 1))  # sums of floats fall short of 1
 
 
+@says_what_it_takes
 def level_and_power(
     null: Sequence[Any], alternative: Sequence[Any], threshold: Any, on_threshold: Any
 ) -> tuple[Probability, Probability]:
@@ -85,6 +90,7 @@ def level_and_power(
     return level, power
 
 
+@says_what_it_takes
 def uncertain_power(
     mechanism: FiniteMechanism, weights: Mapping[str, Any], null: Mapping[str, str], alternative: Mapping[str, str]
 ) -> PowerCurve:

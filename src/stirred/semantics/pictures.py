@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss import (
     PowerCurve,
     TradeOff,
@@ -46,7 +46,7 @@ _TINY = (float(f"{m}e-{k}") for k in (6, 5, 4, 3) for m in range(1, 10))
 LEVELS = (0.0, *_TINY, *(k / 400 for k in range(4, 80)), *(k / 100 for k in range(20, 101)))
 """From 0 to 1, dense near 0, where curves are steep and levels of interest lie."""
 
-PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *expit(np.linspace(-14, 14, 113)).tolist()}))
+PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspace(-14, 14, 113)))).tolist()}))
 """From 0 to 1, dense near both."""
 
 _FEW = 100  # a curve of at most so many vertices is drawn with all of them
@@ -55,6 +55,7 @@ _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, an
 # -- what a picture is ---------------------------------------------------------------------------------------
 
 
+@brief
 @dataclass(frozen=True)
 class Line:
     """Points from left to right. ``words`` say what the line is, where its name is not enough."""
@@ -77,6 +78,7 @@ class Line:
             raise errors.not_a_curve("line", "x must not decrease")
 
 
+@brief
 @dataclass(frozen=True)
 class Picture:
     """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
@@ -130,6 +132,7 @@ class Bar:
         object.__setattr__(self, "value", finite(f"the bar '{self.name}'", self.value))
 
 
+@brief
 @dataclass(frozen=True)
 class Bars:
     """Bars one below the other, in the order given; ``mark`` is a value to compare them with, and its name."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss import (
     Bounds,
     ComposedLoss,
@@ -55,6 +56,7 @@ EXACT = "the noise of this mechanism"
 """What a row of powers, or a line, is about."""
 
 
+@brief
 @dataclass(frozen=True)
 class Concerned:
     """One concern: how much of the budget tells about it, between which datasets, and what that allows."""
@@ -88,6 +90,7 @@ class Concerned:
         return self.exposure.loss(GRID) if not self.exchanged and self.exposure.cells else None
 
 
+@brief
 @dataclass(frozen=True)
 class Setting:
     """A specification, and what is asked about it."""

@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from stirred._shown import brief
+
 VERSION = 1
 """Of the form of the data file."""
 
@@ -68,6 +70,7 @@ class Template:
         return self.id.partition(".")[0]
 
 
+@brief
 @dataclass(frozen=True)
 class Statement:
     """A sentence with its facts, and where it comes from."""

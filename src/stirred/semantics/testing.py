@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.loss import (
     Bounds,
     ComposedLoss,
@@ -73,6 +74,7 @@ class GroupCurve:
 Curve = TradeOff | GroupCurve
 
 
+@says_what_it_takes
 def allowed_power(specification: Specification, distance: Any = None) -> Curve:
     """The smallest power curve that the specification implies between datasets of one universe at ``distance``, by
     default the nearest (Theorems 6.1, 6.2, 6.3 of Kifer et al. 2022, each for its output premetric).
@@ -101,6 +103,7 @@ def allowed_power(specification: Specification, distance: Any = None) -> Curve:
     return _along(specification, int(steps))
 
 
+@says_what_it_takes
 def power(specification: Specification, level: ArrayLike, distance: Any = None) -> tuple[Array, Array]:
     """Lower and upper bounds on the power of a test at ``level``, for datasets at ``distance``.
 
@@ -110,6 +113,7 @@ def power(specification: Specification, level: ArrayLike, distance: Any = None) 
     return power_bounds(allowed_power(specification, distance), level)
 
 
+@says_what_it_takes
 def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLike) -> tuple[Array, Array]:
     """The same for a curve; for a loss distribution the powers of its best and worst test, from below and above.
 
@@ -129,12 +133,14 @@ def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLik
     return np.minimum(1 - worst, levels), best
 
 
+@says_what_it_takes
 def loss_power(loss: ComposedLoss | LossDistribution, level: float) -> Bounds:
     """The power of the best test on one mechanism, known between two numbers."""
     composed = compose([(loss, 1)]) if isinstance(loss, LossDistribution) else loss
     return composed.power(level)
 
 
+@says_what_it_takes
 def gaussian_curve(rho: Fraction | float) -> GaussianCurve:
     """The power where rho was spent on Gaussian noise: mu is the root of 2 rho (Kifer et al. 2022, section 8.3)."""
     return GaussianCurve(float(2 * rho) ** 0.5)

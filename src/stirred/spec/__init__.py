@@ -1,26 +1,31 @@
 """The five building blocks of a guarantee: to hold, order, compose, weaken, compare and criticise."""
 
-from stirred.spec import flavors
-from stirred.spec.algebra import (
-    Composition,
-    change_unit,
-    compose,
-    may_publish_budget,
-    may_publish_invariants,
-    per_respondent,
-    post_process,
-    retabulate,
-)
-from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-from stirred.spec.comparison import Comparison, compare
-from stirred.spec.conversions import as_approximate
-from stirred.spec.finite import FiniteMechanism
-from stirred.spec.forms import from_json, to_json
-from stirred.spec.invariant import Invariant
-from stirred.spec.linting import lint
-from stirred.spec.order import implies
-from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
-from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Later, Specification, Step, bind
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.spec import flavors
+    from stirred.spec.algebra import (
+        Composition,
+        change_unit,
+        compose,
+        may_publish_budget,
+        may_publish_invariants,
+        per_respondent,
+        post_process,
+        retabulate,
+    )
+    from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+    from stirred.spec.comparison import Comparison, compare
+    from stirred.spec.conversions import as_approximate
+    from stirred.spec.finite import FiniteMechanism
+    from stirred.spec.invariant import Invariant
+    from stirred.spec.linting import lint
+    from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
+    from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
 
 __all__ = [
     "Answer",
@@ -53,5 +58,23 @@ __all__ = [
     "retabulate",
 ]
 
-# Methods of a specification that need modules above its own; see Later.
-bind(Later(implies, to_json, from_json))
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.spec.flavors": "flavors",
+            "stirred.spec.algebra": (
+                "Composition change_unit compose may_publish_budget may_publish_invariants per_respondent "
+                "post_process retabulate"
+            ),
+            "stirred.spec.blocks": "Domain InputPremetric Multiverse",
+            "stirred.spec.comparison": "Comparison compare",
+            "stirred.spec.conversions": "as_approximate",
+            "stirred.spec.finite": "FiniteMechanism",
+            "stirred.spec.invariant": "Invariant",
+            "stirred.spec.linting": "lint",
+            "stirred.spec.premetrics": "Budget Kind OutputPremetric register",
+            "stirred.spec.specification": "Answer Counterfactual Finding Flavor Specification Step",
+        }
+    ),
+)

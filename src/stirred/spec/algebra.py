@@ -14,15 +14,19 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, scaled
 from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
+from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Answer, Flavor, Specification, Step
 
 
+@brief
 @dataclass(frozen=True)
 class Composition:
     """The guarantee of several releases together, and how it was reached."""
@@ -34,7 +38,13 @@ class Composition:
         steps = [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
         return "\n".join([str(self.specification), *(["by", *steps] if steps else [])])
 
+    def _repr_html_(self) -> str:
+        rows = [((step.rule, step.words, step.source), False) for step in self.steps]
+        steps = table(("by", "step", "source"), rows) if rows else ""
+        return self.specification._repr_html_() + steps
 
+
+@says_what_it_takes
 def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:
     """The specification of all releases together.
 
@@ -194,6 +204,7 @@ def _common_nearest(given: Sequence[Specification], reached: Specification) -> F
     return next(same, None)
 
 
+@says_what_it_takes
 def post_process(specification: Specification, reads: Iterable[Invariant] = (), *, adds: str = "") -> Specification:
     """The specification after a step that sees the release and the invariants ``reads``, and nothing else of the data.
 
@@ -209,11 +220,13 @@ def post_process(specification: Specification, reads: Iterable[Invariant] = (), 
     return replace(specification, covers=(*specification.covers, *([adds] if adds else [])))
 
 
+@says_what_it_takes
 def retabulate(specification: Specification, product: str) -> Specification:
     """The same guarantee, covering one more product tabulated from what was released."""
     return post_process(specification, adds=product)
 
 
+@says_what_it_takes
 def change_unit(specification: Specification, to: InputPremetric) -> Composition:
     """The guarantee in other units, for example of households instead of persons (Proposition 2.4.15)."""
     held = replace(specification.flavor, input_premetric=to).invariants()
@@ -223,6 +236,7 @@ def change_unit(specification: Specification, to: InputPremetric) -> Composition
     return Composition(change.specification, change.steps)
 
 
+@says_what_it_takes
 def per_respondent(specification: Specification, records: int, unit: str = "respondent") -> Composition:
     """The guarantee for respondents who touch up to ``records`` records, their own and those imputed from it.
 
@@ -253,6 +267,7 @@ def per_respondent(specification: Specification, records: int, unit: str = "resp
     return Composition(changed, (Step("duplication", "Proposition 2.4.15; sections 2.4.4 and 3.4.4", words),))
 
 
+@says_what_it_takes
 def may_publish_invariants(specification: Specification, invariants: Iterable[Invariant]) -> Answer:
     """Whether these may be published as they are, at no cost (Proposition 2.4.11)."""
     lacking = missing(specification.flavor.invariants(), invariants, specification.domain.nested)
@@ -264,6 +279,7 @@ def may_publish_invariants(specification: Specification, invariants: Iterable[In
     return Answer("unknown", (Step("invariants", "Proposition 2.4.11", words),))
 
 
+@says_what_it_takes
 def may_publish_budget(specification: Specification) -> Answer:
     """Whether the realised budget may be published (Corollary A.2.2).
 

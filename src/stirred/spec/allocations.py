@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.spec.deployments import Erratum
 from stirred.spec.invariant import plural
 
@@ -39,6 +40,7 @@ class Query:
     shares: tuple[Fraction, ...]
 
 
+@brief
 @dataclass(frozen=True)
 class AllocationPart:
     """A budget of its own: for whom, how large, and its division.
@@ -89,6 +91,7 @@ class PublishedConcern:
     within: str | None = None
 
 
+@brief
 @dataclass(frozen=True)
 class Allocation:
     """A budget and its division among levels and queries.
@@ -114,6 +117,15 @@ class Allocation:
     errata: tuple[Erratum, ...] = ()
     recodes: tuple[tuple[str, str], ...] = ()
     """Coarser versions of attributes that invariants may name: the recode, and the attribute it is of."""
+
+    def _repr_html_(self) -> str:
+        from stirred.spec.pages import table
+
+        rows = [
+            ((query, *(f"{float(self.rho(level, query, rounded=True)):.3g}" for level in self.levels)), False)
+            for query in self.queries
+        ]
+        return table((f"rho of {self.title or self.name}", *self.levels), rows)
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -16,10 +16,12 @@ from typing import Any, Literal
 import numpy as np
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.spec.exact import Exact, exact, written
 from stirred.spec.invariant import Invariant, plural
 
 
+@brief
 @dataclass(frozen=True)
 class Domain:
     """X, the protection objects: all datasets that the recording phase could have produced (section 2.4.2).
@@ -78,6 +80,7 @@ class Domain:
         return self.variables is not None and set(self.variables) <= set(other.variables)
 
 
+@brief
 @dataclass(frozen=True)
 class Multiverse:
     """The scope: which datasets are compared with one another (section 2.4.3).

@@ -10,9 +10,11 @@ import itertools
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
 from stirred.spec import pages
 from stirred.spec.distances import Change, bring
 from stirred.spec.invariant import missing
@@ -23,6 +25,7 @@ EQUAL, FIRST, SECOND, NEITHER, UNKNOWN = "equal", "first stronger", "second stro
 _WIDTH = 110
 
 
+@brief
 @dataclass(frozen=True)
 class Row:
     """One block of every specification, and how they stand to one another."""
@@ -34,6 +37,7 @@ class Row:
     """For each pair in the order (1, 2), (1, 3), ..., (2, 3), ..."""
 
 
+@brief
 @dataclass(frozen=True)
 class Verdict:
     """How two of the specifications stand to each other, all five blocks together."""
@@ -42,10 +46,11 @@ class Verdict:
     second: str
     stronger: str
     words: str
-    forth: Answer
-    back: Answer
+    forth: Answer = field(repr=False)
+    back: Answer = field(repr=False)
 
 
+@brief
 @dataclass(frozen=True)
 class Comparison:
     """What :func:`compare` found. Prints as a table; ``_repr_html_`` for notebooks; ``to_json`` as data."""
@@ -71,6 +76,7 @@ class Comparison:
         return pages.table(("block", *self.names, *pairs), rows) + pages.table(("together", ""), [*verdicts, *notes])
 
 
+@says_what_it_takes
 def compare(*specifications: Specification) -> Comparison:
     """Put specifications side by side.
 

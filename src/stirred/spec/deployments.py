@@ -7,25 +7,24 @@ differently from one another, or from what follows from their own numbers, is ke
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PRODUCTS_NOT_COVERED
 from stirred.spec.forms import FORM, KEY, from_fields
+from stirred.spec.known import close, meant, names, tables
+from stirred.spec.pages import table
 from stirred.spec.specification import Finding, Specification
 
-VERSION = 1
-"""Of the form of the data files."""
+__all__ = ["Deployment", "Erratum", "Part", "Published", "close", "deployment", "find", "names"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,7 @@ class Erratum:
     explanation: str
 
 
+@brief
 @dataclass(frozen=True)
 class Deployment:
     """One guarantee as it is known from publications."""
@@ -97,8 +97,17 @@ class Deployment:
             for e in self.errata
         )
 
+    def _repr_html_(self) -> str:
+        rows = [(row, False) for row in self._rows()]
+        return self.specification._repr_html_() + table(("deployment", self.name), rows)
+
     def __str__(self) -> str:
-        rows = [
+        rows = [f"{name + ':':18}{words}" for name, words in self._rows()]
+        return "\n".join([str(self.specification), *rows])
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """All but the specification: what is told, and the words."""
+        return [
             ("title", self.title),
             *(("not covered", product) for product in self.not_covered),
             *(("part", f"{part.what} ({part.unit}): {_plain(part.budget)}") for part in self.parts),
@@ -107,20 +116,10 @@ class Deployment:
             *(("note", note) for note in self.notes),
             *(("source", source) for source in self.sources),
         ]
-        return "\n".join([str(self.specification), *(f"{name + ':':18}{words}" for name, words in rows)])
-
-
-def names() -> list[str]:
-    """All names, in the order of the files; aliases are left out.
-
-    >>> names()[:2]
-    ['das-2020-overall', 'psa-1940-ma-p01']
-    """
-    return list(_all())
 
 
 def deployment(name: str) -> Deployment:
-    """The deployment of this name or alias.
+    """The deployment that a name means; capitals, underscores and spaces do not matter.
 
     >>> print(deployment("das-2020-overall").specification.budget)
     55.371 (sum of rho: 15.29 + 19.776 + 17.79 + 2.515)
@@ -135,50 +134,19 @@ def deployment(name: str) -> Deployment:
 
 def find(name: str) -> Deployment | None:
     """The same, or None if there is none."""
-    known = _all()
-    return known.get(name) or next((one for one in known.values() if name in one.aliases), None)
-
-
-def close(name: str) -> list[str]:
-    """Names that look like this one."""
-    known = _all()
-    candidates = [*known, *(alias for one in known.values() for alias in one.aliases)]
-    found = difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
-    return found or [candidate for candidate in candidates if name and name.lower() in candidate][:3]
+    found = meant(name)
+    return None if found is None else _built(found)
 
 
 # -- reading -------------------------------------------------------------------------------------------------
 
 
 @cache
-def _all() -> dict[str, Deployment]:
-    folder = files("stirred") / "deployments"
-    read = [
-        tomllib.loads(entry.read_text(encoding="utf-8"))
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".toml")
-    ]
-    domains = {name: fields for file in read for name, fields in file.get("domains", {}).items()}
-    found = {}
-    for file in read:
-        assert file["stirred_deployments"] == VERSION
-        for own in file.get("deployment", ()):
-            one = _deployment(_merged(file.get("shared", {}), own), domains)
-            assert one.name not in found
-            found[one.name] = one
-    return found
-
-
-def _merged(shared: Any, own: Any) -> Any:
-    if isinstance(shared, dict) and isinstance(own, dict):
-        both = {name: _merged(shared[name], own[name]) for name in shared.keys() & own.keys()}
-        return {**shared, **own, **both}
-    return shared + own if isinstance(shared, list) and isinstance(own, list) else own
-
-
-def _deployment(fields: dict[str, Any], domains: Mapping[str, Any]) -> Deployment:
+def _built(name: str) -> Deployment:
+    known = tables()
+    fields = dict(known.deployments[name])
     blocks = dict(fields.pop("specification"))
-    blocks["domain"] = domains[fields.pop("domain")]
+    blocks["domain"] = known.domains[fields.pop("domain")]
     facts = dict(blocks.get("facts", {}))
     if fields.get("not_covered"):
         facts[PRODUCTS_NOT_COVERED] = "; ".join(fields["not_covered"])

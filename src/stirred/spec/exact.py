@@ -6,16 +6,20 @@ A Python float means its shortest decimal (0.05 is 1/20, not the binary number b
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 
 INFINITE = "infinity"
+DECIMAL_COMMA = re.compile(r"\d+,\d+")
+"""A number as it is written in much of the world; here commas separate."""
 
 
 def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
@@ -27,6 +31,8 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
     try:
         number = _number(value)
     except NOT_A_NUMBER:
+        if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()):
+            raise errors.decimal_comma(what, value) from None
         raise errors.bad_number(what, value) from None
     if number < 0:
         raise errors.bad_number(what, value)
@@ -34,8 +40,12 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
 
 
 def _number(value: Any) -> Fraction | float:
-    endless = value.strip() in (INFINITE, "inf") if isinstance(value, str) else value == math.inf
+    endless = value.strip().lower() in (INFINITE, "inf", "∞") if isinstance(value, str) else _is_infinite(value)
     return math.inf if endless else as_fraction(value)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float | Decimal | np.floating) and bool(value == math.inf)
 
 
 def written(value: Fraction | float) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._shown import brief
 from stirred.loss.curves import Curve
 from stirred.loss.pair_measures import NOTHING, WorstPair
 from stirred.spec.finite_curves import DELTAS, answer, loss_curves, within_curve
@@ -114,6 +115,7 @@ class Loss:
         return f"{said}: {self.worst}" if self.worst else said
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class FiniteMechanism:
     """A mechanism as the laws of its output: one row of probabilities for each dataset.

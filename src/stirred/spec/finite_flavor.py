@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from stirred import errors
+from stirred._lazy import later
+from stirred._shown import brief
 from stirred.spec.blocks import InputPremetric, Multiverse
 from stirred.spec.premetrics import OutputPremetric
 from stirred.spec.specification import Flavor, Specification
+
+csgraph = later("scipy.sparse.csgraph")
 
 Datasets = Mapping[str, Sequence[Any]]
 """Small datasets by name, each a sequence of records (mappings where invariants look at columns)."""
@@ -70,6 +73,7 @@ def _agreeing(flavor: Flavor, datasets: Datasets) -> tuple[tuple[str, ...], ...]
     return tuple(tuple(members) for _, members in classes)
 
 
+@brief
 @dataclass(frozen=True, eq=False)
 class FiniteFlavor:
     """A flavor on named datasets: distances (infinite where there is none) and universes as masks over the names."""
@@ -179,7 +183,7 @@ def comparability(flavor: Flavor | Specification | FiniteFlavor, datasets: Datas
     """
     finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
     edges = finite.compared | finite.compared.T
-    _, labels = connected_components(edges, directed=False)
+    _, labels = csgraph.connected_components(edges, directed=False)
     return Comparability(finite.names, edges, tuple(int(label) for label in labels))
 
 

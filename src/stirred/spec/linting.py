@@ -8,6 +8,7 @@ smaller number is better.
 
 from __future__ import annotations
 
+from stirred._calls import says_what_it_takes
 from stirred.spec import lint_budget, lint_domain, lint_making, lint_standard, lint_swap, lint_units
 from stirred.spec.lint_rules import BLOCKS, RULES, Rule
 from stirred.spec.specification import Finding, Specification
@@ -18,6 +19,7 @@ MODULES = (lint_domain, lint_units, lint_standard, lint_budget, lint_swap, lint_
 """Where the rules are; each registers its own when it is imported."""
 
 
+@says_what_it_takes
 def lint(specification: Specification, *, before: Specification | None = None) -> tuple[Finding, ...]:
     """Findings about a specification; with ``before``, also about how it differs from an earlier or a rival one.
 

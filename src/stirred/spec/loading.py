@@ -5,14 +5,16 @@ A known deployment's name comes first; a folder of the same name is ``./name``.
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from stirred import errors
 from stirred.loss.curves import GaussianCurve
-from stirred.spec import deployments, flavors, registry
-from stirred.spec.exact import exact
+from stirred.spec import flavors, known
+from stirred.spec.exact import DECIMAL_COMMA, exact
 from stirred.spec.forms import from_fields, from_json
 from stirred.spec.specification import Flavor, Specification
 
@@ -26,6 +28,20 @@ _FLAGS = {
     "unordered": ("ordered", False),
 }
 _KEYS = ("rho", "epsilon", "delta", "alpha", "mu", "unit")
+_SYNONYMS = {
+    "eps": "epsilon",
+    "ε": "epsilon",
+    "ϵ": "epsilon",
+    "ρ": "rho",
+    "δ": "delta",
+    "α": "alpha",
+    "order": "alpha",
+    "μ": "mu",
+    "units": "unit",
+}
+_NEXT = re.compile(r"(?<=[^\s,;])\s+(?=[^\s=,;]+\s*=|(?:un)?bounded\b|(?:un)?ordered\b)", re.IGNORECASE)
+"""Where a space separates two blocks that should have a comma between them."""
+_NUMBER = re.compile(r"[\d.]+(?:[,/]\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
 def load(text: str | Path) -> Specification:
@@ -39,22 +55,44 @@ def load(text: str | Path) -> Specification:
     >>> load("epsilon=1,delta=1e-6,unit=household,unbounded").output_premetric.symbol
     'D_Mult^delta with delta = 0.000001'
     """
+    if not isinstance(text, str | Path):
+        raise errors.wrong_argument(
+            "A name or path of a specification", text, "a deployment's name, a path, or blocks such as 'rho=2.63'"
+        )
     typed = str(text).strip()
-    if isinstance(text, str) and (known := deployments.find(typed)):
-        return known.specification
+    if isinstance(text, str) and (found := known.exactly(typed)):
+        return _deployed(found)
     path = Path(typed)
     try:
         if typed and path.is_dir():
             return _named(_from_json(path / FILE), path)
         if path.is_file():
             if path.suffix.lower() in (".yaml", ".yml"):
-                return registry.from_registry(path).specification
+                from stirred.spec.registry import from_registry
+
+                return from_registry(path).specification
             return _named(_from_json(path), path)
-    except OSError:  # a text that no path can be
+    except (OSError, ValueError):  # a text that no path can be
         pass
-    if "=" in typed and isinstance(text, str):
+    if isinstance(text, Path):
+        raise errors.nothing_to_load(typed, ())
+    if "=" in typed:
         return _typed(typed)
-    raise errors.nothing_to_load(typed, deployments.close(typed))
+    if found := known.meant(typed):
+        return _deployed(found)
+    if _NUMBER.fullmatch(typed):
+        if DECIMAL_COMMA.fullmatch(typed):
+            raise errors.decimal_comma("A budget", typed)
+        raise errors.number_alone(typed)
+    if several := known.variants(typed):
+        raise errors.several_deployments(typed, several)
+    raise errors.nothing_to_load(typed, known.close(typed))
+
+
+def _deployed(name: str) -> Specification:
+    from stirred.spec.deployments import deployment
+
+    return deployment(name).specification
 
 
 def _named(specification: Specification, path: Path) -> Specification:
@@ -84,19 +122,24 @@ def _typed(text: str) -> Specification:
     """Blocks in short: ``rho=2.63,unit=household,unbounded``."""
     numbers: dict[str, str] = {}
     flags: dict[str, bool] = {}
-    for part in (piece.strip() for piece in text.split(",")):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
+    last = ""
+    for part in (piece.strip() for piece in re.split("[,;]", _NEXT.sub(",", text))):
+        written, equals, value = (piece.strip() for piece in part.partition("="))
+        key = _SYNONYMS.get(written.lower(), written.lower())
         if not equals and key in _FLAGS:
             block, wanted = _FLAGS[key]
             if block in flags:
                 raise errors.bad_shorthand(text, f"'{key}' is said twice, or against another word")
             flags[block] = wanted
+        elif not equals and DECIMAL_COMMA.fullmatch(f"{last},{part}"):
+            raise errors.decimal_comma("A number", f"{last},{part}")
         elif not equals or key not in _KEYS or not value:
-            raise errors.bad_shorthand(text, f"'{part}' is none of its parts")
+            raise errors.bad_shorthand(text, f"'{part}' is none of its parts{_nearest(key)}")
         elif key in numbers:
             raise errors.bad_shorthand(text, f"'{key}' is said twice")
         else:
             numbers[key] = value
+        last = value
     unit = numbers.pop("unit", "person")
     flavor, budget = _flavor(text, numbers, unit, flags)
     return flavor.at(budget, name=text)
@@ -118,6 +161,13 @@ def _flavor(
             return flavors.trade_off(unit, **flags), GaussianCurve(_double(numbers["mu"]))
     said = errors.listed(sorted(numbers)) if numbers else "no budget"
     raise errors.bad_shorthand(text, f"no flavor has {said} for its numbers")
+
+
+def _nearest(key: str) -> str:
+    """Words about the parts that look like this one, if there are any, and it is not one of them."""
+    parts = [*_KEYS, *_FLAGS]
+    close = [] if key in parts else difflib.get_close_matches(key, parts, n=1, cutoff=0.7)
+    return f" (is '{close[0]}' meant?)" if close else ""
 
 
 def _double(text: str) -> float:

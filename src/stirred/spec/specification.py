@@ -8,12 +8,15 @@ them, so they travel together. ``findings`` are doubts that belong to the guaran
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred._calls import says_what_it_is_made_of
+from stirred._lazy import function_later
+from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.exact import Exact, display, exact
 from stirred.spec.invariant import Invariant
@@ -22,10 +25,16 @@ from stirred.spec.premetrics import Budget, OutputPremetric
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
 
+# Methods of a specification whose code stands in modules above this one. The one place where spec reaches upwards.
+_implies = function_later("stirred.spec.order", "implies")
+_to_json = function_later("stirred.spec.forms", "to_json")
+_from_json = function_later("stirred.spec.forms", "from_json")
+
 Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
 
 
+@brief
 @dataclass(frozen=True)
 class Finding:
     """A doubt about the guarantee: a stable id, and the sentence."""
@@ -36,7 +45,8 @@ class Finding:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@says_what_it_is_made_of
+@dataclass(frozen=True, repr=False)
 class Flavor:
     """What is protected, where, in which units and by which standard: all but how much."""
 
@@ -50,6 +60,15 @@ class Flavor:
 
     def __post_init__(self) -> None:
         _check_flavor(self)
+
+    def __repr__(self) -> str:
+        return f"<Flavor: {_scope(self)}>"
+
+    def _repr_html_(self) -> str:
+        from stirred.spec.pages import table
+
+        blocks = [(block.replace("_", " "), str(getattr(self, block))) for block in BLOCKS[:-1]]
+        return table(("block", "flavor"), [(row, False) for row in blocks])
 
     def at(self, budget: Any, conversion: str = "", **more: Any) -> Specification:
         """This flavor with a budget: a specification."""
@@ -67,7 +86,8 @@ class Flavor:
         return self.multiverse.invariants
 
 
-@dataclass(frozen=True)
+@says_what_it_is_made_of
+@dataclass(frozen=True, repr=False)
 class Specification:
     """One guarantee, all five blocks of it."""
 
@@ -123,7 +143,7 @@ class Specification:
 
     def implies(self, other: Specification) -> Answer:
         """Whether every mechanism that satisfies this specification satisfies the other (M(A) is part of M(B))."""
-        return _later().implies(self, other)
+        return _implies(self, other)  # type: ignore[no-any-return]
 
     def with_findings(self, *findings: Finding) -> Specification:
         """The same with findings added, one per id."""
@@ -131,11 +151,11 @@ class Specification:
         return replace(self, findings=(*self.findings, *(f for f in findings if f.id not in known)))
 
     def to_json(self) -> str:
-        return _later().to_json(self)
+        return _to_json(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Specification:
-        return _later().from_json(text)
+        return _from_json(text)  # type: ignore[no-any-return]
 
     def blocks(self) -> list[tuple[str, str]]:
         """The five blocks in words, in order."""
@@ -165,6 +185,11 @@ class Specification:
         if self.budget.is_curve or self.nearest == 1:
             return said
         return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"
+
+    def __repr__(self) -> str:
+        """One line; ``print`` shows the blocks."""
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Specification{name}: {self.output_premetric.kind.budget} = {self.budget.shown()}, {_scope(self)}>"
 
     def _repr_html_(self) -> str:
         return specification_html(self)
@@ -204,6 +229,7 @@ class Step:
         return f"{self.words} [{self.source}]"
 
 
+@brief
 @dataclass(frozen=True)
 class Answer:
     """Yes, no or unknown, with the argument."""
@@ -219,33 +245,18 @@ class Answer:
         return "\n".join([self.verdict, *(f"  {number}. {step}" for number, step in enumerate(self.steps, 1))])
 
 
-@dataclass(frozen=True)
-class Later:
-    """What specifications have as methods and modules above this one work out: these import this module, not it them.
-
-    The one place where ``spec`` reaches upwards. ``stirred.spec`` binds it as it is imported, which Python does before
-    any of its modules can be used.
-    """
-
-    implies: Callable[[Specification, Specification], Answer]
-    to_json: Callable[[Specification], str]
-    from_json: Callable[[str | bytes], Specification]
-
-
-_BOUND: list[Later] = []
-
-
-def bind(later: Later) -> None:
-    """Give specifications the methods that need modules above this one."""
-    _BOUND[:] = [later]
-
-
-def _later() -> Later:
-    return _BOUND[0]
-
-
 def _plain(distance: Fraction | float) -> str:
     return f"{float(distance):g}"
+
+
+def _scope(blocks: Flavor | Specification) -> str:
+    """Unit, output premetric, domain and number of invariants, on one line."""
+    held = len(blocks.multiverse.invariants)
+    fixed = f"{held} invariant{'s' * (held != 1)}" if held else "nothing held fixed"
+    return (
+        f"unit '{blocks.input_premetric.unit}', standard '{blocks.output_premetric.name}', "
+        f"domain '{blocks.domain.name}', {fixed}"
+    )
 
 
 def _check_flavor(blocks: Flavor | Specification) -> None:

@@ -15,13 +15,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.spec.blocks import Multiverse
 from stirred.spec.finite_flavor import FiniteFlavor, comparability, universes_of
 from stirred.spec.premetrics import Budget
 from stirred.spec.specification import Specification
+
+csgraph = later("scipy.sparse.csgraph")
 
 Universe = tuple[str, ...]
 
@@ -67,7 +69,7 @@ def with_declared_invariants(specification: Specification) -> Specification:
     The classes are those of datasets joined by finite distances, in whatever universe.
     """
     finite = FiniteFlavor.of(specification)
-    _, labels = connected_components(finite.distances < math.inf, directed=False)
+    _, labels = csgraph.connected_components(finite.distances < math.inf, directed=False)
     classes = [set(np.array(finite.names)[labels == label].tolist()) for label in np.unique(labels)]
     return _intersected(specification, classes)
 

@@ -8,30 +8,36 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred.loss.checks import as_float
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
 from stirred.spec import Specification
+from stirred.spec.exact import display
 from stirred.swap import guarantee
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.moments import stratum_constants
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan import SwapPlan, exact_rate
 from stirred.swap.specifying import specify
 from stirred.tables import Table
 from stirred.tables.groups import group
 
 Candidate = tuple[tuple[str, ...], tuple[str, ...]]
 """Match and swap variables to be tried in place of the plan's."""
+
+Rate = Fraction | float | str
+Rates = Rate | Iterable[Rate]
 
 _SIZE_BOUNDS = (1, 2, 5, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -88,6 +94,14 @@ class SwapCheck:
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
     forecast: Forecast
+
+    def __repr__(self) -> str:
+        """A summary; ``print`` shows the whole page."""
+        stops = f"{len(self.open_stops)} of {len(self.stops)} stops not allowed" if self.stops else "no stops"
+        return (
+            f"<SwapCheck, confidential: {self.records:,} records, rate {self.plan.rate}, "
+            f"epsilon {display(self.epsilon)}, {stops}; print it to read it all>"
+        )
 
     @property
     def largest(self) -> int:
@@ -161,19 +175,26 @@ class SwapCheck:
         return describe(self)
 
 
+@says_what_it_takes
 def check(
     plan: SwapPlan,
     data: Data | None = None,
     *,
     tables: Sequence[Sequence[str]] = (),
-    rates: Sequence[Fraction] = (),
+    rates: Rates = (),
     candidates: Sequence[Candidate] = (),
     wanted_epsilon: float | None = None,
     progress: Progress | None = None,
 ) -> SwapCheck:
-    """Look at the data without drawing: what would be released, under which guarantee, and what it gives away."""
-    if wanted_epsilon is not None and not 0 < wanted_epsilon < math.inf:
-        raise errors.plan_field([f"epsilon: {wanted_epsilon} is not a positive number"])
+    """Look at the data without drawing: what would be released, under which guarantee, and what it gives away.
+
+    ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are the same.
+    """
+    if wanted_epsilon is not None:
+        wanted_epsilon = as_float("wanted_epsilon", wanted_epsilon, "a positive number")
+        if not 0 < wanted_epsilon < math.inf:
+            raise errors.plan_field([f"epsilon: {wanted_epsilon} is not a positive number"])
+    tried_rates = _each_rate(rates)
     progress = progress or Silent()
     began = time.perf_counter()
     progress.stage("reading")
@@ -190,7 +211,7 @@ def check(
         check_table(dataset, by)
     forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
     progress.stage("trying other choices")
-    tried = [(plan.match, plan.swap), *candidates] if rates or candidates else []
+    tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
         specification=specify(plan, dataset.held, dataset.linked_columns, strata),
@@ -204,9 +225,15 @@ def check(
         tables=tuple(table for _, table in forecasts if table is not None),
         too_large=tuple(by for by, table in forecasts if table is None),
         stops=tuple(stops),
-        what_if=tuple(_what_if(dataset, entry, rates or [plan.rate]) for entry in tried),
+        what_if=tuple(_what_if(dataset, entry, tried_rates or (plan.rate,)) for entry in tried),
         forecast=_forecast(dataset, reading),
     )
+
+
+def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
+    """Rates as exact fractions, from one or several, numbers or their texts."""
+    several = rates if isinstance(rates, Iterable) and not isinstance(rates, str | bytes) else [rates]
+    return tuple(exact_rate(rate) for rate in several)
 
 
 def check_table(dataset: Dataset, by: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
@@ -28,6 +29,7 @@ from stirred.tables.identifiers import count_repeated, locate
 from stirred.tables.read import read_table
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Linked:
     """A linked table: its held columns and copies, and the main table's row that each of its rows belongs to."""
@@ -41,6 +43,7 @@ class Linked:
     record: NDArray[np.uint32]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A file and its plan, brought together. ``held`` is the plan's hold with "rest" spelled out."""
@@ -111,6 +114,8 @@ def _resolve_roles(
     listed = [*named, *others, *([] if hold == "rest" else hold)]
     missing = [name for name in listed if name not in opened.kinds]
     if missing:
+        if indexed := [name for name in missing if name in opened.index]:
+            raise errors.index_column(table, indexed)
         raise errors.missing_columns(table, missing)
     rest = tuple(name for name in opened.kinds if name not in listed)
     if hold == "rest":

@@ -32,6 +32,9 @@ class ExpectedTable:
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
 
+    def __repr__(self) -> str:
+        return f"<ExpectedTable by {', '.join(self.by)}: {len(self.true):,} cells; confidential and not shown>"
+
     @property
     def is_invariant(self) -> bool:
         return not bool(np.any(self.variance > 0)) and bool(np.allclose(self.mean, self.true))

@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.noise import RandomSource, derange_groups, reselect, select
 from stirred.tables.groups import Groups
 
 _UNWANTED = np.uint32(0xFFFFFFFF)
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Moves:
     """Who receives whose swap variables: record ``receiver[i]`` those of ``giver[i]``. Never to be published.

@@ -40,6 +40,9 @@ class CountedMargin:
     pairs: NDArray[np.float64]
     """and the ordered pairs of rows that share a cell."""
 
+    def __repr__(self) -> str:
+        return f"<CountedMargin: {self.margin}; counts are confidential and not shown>"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Margins:
@@ -48,6 +51,9 @@ class Margins:
     counted: tuple[CountedMargin, ...]
     whole: str | None = None
     """Fingerprint of the records with their linked rows, where there are any."""
+
+    def __repr__(self) -> str:
+        return f"<Margins: {len(self.counted)} counted margins; counts are confidential and not shown>"
 
     @property
     def held(self) -> CountedMargin:
@@ -116,6 +122,9 @@ class Strata:
     held_varies: NDArray[np.bool_]
     """Whether the stratum has two records that differ in what is held, linked rows included."""
     swapped_varies: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        return f"<Strata: {len(self.sizes):,} strata; their sizes are confidential and not shown>"
 
     @property
     def largest(self) -> int:

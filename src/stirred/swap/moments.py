@@ -20,9 +20,12 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from stirred._lazy import later
+from stirred._shown import withheld
 from stirred.swap.guarantee import derangements, log_complement, require_rate
+
+special = later("scipy.special")
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,6 +57,7 @@ class StratumConstants:
     """weight of [uvu'v']"""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class ConstantsTable:
     """``StratumConstants`` for many sizes at one rate, an array for each; sizes increasing and distinct."""

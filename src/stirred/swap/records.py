@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, group
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkedKinds:
     """Per record the sorted kinds of its linked rows: ``kinds[starts[r] : starts[r + 1]]``."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
@@ -33,6 +34,7 @@ class Rows(Protocol):
     def chunks(self) -> Iterator[Chunk]: ...
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class SortedRows:
     """Rows sorted by all their columns, kept as packed keys."""
@@ -52,6 +54,7 @@ class SortedRows:
             yield [found[name] if name in found else Cell(name, _numbers(part)) for name in self.columns]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class ShuffledRows:
     """Rows in a uniformly random order: ``permutation[i]`` is the table's row written as the i-th."""
@@ -73,6 +76,7 @@ class ShuffledRows:
             ]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkedRows:
     """Linked rows record by record, in the order of the released records, shuffled within each."""

@@ -1,6 +1,23 @@
 """Reading, encoding, grouping and writing tables. Columns are encoded once; nothing here draws randomness."""
 
-from stirred.tables.columns import Column, Table
-from stirred.tables.inputs import Input, InputOptions, open_input
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.tables.columns import Column, Table
+    from stirred.tables.inputs import Input, InputOptions, open_input
 
 __all__ = ["Column", "Input", "InputOptions", "Table", "open_input"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.tables.columns": "Column Table",
+            "stirred.tables.inputs": "Input InputOptions open_input",
+        }
+    ),
+)

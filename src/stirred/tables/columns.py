@@ -20,6 +20,9 @@ from stirred._compiled import kernel
 
 Codes = NDArray[np.unsignedinteger]
 
+_SHOWN = 12
+"""Names of columns that the ``repr`` of a table lists."""
+
 _NARROW = 1 << 22
 """Integers that span less than this are looked up in a table rather than hashed."""
 
@@ -38,6 +41,9 @@ class Column:
     name: str
     codes: Codes
     values: pa.Array
+
+    def __repr__(self) -> str:
+        return f"<Column {self.name!r}: {len(self.codes):,} rows, values not shown>"
 
     @property
     def cardinality(self) -> int:
@@ -69,6 +75,10 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, list(self.columns)[:_SHOWN])) + ", ..." * (len(self.columns) > _SHOWN)
+        return f"<Table {self.name!r}: {self.rows:,} rows, {len(self.columns)} columns ({shown}), cells not shown>"
 
     def pick(self, names: Iterable[str]) -> list[Column]:
         return [self.columns[name] for name in names]

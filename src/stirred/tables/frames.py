@@ -17,8 +17,8 @@ from stirred.tables.inputs import Input, check_columns
 
 def open_frame(table: str, frame: object) -> Input:
     """A frame as an :class:`Input` whose ``native`` gives back the same kind."""
-    if isinstance(frame, pa.Table):
-        arrow: pa.Table = frame
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        arrow: pa.Table = frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
         native: Callable[[pa.Table], Any] = _same
     else:
         if not hasattr(frame, "collect"):  # before narwhals, which words it differently
@@ -36,7 +36,12 @@ def open_frame(table: str, frame: object) -> Input:
         yield from arrow.select([*columns, *identifiers]).to_batches()
 
     kinds = {item.name: item.type for item in arrow.schema}
-    return Input(table, "parquet", kinds, read, arrow.nbytes, arrow.num_rows, native)
+    return Input(table, "parquet", kinds, read, arrow.nbytes, arrow.num_rows, native, _index(frame))
+
+
+def _index(frame: object) -> tuple[str, ...]:
+    """The names in the index of a pandas frame; others have none."""
+    return tuple(str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None)
 
 
 def _collected(table: str, frame: Any) -> Any:

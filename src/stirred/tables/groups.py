@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.tables.columns import Codes, Column, chunks
 
 _DIRECT = 1 << 24
 """Possible keys up to which a table indexed by the key is always used; beyond, up to one per record."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Groups:
     """Which group each record is in; groups are numbered in the order of their codes, and each has a record."""
@@ -34,6 +36,7 @@ class Groups:
         return sizes
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Cells:
     """The non-empty cells of a contingency table, in the order of their codes."""

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from stirred import errors
+from stirred._shown import withheld
 
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -59,6 +60,7 @@ class InputOptions:
     """Whether quotation marks enclose cells; false takes them as they are."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Input:
     """Something that can be read more than once, column by column.
@@ -75,6 +77,8 @@ class Input:
     rows: int | None = None
     """How many rows there are, where that is known without reading them."""
     native: Callable[[pa.Table], Any] | None = None
+    index: tuple[str, ...] = ()
+    """Names in the index of a pandas frame, which are no columns."""
     state: Callable[[], object] = lambda: None
 
     def batches(self, columns: Sequence[str], identifiers: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -88,6 +92,7 @@ class Input:
             raise errors.changed_while_reading(f"the input of table '{self.table}'")
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Found:
     """Files of one format, not yet opened."""

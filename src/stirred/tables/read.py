@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from stirred import errors
+from stirred._shown import withheld
 from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported
 from stirred.tables.identifiers import IdentifierCollector
 from stirred.tables.inputs import Input
@@ -19,6 +20,7 @@ MOST_ROWS = (1 << 32) - 1
 """Rows are numbered in 32 bits."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class ReadTable:
     """What one pass over an input found."""

@@ -18,12 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred._shown import withheld
 from stirred.tables.columns import Column, Table, as_text
 from stirred.tables.groups import Cells
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Cell:
     """One column of one chunk: codes of a column, or numbers that stand for themselves (new ids, counts)."""

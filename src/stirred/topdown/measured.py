@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred.estimates import Estimates, Source
 from stirred.releases.documents import CERTIFICATE
+from stirred.spec.exact import quoted
 from stirred.topdown.constraints import Counts
 from stirred.topdown.design import Answer, Design
 from stirred.topdown.measuring import INDEX, Measurements, entries
@@ -51,6 +52,9 @@ class MeasuredRelease:
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
     _last: tuple[Any, Answer] | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return f"<MeasuredRelease: rho {quoted(self.plan.rho)}, levels {', '.join(self.spine.levels)}>"
 
     @classmethod
     def open(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._calls import says_what_it_takes
 from stirred.limits.densities import Density
 from stirred.limits.families import log_ratios_in_family
 from stirred.loss import Bounds
@@ -106,6 +107,7 @@ class DensityDistances:
         return Bounds(max(one.lower + more, other.lower + less), max(one.upper + more, other.upper + less))
 
 
+@says_what_it_takes
 def density_distances(f: Density, g: Density) -> DensityDistances:
     """All distances between two densities.
 
@@ -124,6 +126,7 @@ def density_distances(f: Density, g: Density) -> DensityDistances:
     return DensityDistances(f, g, Bounds(-back.upper, -back.lower), _highest(f, g))
 
 
+@says_what_it_takes
 def hockey_stick_of_densities(f: Density, g: Density, epsilon: Number) -> Bounds:
     """The integral of max(f - e^epsilon g, 0): the largest excess of an event's mass. One direction.
 

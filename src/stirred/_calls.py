@@ -1,0 +1,186 @@
+"""Calls that do not fit a function's parameters, answered in words that say what it takes.
+
+A call that works costs nothing more. Where Python itself complains (TypeError, AttributeError, ValueError), the
+arguments are held against the parameters and their type hints: one that does not fit is named in a refusal, and where
+all of them fit the complaint is passed on, since it is then a fault of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections import abc
+from collections.abc import Callable
+from fractions import Fraction
+from numbers import Real
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stirred import errors
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_LISTS = (abc.Iterable, abc.Sequence, abc.Collection)
+
+
+def says_what_it_takes(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Refuse a call with missing or unknown arguments by naming them, and the parameters that there are.
+
+    >>> @says_what_it_takes
+    ... def bound(prior, epsilon, distance=1):
+    ...     return prior * epsilon * distance
+    >>> bound(0.5, rho=1)
+    Traceback (most recent call last):
+    ...
+    stirred.errors.arguments.ArgumentError: bound() has no parameter 'rho'; 'epsilon' is missing. Call bound(prior, \
+epsilon, distance=1).
+    >>> @says_what_it_takes
+    ... def half(number: float) -> float:
+    ...     return number / 2
+    >>> half("one")
+    Traceback (most recent call last):
+    ...
+    stirred.errors.arguments.ArgumentError: 'number' of half() cannot be a text. Give a number.
+    """
+
+    @functools.wraps(function)
+    def called(*given: _P.args, **named: _P.kwargs) -> _R:
+        try:
+            return function(*given, **named)
+        except (TypeError, AttributeError, ValueError):
+            refusal = _refusal(function, function.__name__, given, named)
+            if refusal is None:
+                raise
+        raise refusal
+
+    return called
+
+
+def says_what_it_is_made_of(cls: type[_R]) -> type[_R]:
+    """The same for a class: how its objects are made."""
+    make = cls.__init__
+
+    @functools.wraps(make)
+    def made(self: Any, *given: Any, **named: Any) -> None:
+        try:
+            return make(self, *given, **named)
+        except (TypeError, AttributeError, ValueError):
+            refusal = _refusal(functools.partial(make, self), cls.__name__, given, named, get_type_hints(make))
+            if refusal is None:
+                raise
+        raise refusal
+
+    cls.__init__ = made  # type: ignore[method-assign]
+    return cls
+
+
+def _refusal(
+    function: Callable[..., Any],
+    called: str,
+    given: tuple[Any, ...],
+    named: dict[str, Any],
+    hints: dict[str, Any] | None = None,
+) -> Exception | None:
+    """What to say about a call, or None where its arguments look right."""
+    signature = inspect.signature(function)
+    if problems := _problems(signature, given, named):
+        return errors.does_not_fit(called, problems, _form(signature))
+    try:
+        hints = hints or get_type_hints(function)
+    except (NameError, TypeError):  # a name that only type checkers see
+        return None
+    for name, value in signature.bind(*given, **named).arguments.items():
+        variable = signature.parameters[name].kind
+        if variable is inspect.Parameter.VAR_KEYWORD or name not in hints:
+            continue
+        for one in value if variable is inspect.Parameter.VAR_POSITIONAL else (value,):
+            if not _fits(one, hints[name]):
+                return errors.wrong_argument(f"'{name}' of {called}()", one, _words(hints[name]))
+    return None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value can be what a type hint says, as far as is seen from outside."""
+    if hint is Any or isinstance(hint, TypeVar):
+        return True
+    if hint == ArrayLike:
+        return _is_numbers(value)
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if origin is Annotated:
+        return _fits(value, get_args(hint)[0])
+    if origin is Literal:
+        return value in get_args(hint)
+    wanted = origin or hint
+    if wanted is np.ndarray:
+        return _is_numbers(value)
+    if wanted in (float, int, Fraction):
+        return isinstance(value, Real | np.generic) and not isinstance(value, bool)
+    if isinstance(value, str) and wanted in _LISTS:
+        return False
+    if wanted is tuple and isinstance(value, list):  # lists pass where tuples are written
+        return True
+    if isinstance(wanted, type) and not isinstance(value, wanted):
+        return False
+    if wanted in _LISTS and isinstance(value, list | tuple) and get_args(hint):
+        return all(_fits(one, get_args(hint)[0]) for one in value)
+    return True
+
+
+def _is_numbers(value: Any) -> bool:
+    try:
+        return np.asarray(value, dtype=np.float64) is not None and value is not None
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _words(hint: Any) -> str:
+    """A type hint as people say it."""
+    if hint == ArrayLike or get_origin(hint) is np.ndarray:
+        return "a number or an array of numbers"
+    if get_origin(hint) in (Union, types.UnionType):
+        said = list(dict.fromkeys(_words(one) for one in get_args(hint) if one is not type(None)))
+        return " or ".join(said)
+    if hint in (float, Fraction, int):
+        return "a whole number" if hint is int else "a number"
+    if get_origin(hint) is Literal:
+        return " or ".join(repr(one) for one in get_args(hint))
+    wanted = get_origin(hint) or hint
+    if wanted in _LISTS:
+        inside = get_args(hint)
+        return "a list of pairs" if inside and get_origin(inside[0]) is tuple else "a list"
+    return {str: "a text", abc.Mapping: "a dict", abc.Callable: "a function"}.get(
+        wanted, f"a {getattr(wanted, '__name__', wanted)}"
+    )
+
+
+def _problems(signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
+    """What is wrong with a call, in words; nothing where it fits."""
+    parameters = signature.parameters.values()
+    places = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    takes_all = {one.kind for one in parameters}
+    filled = places[: len(given)]
+    problems = []
+    if inspect.Parameter.VAR_KEYWORD not in takes_all:
+        problems += [f"has no parameter '{name}'" for name in named if name not in signature.parameters]
+    problems += [f"got '{name}' twice" for name in named if name in filled]
+    if inspect.Parameter.VAR_POSITIONAL not in takes_all and len(given) > len(places):
+        problems.append(f"takes {len(places)} arguments in order and got {len(given)}")
+    problems += [
+        f"'{one.name}' is missing"
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        and one.name not in (*filled, *named)
+    ]
+    return problems
+
+
+def _form(signature: inspect.Signature) -> str:
+    """The parameters with their defaults, without types."""
+    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    return str(inspect.Signature(plain))

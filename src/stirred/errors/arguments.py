@@ -1,0 +1,47 @@
+"""What can be wrong with an argument whatever it is for: another kind of thing was given than is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stirred.errors.kinds import StirredError
+
+_KINDS = {
+    "NoneType": "None",
+    "str": "a text",
+    "bytes": "bytes",
+    "bool": "True or False",
+    "int": "a whole number",
+    "float": "a number",
+    "Fraction": "a fraction",
+    "list": "a list",
+    "tuple": "a tuple",
+    "set": "a set",
+    "dict": "a dict",
+    "ndarray": "an array",
+    "function": "a function",
+    "PosixPath": "a path",
+    "WindowsPath": "a path",
+}
+
+
+class ArgumentError(StirredError):
+    """An argument is of another kind than the function can take."""
+
+
+def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:
+    return ArgumentError("wrong-argument", f"{what} cannot be {kind_of(given)}.", f"Give {wanted}.")
+
+
+def does_not_fit(function: str, problems: Sequence[str], form: str) -> ArgumentError:
+    return ArgumentError("call-does-not-fit", f"{function}() {'; '.join(problems)}.", f"Call {function}{form}.")
+
+
+def kind_of(given: object) -> str:
+    """What kind of thing this is, never what is in it.
+
+    >>> kind_of([1, 2]), kind_of(None), kind_of(3 + 4j)
+    ('a list', 'None', "a 'complex'")
+    """
+    name = type(given).__name__
+    return _KINDS.get(name, f"a '{name}'")
