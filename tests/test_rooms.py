@@ -28,7 +28,7 @@ ORDER = [
     {"cli"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
-SHARED = {"errors", "_compiled", "_fractions"}
+SHARED = {"errors", "_calls", "_compiled", "_fractions", "_lazy", "_shown"}
 DATA = {"deployments"}
 """Data files, without code of their own."""
 
