@@ -28,6 +28,12 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 
 ELSEWHERE = {
     "bad-candidate": "an option of check",
+    "call-does-not-fit": "tests/test_wrong_arguments.py",
+    "decimal-comma": "tests/spec/test_loading.py",
+    "index-column": "tests/test_wrong_arguments.py",
+    "number-alone": "tests/spec/test_loading.py",
+    "several-deployments": "tests/spec/test_loading.py",
+    "wrong-argument": "tests/test_wrong_arguments.py",
     "cannot-write": "tests/releases/test_refusals.py",
     "file-changed": "tests/releases/test_refusals.py",
     "invariants-broken": "a fault of the program",
