@@ -29,9 +29,10 @@ def functions():
     yield from (one for one in vars(flavors).values() if inspect.isfunction(one) and one.__module__ == flavors.__name__)
 
 
-@pytest.mark.parametrize(
-    "function", sorted(set(functions()) - LATER, key=lambda one: one.__name__), ids=lambda f: f.__name__
-)
+ALL = sorted(set(functions()) - LATER, key=lambda one: (one.__module__, one.__name__))
+
+
+@pytest.mark.parametrize("function", ALL, ids=lambda one: f"{one.__module__}.{one.__name__}")
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
 def test_a_public_function_refuses_what_it_cannot_use(function, wrong):
     needed = [one.name for one in inspect.signature(function).parameters.values()

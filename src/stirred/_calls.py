@@ -104,7 +104,7 @@ def _refusal(
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value can be what a type hint says, as far as is seen from outside."""
-    if hint is Any or isinstance(hint, TypeVar):
+    if hint is Any or isinstance(hint, TypeVar) or getattr(hint, "_is_protocol", False):
         return True
     if hint == ArrayLike:
         return _is_numbers(value)

@@ -141,7 +141,7 @@ def test_a_kind_of_ones_own_is_criticised_and_explained(hellinger):
     assert isinstance(allowed_power(one.at("0.1")), PowerCurve)
     text = str(explain(one.at("0.1")))
     assert "h = 0.1" in text
-    assert "a bound on the Hellinger distance" in str(of_explanation(explain(one.at("0.1"))).statements)
+    assert "a bound on the Hellinger distance" in of_explanation(explain(one.at("0.1"))).text()
 
 
 def test_a_kind_that_declares_nothing_is_refused_in_plain_words(silent):

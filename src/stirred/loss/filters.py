@@ -36,7 +36,7 @@ def exact_loss(name: str, value: Number) -> Exact:
     try:
         number = math.inf if isinstance(value, float) and value == math.inf else as_fraction(value)
     except NOT_A_NUMBER:
-        raise parameter_out_of_range(name, "not a number", wanted) from None
+        raise parameter_out_of_range(name, value if isinstance(value, float) else "not a number", wanted) from None
     if number < 0:
         raise parameter_out_of_range(name, value, wanted)
     return number

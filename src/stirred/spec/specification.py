@@ -65,8 +65,6 @@ class Flavor:
         return f"<Flavor: {_scope(self)}>"
 
     def _repr_html_(self) -> str:
-        from stirred.spec.pages import table
-
         blocks = [(block.replace("_", " "), str(getattr(self, block))) for block in BLOCKS[:-1]]
         return table(("block", "flavor"), [(row, False) for row in blocks])
 
