@@ -141,7 +141,7 @@ def test_a_kind_of_ones_own_is_criticised_and_explained(hellinger):
     assert isinstance(allowed_power(one.at("0.1")), PowerCurve)
     text = str(explain(one.at("0.1")))
     assert "h = 0.1" in text
-    assert "a bound on the Hellinger distance" in of_explanation(explain(one.at("0.1"))).text()
+    assert "a bound on the Hellinger distance" in " ".join(of_explanation(explain(one.at("0.1"))).text().split())
 
 
 def test_a_kind_that_declares_nothing_is_refused_in_plain_words(silent):
@@ -214,9 +214,9 @@ def module_of(node):
     return []
 
 
-def test_modules_of_spec_import_what_stands_above_them_at_their_top():
+def test_modules_of_spec_import_only_what_stands_above_them():
     text = (ROOT / "docs" / "architecture.md").read_text().split("## How specifications are reasoned about")[1]
-    block = text.split("at its top")[1].split("Decisions worth knowing")[0]
+    block = text.split("test_kinds.py")[1].split("Decisions worth knowing")[0]
     lines = [line for line in block.splitlines() if line.startswith("    ")]
     order = [name for line in lines for name in re.findall(r"^    (kinds)/|([a-z_]+)\.py", line.split("  kind.py")[0])]
     order = [one or other for one, other in order if other != "kind"]
@@ -224,9 +224,7 @@ def test_modules_of_spec_import_what_stands_above_them_at_their_top():
     assert set(order) == {path.stem for path in folder.glob("*.py")} - {"__init__"} | {"kinds"}
     for path in folder.rglob("*.py"):
         place = path.relative_to(folder).parts[0].removesuffix(".py")
-        tree = ast.parse(path.read_text())
-        inner = {child for node in ast.walk(tree) if node is not tree for child in ast.iter_child_nodes(node)}
-        assert not [node for node in inner if module_of(node)], f"{path.name} imports late"
-        for name in [name for node in tree.body for name in module_of(node)]:
+        # Also imports inside functions, which save time: none of them hides a circle.
+        for name in [name for node in ast.walk(ast.parse(path.read_text())) for name in module_of(node)]:
             if place != "__init__" and name != place:
                 assert order.index(name) < order.index(place), f"{place} imports {name}, which stands below it"

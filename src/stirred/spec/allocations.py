@@ -25,6 +25,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.spec.deployments import Erratum
 from stirred.spec.invariant import plural
+from stirred.spec.pages import table
 
 VERSION = 1
 """Of the form of the data files."""
@@ -119,8 +120,6 @@ class Allocation:
     """Coarser versions of attributes that invariants may name: the recode, and the attribute it is of."""
 
     def _repr_html_(self) -> str:
-        from stirred.spec.pages import table
-
         rows = [
             ((query, *(f"{float(self.rho(level, query, rounded=True)):.3g}" for level in self.levels)), False)
             for query in self.queries
