@@ -199,9 +199,9 @@ def estimate(
     Examples
     --------
     >>> import tempfile, polars as pl, stirred
-    >>> plan = stirred.topdown.preset("teaching", {"adult": ["yes", "no"]}, ["county", "town"])
+    >>> plan = stirred.topdown.preset("teaching", {"race": ["a"], "adult": ["yes", "no"]}, ["county", "town"])
     >>> places = pl.DataFrame({"county": ["A", "A"], "town": ["x", "y"]})
-    >>> people = pl.DataFrame({"town": ["x"] * 30 + ["y"] * 10, "adult": ["yes", "no"] * 20})
+    >>> people = pl.DataFrame({"town": ["x"] * 30 + ["y"] * 10, "race": "a", "adult": ["yes", "no"] * 20})
     >>> folder = tempfile.mkdtemp() + "/release"
     >>> _ = stirred.release(plan, {"persons": people, "geography": places}, out=folder)
     >>> stirred.estimate(folder, level="county").values.tolist()
@@ -300,8 +300,8 @@ def lint(what: Specification | str | Path, *, before: Specification | str | Path
     Examples
     --------
     >>> import stirred
-    >>> [finding.id for finding in stirred.lint("epsilon=30")][:2]
-    ['late-start', 'vacuous-budget']
+    >>> "vacuous-budget" in [finding.id for finding in stirred.lint("epsilon=30")]
+    True
     """
     from stirred.spec import lint as run
 

@@ -72,8 +72,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The ledger in the file ``path``. A handle: nothing stays open between calls.
+    """All releases ever made from one confidential dataset, in one file, held against a limit.
 
+    Parameters
+    ----------
+    path
+        The file; :meth:`create` starts one, :meth:`open` opens it. Nothing stays open between calls.
+    dataset
+        The dataset's name, as in plans.
+    limit
+        A specification that all releases together must imply, or None.
+    patience
+        Seconds to wait while another process uses the file.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from stirred.spec import Domain, flavors
     >>> survey = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))

@@ -46,12 +46,27 @@ class Composition:
 
 @says_what_it_takes
 def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:
-    """The specification of all releases together.
+    """Add up the guarantees of several releases of the same data.
 
     Each is first weakened to what they have in common: the union of variables, of invariants, the finest unit, one
-    output premetric. ``fresh`` says that every release drew its own randomness; without that nothing is known.
-    Findings were about each and are left behind: :func:`stirred.spec.lint` finds those of the whole.
+    output premetric. Findings were about each and are left behind: :func:`stirred.spec.lint` finds those of the whole.
 
+    Parameters
+    ----------
+    specifications
+        The guarantee of each release.
+    fresh
+        Whether every release drew its own randomness; without that nothing is known about them together.
+    name
+        What to call the whole.
+
+    Returns
+    -------
+    Composition
+        ``specification`` is the guarantee of all together, ``steps`` says how it was reached.
+
+    Examples
+    --------
     >>> from stirred.spec import flavors
     >>> both = compose(flavors.zcdp("person").at("2.56"), flavors.zcdp("person").at("0.07"))
     >>> both.specification.budget.shown()

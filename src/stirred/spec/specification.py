@@ -87,7 +87,30 @@ class Flavor:
 @says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """One guarantee, all five blocks of it."""
+    """One guarantee, all five blocks of it.
+
+    Parameters
+    ----------
+    domain
+        Which datasets could have been the data.
+    multiverse
+        What is held fixed: only datasets that agree on it are compared.
+    input_premetric
+        How far apart two datasets are, in which unit.
+    output_premetric
+        How different two laws of the output are: the standard.
+    budget
+        How much the law of the output may change per unit of distance.
+    nearest, name, covers, facts, findings, marks
+        The smallest distance between two different datasets of one universe; a name; what was released; what is known
+        about its making; what :func:`stirred.lint` found; marks such as "not for release".
+
+    Examples
+    --------
+    >>> import stirred
+    >>> stirred.flavors.pure("household").at("1/2").budget.number
+    Fraction(1, 2)
+    """
 
     domain: Domain
     multiverse: Multiverse

@@ -58,6 +58,28 @@ class LinkedTable(Section):
 
     Its rows stay with their record. Columns that carry a swap variable's name, and those in ``copies``, are copies:
     they must agree with the record and are rewritten with it.
+
+    Parameters
+    ----------
+    name
+        What the table is called in messages and in the release.
+    link
+        The column with the id of the record that a row belongs to.
+    id
+        The column that identifies a row, drawn anew in the release.
+    hold, drop
+        Columns that are released as they are, and columns that are not released; ``hold="rest"`` holds all others.
+    nulls
+        Columns that may have nulls.
+    copies
+        Columns that repeat a swap variable of the record under another name.
+    input
+        Where the table is and how to read it.
+
+    Examples
+    --------
+    >>> LinkedTable(name="persons", link="household", hold=["age", "sex"]).hold
+    ('age', 'sex')
     """
 
     name: str
@@ -84,6 +106,31 @@ class LinkedTable(Section):
 class SwapPlan(Plan):
     """What the Permutation Swapping Algorithm is to do. Frozen; docs/plans.md explains every field.
 
+    Parameters
+    ----------
+    match, swap, hold
+        Columns by which records must agree to be swapped, columns whose values are exchanged, and columns that stay
+        (``hold="rest"``: all others).
+    rate
+        The probability that a record is selected, taken exactly as written: 0.05 is 1/20.
+    unit
+        What one row is, in words: ``"household"``.
+    dataset, chosen_from, format, licence, released_by
+        The dataset's name in a ledger; where the choices came from; the format of released files; the licence of the
+        data and who releases them, for README and certificate.
+    drop, id, nulls
+        Columns that are not released; the column that identifies a record, drawn anew; columns that may have nulls.
+    linked
+        Tables whose rows belong to records, as :class:`LinkedTable`.
+    publish, saturated
+        Tables to write beside the microdata, each by its columns; whether to write all combinations too.
+    allow
+        Stops of a check that the release may pass, by name.
+    input
+        Where the main table is and how to read it.
+
+    Examples
+    --------
     >>> plan = SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
     >>> plan.rate
     Fraction(1, 20)

@@ -31,7 +31,35 @@ from stirred.topdown.plan_sections import (
 
 
 class TopDownPlan(Plan):
-    """What the TopDown Algorithm is to do. Frozen; docs/topdown.md explains every field."""
+    """What the TopDown Algorithm is to do. Frozen; docs/topdown.md explains every field.
+
+    Parameters
+    ----------
+    spine
+        The levels of the geography from the coarsest to the finest, and where the public list of places is.
+    tables
+        The confidential tables: their attributes with all possible values, their budget and queries.
+    unit
+        The protected unit, that of one of the released tables.
+    invariants, constraints
+        Counts that are published exactly; what counts of one table say about another.
+    publish
+        Tables to write beside the microdata.
+    earlier
+        Releases that this one must agree with.
+    passes
+        Whether totals are fitted first.
+    dataset, chosen_from, format, licence, released_by
+        As in every plan: the dataset's name in a ledger, where the choices came from, the format of released files,
+        the licence of the data and who releases them.
+
+    Examples
+    --------
+    >>> from stirred.topdown import preset
+    >>> plan = preset("teaching", {"race": ["a", "b"], "adult": ["yes", "no"]}, ["county", "town"])
+    >>> type(plan).__name__, plan.spine.levels
+    ('TopDownPlan', ('county', 'town'))
+    """
 
     mechanism: ClassVar[str] = "topdown"
     earlier_names: ClassVar[Mapping[str, str]] = {"asked": "publish"}

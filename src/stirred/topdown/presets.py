@@ -8,6 +8,7 @@ from typing import Any
 
 from stirred import errors
 from stirred.spec.allocations import AllocationPart, allocation
+from stirred.topdown.mechanism import PRESETS
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL
 
@@ -21,7 +22,12 @@ HHGQ = (
 FACILITIES = HHGQ[1:]
 INSTITUTIONS = {"household": HHGQ[:1], "institutional": HHGQ[1:5], "non-institutional": HHGQ[5:]}
 
-PRESETS = ("pl94-2020", "pl94-units", "teaching")
+_NEEDED = {
+    "pl94-2020": ("votingage", "hispanic", "cenrace"),
+    "pl94-units": (),
+    "teaching": ("race", "adult"),
+}
+"""The attributes whose values each preset must be given."""
 
 
 def preset(
@@ -41,6 +47,8 @@ def preset(
     """
     if name not in PRESETS:
         raise errors.unknown_choice("preset", name, PRESETS)
+    if lacking := [one for one in _NEEDED[name] if one not in domains]:
+        raise errors.topdown_plan(f"The preset '{name}'", f"needs the values of {errors.listed(lacking)} in domains")
     spine = {"levels": tuple(levels), **({"root": NATION} if nation else {"absent": (NATION,)})}
     if name == "teaching":
         return TopDownPlan(**{"spine": spine, **_teaching(domains, (NATION, *levels)), **more})

@@ -1,0 +1,205 @@
+"""The one order of a release: what is created when, what is spent when, and what a failure says about it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import stirred
+from stirred import errors
+from stirred.releases import releasing
+from stirred.releases.folder import leftovers
+from stirred.releases.ledger import Ledger
+from stirred.swap import dataset
+from stirred.swap.releasing import SwapRelease
+from stirred.topdown import counting, finishing
+
+ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
+PLACES = pl.DataFrame({"county": ["A", "A", "B"], "town": ["x", "y", "z"]})
+PEOPLE = pl.DataFrame({"town": list("xyz") * 20, "race": ["p", "q"] * 30, "adult": ["yes", "no", "yes"] * 20})
+DOMAINS = {"race": ["p", "q"], "adult": ["yes", "no"]}
+
+
+def swap_plan(**fields):
+    return stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, dataset="rows", **fields)
+
+
+def topdown_plan(**fields):
+    return stirred.topdown.preset("teaching", DOMAINS, ["county", "town"], dataset="rows", **fields)
+
+
+def data_of(plan):
+    return ROWS if plan.mechanism == "swap" else {"persons": PEOPLE, "geography": PLACES}
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "rows.ledger", "rows")
+
+
+def notes(failure: BaseException) -> str:
+    return " ".join(getattr(failure, "__notes__", []))
+
+
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+def test_the_unfinished_folders_are_there_before_anything_is_spent(plan, tmp_path, ledger, monkeypatch):
+    seen = []
+    spend = Ledger.spend
+
+    def spending(self, *given, **named):
+        seen.extend(sorted(path.name.split(".")[1] for path in tmp_path.glob(".*stirred-unfinished-*")))
+        return spend(self, *given, **named)
+
+    monkeypatch.setattr(Ledger, "spend", spending)
+    stirred.release(plan, data_of(plan), out=tmp_path / "out", confidential=tmp_path / "own", ledger=ledger)
+    assert {"out", "own"} <= set(seen)
+    assert not list(tmp_path.glob(".*stirred-unfinished-*"))
+
+
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+def test_the_data_are_read_once_also_for_the_comparison(plan, tmp_path, monkeypatch):
+    opened = []
+    for module in (counting, dataset):
+
+        def opening(name, *rest, real=module.open_input):
+            opened.append(name)
+            return real(name, *rest)
+
+        monkeypatch.setattr(module, "open_input", opening)
+    stirred.release(plan, data_of(plan), out=tmp_path / "out", confidential=tmp_path / "own")
+    assert len(opened) == len(set(opened)) and opened
+    assert (tmp_path / "own" / "errors.csv").exists()
+
+
+def test_a_swap_that_fails_after_its_spend_says_so(tmp_path, ledger, monkeypatch):
+    def full(self, folder, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SwapRelease, "write_confidential", full)
+    with pytest.raises(errors.OutputError) as failure:
+        stirred.release(swap_plan(), ROWS, out=tmp_path / "out", confidential=tmp_path / "own", ledger=ledger)
+    assert f"The budget was spent before this happened: entry 1 of {ledger.path}." in notes(failure.value)
+    assert "another release spends again" in notes(failure.value)
+    assert not (tmp_path / "out").exists() and not (tmp_path / "own").exists()
+
+
+def test_a_swap_that_fails_before_its_spend_costs_nothing_and_says_nothing_of_one(tmp_path, ledger, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
+    with pytest.raises(errors.OutputError) as failure:
+        stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
+    assert notes(failure.value) == "" and ledger.entries() == ()
+
+
+def test_a_topdown_run_that_fails_after_its_spend_can_be_gone_on_with(tmp_path, ledger, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    plan = topdown_plan()
+    with monkeypatch.context() as patched:
+        patched.setattr(finishing, "fit_table", stop)
+        with pytest.raises(KeyboardInterrupt) as failure:
+            stirred.release(plan, data_of(plan), out=tmp_path / "out", ledger=ledger)
+    assert "entry 1 of" in notes(failure.value)
+    assert "the same command goes on from it and spends nothing" in notes(failure.value)
+    stirred.release(plan, out=tmp_path / "out", ledger=ledger)
+    assert len(ledger.entries()) == 1 and not releasing.default_work(tmp_path / "out").exists()
+
+
+def test_work_is_refused_by_a_mechanism_without_work_folders(tmp_path):
+    with pytest.raises(errors.PlanError, match="does not apply to the mechanism 'swap'"):
+        stirred.release(swap_plan(), ROWS, out=tmp_path / "out", work=tmp_path / "work")
+
+
+def test_licence_and_releaser_reach_readme_and_certificate(tmp_path):
+    for plan in (swap_plan(licence="CC BY 4.0", released_by="The Office"), topdown_plan(released_by="The Office")):
+        out = tmp_path / plan.mechanism
+        stirred.release(plan, data_of(plan), out=out)
+        assert json.loads((out / "certificate.json").read_text())["plan"]["released_by"] == "The Office"
+        assert "Released by The Office." in (out / "README.txt").read_text()
+        assert all(verdict.holds for verdict in stirred.verify(out))
+    assert "Licence of the data: CC BY 4.0" in (tmp_path / "swap" / "README.txt").read_text()
+
+
+def test_checks_of_all_mechanisms_have_one_head_in_json():
+    heads = []
+    for plan in (swap_plan(), topdown_plan()):
+        fields = json.loads(stirred.check(plan, data_of(plan)).to_json())
+        heads.append(list(fields)[:6])
+        assert fields["stirred_check"] == 2 and fields["mechanism"] == plan.mechanism
+        assert fields["plan_sha256"] == plan.hash() and isinstance(fields["stops"], list)
+    assert heads[0] == heads[1]
+
+
+def test_infinity_is_one_word_in_every_check():
+    plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=1, allow=["rate-zero-or-one"])
+    assert json.loads(stirred.check(plan, ROWS).to_json())["guarantee"]["epsilon"] == "infinity"
+    fields = json.loads(stirred.check(_without_detail(), data_of(topdown_plan())).to_json())
+    assert "infinity" in {one["kappa"] for one in fields["fit"]}
+
+
+def _without_detail():
+    plan = topdown_plan().model_dump(exclude_defaults=True)
+    plan["tables"][0]["queries"] = [{"by": [], "shares": "1/2"}, {"by": ["race"], "shares": "1/2"}]
+    return stirred.TopDownPlan(**plan)
+
+
+def test_a_name_of_0_1_and_its_new_name_together_are_refused():
+    with pytest.raises(errors.PlanError, match="earlier name of publish"):
+        swap_plan(tables=[["county"]], publish=[["county"]])
+    assert swap_plan(tables=[["county"]]).publish == (("county",),)
+
+
+# -- leftovers -----------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+import stirred
+from stirred.releases import folder
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+folder._settle = die
+import polars as pl
+rows = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
+plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, dataset="rows")
+stirred.release(plan, rows, out=sys.argv[1] + "/out", ledger=sys.argv[2] or None)
+"""
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_leftovers_are_listed_and_removed_unless_they_were_paid_for(paid, tmp_path, ledger, command):
+    place = tmp_path / "place"
+    place.mkdir()
+    run = subprocess.run([sys.executable, "-c", KILLED, place, str(ledger.path) if paid else ""], check=False)
+    assert run.returncode < 0 and len(leftovers(place)) == 1
+    listed = command("leftovers", place, "--ledger", ledger.path)
+    assert listed.code == 1 and str(leftovers(place)[0]) in listed.out
+    removed = command("leftovers", place, "--ledger", ledger.path, "--remove")
+    assert removed.code == (1 if paid else 0)
+    assert len(leftovers(place)) == (1 if paid else 0)
+    assert ("paid for by entry 1" in removed.out) == paid
+    if not paid:
+        assert "No unfinished folder" in command("leftovers", place).out
+
+
+def test_a_draft_for_topdown_names_levels_and_leaves_values_to_be_written(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    PLACES.write_csv("places.csv")
+    PEOPLE.write_csv("people.csv")
+    ended = command("init", "people.csv", "--mechanism", "topdown", "--geography", "places.csv", "--out", "plan.toml")
+    assert ended.code == 0, ended.err
+    text = Path("plan.toml").read_text()
+    assert 'levels = ["county", "town"]' in text and "yes" not in text
+    values = iter(['["p", "q"]', '["yes", "no"]'])
+    while "values = []" in text:
+        text = text.replace("values = []", f"values = {next(values)}", 1)
+    Path("plan.toml").write_text(text)
+    assert command("check", "plan.toml").code == 0
+    assert command("init", "people.csv", "--mechanism", "topdown").code == 2
