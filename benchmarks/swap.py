@@ -77,7 +77,7 @@ def linked_release(source: Path, target: Path) -> None:
         chosen_from="public",
         linked=[{"name": "persons", "link": "household_id", "id": "person_id", "hold": "rest"}],
     )
-    release(plan, source / "households.parquet", {"persons": source / "persons.parquet"}, out=target)
+    release(plan, {"microdata": source / "households.parquet", "persons": source / "persons.parquet"}, out=target)
 
 
 def kernel_only(source: Path, target: Path) -> float:

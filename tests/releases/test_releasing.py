@@ -12,9 +12,11 @@ import pytest
 
 import stirred
 from stirred import errors
+from stirred.noise import SeededSource
 from stirred.releases import releasing
 from stirred.releases.folder import leftovers
 from stirred.releases.ledger import Ledger
+from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.swap import dataset
 from stirred.swap.releasing import SwapRelease
 from stirred.topdown import counting, finishing
@@ -111,6 +113,24 @@ def test_a_topdown_run_that_fails_after_its_spend_can_be_gone_on_with(tmp_path, 
     assert "the same command goes on from it and spends nothing" in notes(failure.value)
     stirred.release(plan, out=tmp_path / "out", ledger=ledger)
     assert len(ledger.entries()) == 1 and not releasing.default_work(tmp_path / "out").exists()
+
+
+def test_both_mechanisms_keep_the_protocols_that_are_stated(tmp_path):
+    for plan in (swap_plan(), topdown_plan()):
+        assert isinstance(stirred.check(plan, data_of(plan)), Check)
+    drawn = stirred.swap.draw(swap_plan(), ROWS)
+    assert isinstance(drawn, Draw) and isinstance(drawn.finish(), Release)
+    kept = stirred.topdown.draw(topdown_plan(), data_of(topdown_plan()), work=tmp_path / "work")
+    assert isinstance(kept, KeptDraw) and isinstance(kept.finish(), Release)
+    assert kept.finish().draw is kept
+
+
+def test_what_a_seeded_source_drew_into_a_work_folder_is_not_released(tmp_path):
+    plan = topdown_plan()
+    stirred.topdown.draw(plan, data_of(plan), work=tmp_path / "work", source=SeededSource(1))
+    with pytest.raises(errors.PlanError, match="not for release"):
+        stirred.release(plan, out=tmp_path / "out", work=tmp_path / "work")
+    assert not (tmp_path / "out").exists()
 
 
 def test_work_is_refused_by_a_mechanism_without_work_folders(tmp_path):

@@ -79,7 +79,7 @@ def plan(rate: Fraction = RATES[0], linked: bool = False, **others: object) -> S
 
 def checked(households: list[Household], rate: Fraction = RATES[0], linked: bool = False, **options: object):
     main, persons = frames(households)
-    return check(plan(rate, linked), main, persons if linked else None, **options)
+    return check(plan(rate, linked), {"microdata": main, **(persons if linked else {})}, **options)
 
 
 # -- counting by hand ----------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_unique_records_are_counted_with_and_without_their_persons(households):
 @given(linked_tables)
 def test_invariants_have_as_many_cells_as_there_are_combinations(households):
     margins = checked(households, linked=True).margins
-    assert [counted.cells for counted in margins.counted] == [
+    assert [counted.margin.cells for counted in margins.counted] == [
         len({one.of(MATCH + HOLD) for one in households}),
         len({one.of(MATCH + SWAP) for one in households}),
         len({one.of(MATCH) + person for one in households for person in one.persons}),

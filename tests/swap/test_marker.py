@@ -206,7 +206,7 @@ def in_memory(frame: object, linked: object | None = None, **fields: object):
     plan = SwapPlan(
         match=["size"], swap=["county"], hold=["tenure"], drop=["name"], id="hhid", rate=0.5, linked=tables, **fields
     )
-    return draw(plan, frame, {"persons": linked} if linked is not None else None)
+    return draw(plan, {"microdata": frame, **({"persons": linked} if linked is not None else {})})
 
 
 def pandas_with_index(frame: pl.DataFrame) -> pd.DataFrame:

@@ -187,7 +187,7 @@ def test_no_byte_of_a_release_tells_the_origin_of_its_rows(tmp_path, store, suff
     data = store(main, folder / f"SECRET-main.{suffix}")
     linked = {"persons": store(persons, folder / f"SECRET-persons.{suffix}")}
     plan = household_plan(format=kind, tables=[["county", "tenure"]], saturated=True, hold=["tenure"])
-    release(plan, data, linked, out=tmp_path / "out")
+    release(plan, {"microdata": data, **linked}, out=tmp_path / "out")
     found = contents(tmp_path / "out")
     assert {*found} == DOCUMENTS | {
         f"microdata.{kind}",
@@ -208,14 +208,15 @@ def test_no_byte_of_a_release_tells_the_origin_of_its_rows(tmp_path, store, suff
 def test_the_search_of_bytes_sees_what_is_released(tmp_path, kind):
     main, persons = households()
     plan = household_plan(format=kind, hold=["tenure", "address"], drop=[], allow=["distinct:address"])
-    release(plan, main, {"persons": persons}, out=tmp_path / "out")
+    release(plan, {"microdata": main, "persons": persons}, out=tmp_path / "out")
     assert b"SECRET street 299" in contents(tmp_path / "out")[f"microdata.{kind}"]
 
 
 def test_a_parquet_footer_says_names_types_and_sizes_only(tmp_path):
     main, persons = households()
     plan = household_plan(format="parquet")
-    release(plan, marked_arrow(main, tmp_path / "m.parquet"), {"persons": persons}, out=tmp_path / "out")
+    data = {"microdata": marked_arrow(main, tmp_path / "m.parquet"), "persons": persons}
+    release(plan, data, out=tmp_path / "out")
     for name in ("microdata", "persons"):
         metadata = pq.read_metadata(tmp_path / "out" / f"{name}.parquet")
         assert not metadata.metadata
@@ -262,7 +263,7 @@ def test_documents_of_a_linked_release_do_not_depend_on_ids_or_order(tmp_path, c
     main, persons = households()
     released = []
     for name, (one, other) in {"as it is": (main, persons), "changed": change(main, persons)}.items():
-        release(household_plan(), one, {"persons": other}, out=tmp_path / name)
+        release(household_plan(), {"microdata": one, "persons": other}, out=tmp_path / name)
         released.append(contents(tmp_path / name))
     for name in DOCUMENTS - {"manifest.json"}:
         assert released[0][name] == released[1][name], name

@@ -92,7 +92,7 @@ MANY = 6000
 @pytest.fixture(scope="module")
 def linked_release() -> tuple[pl.DataFrame, pl.DataFrame, SwapRelease]:
     main, persons = households(MANY, seed=8)
-    return main, persons, draw(household_plan(), main, {"persons": persons}, source=SeededSource(21))
+    return main, persons, draw(household_plan(), {"microdata": main, "persons": persons}, source=SeededSource(21))
 
 
 def test_ids_are_new_and_count_the_rows_of_both_tables(linked_release):
@@ -145,7 +145,7 @@ def test_copies_that_agree_are_taken_and_follow_the_household_whatever_their_typ
     main = main.append_column("county", values.take(own))
     persons = persons.append_column("county", values.take(of_person)).drop_columns("home")
     plan = household_plan(linked=[{"name": "persons", "link": "household", "id": "person", "hold": ["role", "age"]}])
-    drawn = draw(plan, main, {"persons": persons}, source=SeededSource(2))
+    drawn = draw(plan, {"microdata": main, "persons": persons}, source=SeededSource(2))
     of_household, of_persons = (drawn.frame(name)["county"].combine_chunks() for name in ("microdata", "persons"))
     followed = of_household.take(pc.subtract(drawn.frame("persons")["household"].combine_chunks(), 1))
     width = f"int{values.type.bit_width}"
@@ -171,7 +171,7 @@ def test_the_head_of_a_household_may_stand_anywhere(persons_first_by):
     """Its place among the persons of a household is uniform, whether persons came by household or by role."""
     main, persons = households(MANY, seed=9)
     persons = persons.sort(persons_first_by, maintain_order=True)
-    found = draw(household_plan(), main, {"persons": persons}, source=SeededSource(4)).frame("persons")
+    found = draw(household_plan(), {"microdata": main, "persons": persons}, source=SeededSource(4)).frame("persons")
     placed = found.with_columns(place=pl.int_range(pl.len()).over("household"), size=pl.len().over("household"))
     heads = placed.filter(pl.col("role") == "1 head")
     assert heads.height == MANY
@@ -187,7 +187,7 @@ def test_three_persons_come_in_all_six_orders():
     main = pl.DataFrame({"household": range(number), "county": county, "class": 1, "tenure": county[::-1]})
     persons = pl.DataFrame({"household": np.repeat(np.arange(number), 3), "role": ["x", "y", "z"] * number})
     plan = household_plan(drop=[], linked=[{"name": "persons", "link": "household", "hold": "rest"}])
-    found = draw(plan, main, {"persons": persons}, source=SeededSource(6)).frame("persons")
+    found = draw(plan, {"microdata": main, "persons": persons}, source=SeededSource(6)).frame("persons")
     orders = Counter("".join(part) for part in found["role"].to_numpy().reshape(-1, 3))
     assert len(orders) == 6
     assert stats.chisquare(list(orders.values())).pvalue > FALSE_ALARM
@@ -198,7 +198,7 @@ def test_households_stand_in_no_relation_to_the_order_they_came_in(seed):
     main, persons = households(TAGGED, seed=10)
     main = main.with_columns(tag=pl.int_range(pl.len()))
     plan = household_plan(hold=["tenure", "tag"], allow=["distinct:tag"])
-    drawn = draw(plan, main, {"persons": persons}, source=SeededSource(seed))
+    drawn = draw(plan, {"microdata": main, "persons": persons}, source=SeededSource(seed))
     places = drawn.frame()["tag"].to_numpy()
     assert sorted(places) == list(range(TAGGED))
     assert correlation_is_chance(np.arange(TAGGED), places)

@@ -277,7 +277,7 @@ def test_linked_frames_keep_their_kinds():
         linked=[{"name": "persons", "link": "household", "hold": "rest"}],
         chosen_from="public",
     )
-    drawn = draw(plan, households, {"persons": persons}, source=SeededSource(5))
+    drawn = draw(plan, {"microdata": households, "persons": persons}, source=SeededSource(5))
     assert type(drawn.frame()) is pd.DataFrame
     assert type(drawn.frame("persons")) is pl.DataFrame
     assert sorted(drawn.frame("persons")["age"]) == sorted(persons["age"])

@@ -231,21 +231,21 @@ def test_a_limit_refuses_before_the_data_are_read(tmp_path):
 
 
 def test_work_folders_that_cannot_be_used_are_refused(tmp_path):
-    draw(plan(), tables(), work=tmp_path / "work", source=SeededSource(1))
+    draw(plan(dataset="town"), tables(), work=tmp_path / "work", source=SeededSource(1))
     with refused("work-folder") as other:
-        release(plan("3"), tables(), out=tmp_path / "out", work=tmp_path / "work")
+        release(plan("3", dataset="town"), tables(), out=tmp_path / "out", work=tmp_path / "work")
     assert "another plan" in str(other.value)
     (tmp_path / "empty").mkdir()
     with refused("work-folder"):
-        release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "empty")
+        release(plan(dataset="town"), tables(), out=tmp_path / "out", work=tmp_path / "empty")
     ledger = Ledger.create(tmp_path / "town.ledger", "town")
     with refused("work-folder") as uncounted:
-        release(plan(), tables(), out=tmp_path / "out", work=tmp_path / "work", ledger=ledger)
+        release(plan(dataset="town"), tables(), out=tmp_path / "out", work=tmp_path / "work", ledger=ledger)
     assert "did not count" in str(uncounted.value)
     [damaged] = (tmp_path / "work" / "measurements").glob("*-persons-town-total.parquet")
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     with refused("work-folder") as broken:
-        reopen(plan(), tmp_path / "work")
+        reopen(plan(dataset="town"), tmp_path / "work")
     assert "persons-town-total.parquet" in str(broken.value)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from stirred import errors
 
@@ -37,6 +37,7 @@ Data = object
 """What a user brings: a path or a frame, or a mapping of such by the name of the table."""
 
 
+@runtime_checkable
 class Check(Protocol):
     """What the data say about a plan. Confidential. Its text is the page that a custodian reads."""
 
@@ -51,6 +52,7 @@ class Check(Protocol):
     def to_json(self) -> str: ...
 
 
+@runtime_checkable
 class Draw(Protocol):
     """What was drawn from the data, ready to be finished."""
 
@@ -68,6 +70,7 @@ class Draw(Protocol):
     def finish(self, progress: Progress | None = None) -> Release: ...
 
 
+@runtime_checkable
 class KeptDraw(Draw, Protocol):
     """A draw whose values are in a work folder, from which it can be finished again without spending."""
 
@@ -85,6 +88,7 @@ class KeptDraw(Draw, Protocol):
         ...
 
 
+@runtime_checkable
 class Release(Protocol):
     """A finished draw, ready to be written."""
 

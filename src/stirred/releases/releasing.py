@@ -94,6 +94,8 @@ def release(
             else:
                 drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, opened, progress)
                 spent.entry = drawn.entry[0] if drawn.entry else None
+            if not drawn.for_release:  # a work folder that a test drew
+                raise errors.seeded_release()
             finished = drawn.finish(progress)
             _write(mechanism, finished, targets, spent, data, progress)
         _note_release(mechanism, finished, opened, spent, out)

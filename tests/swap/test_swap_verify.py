@@ -6,7 +6,6 @@ import shutil
 
 import polars as pl
 import pytest
-from stirred.releases.protocols import Check, Plan, Release
 
 from stirred import swap
 from stirred.errors import OutputError
@@ -21,7 +20,7 @@ PLAN = swap.SwapPlan(
     hold="rest",
     rate="1/5",
     chosen_from="public",
-    tables=[["county", "tenure"]],
+    publish=[["county", "tenure"]],
     saturated=True,
     linked=[{"name": "persons", "link": "household_id", "id": "person_id", "hold": "rest"}],
 )
@@ -30,7 +29,7 @@ PLAN = swap.SwapPlan(
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     households, persons = households_and_persons(400)
-    drawn = swap.draw(PLAN, households, {"persons": persons})
+    drawn = swap.draw(PLAN, {"microdata": households, "persons": persons})
     return drawn.write(tmp_path_factory.mktemp("made") / "release")
 
 
@@ -107,7 +106,7 @@ def test_a_dictionary_that_points_outside_the_folder_is_not_followed(release):
 def test_tables_by_a_match_variable_that_persons_also_hold(tmp_path):
     households, persons = households_and_persons(50)
     persons = persons.join(households.select("household_id", "region"), on="household_id")
-    out = swap.draw(PLAN, households, {"persons": persons}).write(tmp_path / "out")
+    out = swap.draw(PLAN, {"microdata": households, "persons": persons}).write(tmp_path / "out")
     counted = swap.tabulate(out, ["region", "tenure"], "persons").to_pydict()
     assert sum(counted["count"]) == persons.height
     assert failing(out) == []
@@ -126,13 +125,6 @@ def test_a_file_whose_strata_leave_nothing_to_swap_is_said_to_be_unprotected(tmp
 
 def test_nothing_that_holds_data_shows_it_when_printed():
     households, persons = households_and_persons(30)
-    drawn = swap.draw(PLAN, households, {"persons": persons})
+    drawn = swap.draw(PLAN, {"microdata": households, "persons": persons})
     for thing in (drawn, drawn.dataset, drawn.table, drawn.table["tenure"], drawn.rows, drawn.margins, drawn.linked[0]):
         assert "owned" not in repr(thing) and "array" not in repr(thing)
-
-
-def test_a_swap_follows_the_protocols_of_the_road():
-    households, persons = households_and_persons(30)
-    assert isinstance(PLAN, Plan)
-    assert isinstance(swap.check(PLAN, households, {"persons": persons}), Check)
-    assert isinstance(swap.draw(PLAN, households, {"persons": persons}), Release)
