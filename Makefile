@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-slow bench lint clean
+.PHONY: help demo test test-slow bench lint wheel-check clean
 
 help:
-	@echo "make demo       swap a generated 1940 Massachusetts and print the published table beside this run's"
-	@echo "make test       linters, type checker and all tests but the long ones"
-	@echo "make test-slow  the long simulations, the kill tests, and all cases of tests that repeat a claim"
-	@echo "make bench      benchmarks; rewrites benchmarks/RESULTS.md"
+	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
+	@echo "make test         linters, type checker and all tests but the long ones"
+	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
+	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
+	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "stirred needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try make PYTHON=python3.12 ...")'
@@ -42,6 +43,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/semantics.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/topdown.py
+
+# In environments of its own, with whatever versions of the dependencies are newest.
+wheel-check:
+	scripts/wheel_check.sh
 
 clean:
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

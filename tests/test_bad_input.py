@@ -42,6 +42,8 @@ ELSEWHERE = {
     "file-changed": "tests/releases/test_refusals.py",
     "invariants-broken": "a fault of the program",
     "needs-extra": "a missing package",
+    "needs-posix": "tests/releases/test_folder.py",
+    "unknown-page": "tests/cli/test_cli_docs.py",
     "not-a-release": "tests/cli/test_cli.py",
     "not-a-table": "frames in memory",
     "one-folder-for-both": "tests/releases/test_refusals.py",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import OutputError
-from stirred.releases.folder import Terminated, appearing, leftovers
+from stirred.releases.folder import Terminated, alone, appearing, leftovers
 from stirred.releases.manifest import differences, read_manifest, write_manifest
 
 
@@ -365,3 +365,18 @@ def test_an_interrupt_just_after_the_folder_is_made_leaves_nothing(tmp_path, mon
     with pytest.raises(KeyboardInterrupt), appearing(tmp_path / "release"):
         pytest.fail("the block must not begin")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_file_locks_nothing_is_written_and_the_message_says_where_it_would_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows: importing it fails
+    for use in (lambda: appearing(tmp_path / "release").__enter__(), lambda: alone(tmp_path / "release").__enter__()):
+        with pytest.raises(OutputError, match="Use Linux or macOS") as refusal:
+            use()
+        assert refusal.value.kind == "needs-posix"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_and_its_commands_import_without_file_locks():
+    code = "import sys; sys.modules['fcntl'] = None; import stirred.cli.app; print(stirred.read('rho=1').budget.number)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stdout == "1\n", ended.stderr

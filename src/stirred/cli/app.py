@@ -20,6 +20,7 @@ from stirred.cli import (
     compare,
     demo,
     deployments,
+    docs,
     estimate,
     explain,
     init,
@@ -65,6 +66,7 @@ def build() -> typer.Typer:
     app.add_typer(registry.app, name="registry")
     app.command("leftovers")(leftovers.leftovers)
     app.command("demo")(demo.demo)
+    app.command("docs")(docs.docs)
     for mechanism in mechanisms.every():
         for verb in mechanism.verbs:
             app.command(verb.name)(of_verb(verb))

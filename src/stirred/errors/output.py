@@ -40,6 +40,21 @@ def cannot_write(path: Path, reason: str) -> OutputError:
     )
 
 
+def needs_posix() -> OutputError:
+    return OutputError(
+        "needs-posix",
+        "Releases cannot be written on this system: it has no file locks of the POSIX kind (Python's fcntl).",
+        "Use Linux or macOS; on Windows, the Windows Subsystem for Linux.",
+    )
+
+
+def unknown_page(name: str, close: Sequence[str]) -> OutputError:
+    remedy = f"Did you mean {listed(close)}? " if close else ""
+    return OutputError(
+        "unknown-page", f"There is no page '{name}' in the documentation.", remedy + "stirred docs lists all pages."
+    )
+
+
 def work_folder(folder: object, problem: str) -> OutputError:
     return OutputError(
         "work-folder",

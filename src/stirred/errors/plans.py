@@ -75,7 +75,7 @@ def plan_field(problems: Sequence[str]) -> PlanError:
     return PlanError(
         "plan-field",
         "The plan has fields that cannot be used: " + "; ".join(problems) + ".",
-        "See docs/plans.md for the fields of a plan.",
+        "See docs/plans.md for the fields of a plan (stirred docs plans).",
     )
 
 

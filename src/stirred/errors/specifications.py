@@ -63,7 +63,7 @@ def not_a_specification(reason: str) -> SpecificationError:
     return SpecificationError(
         "not-a-specification",
         f"This is not a specification: {reason}.",
-        "The form is described in docs/specification.schema.json.",
+        "The form is described in docs/specification.schema.json (stirred docs specification.schema).",
     )
 
 
@@ -71,7 +71,7 @@ def not_an_allocation(reason: str) -> SpecificationError:
     return SpecificationError(
         "not-an-allocation",
         f"This file does not divide a budget among levels and queries: {reason}.",
-        "docs/semantics.md shows the form.",
+        "docs/semantics.md shows the form (stirred docs semantics).",
     )
 
 
@@ -103,7 +103,8 @@ def nothing_to_look_up(name: str) -> SpecificationError:
     return SpecificationError(
         "nothing-to-look-up",
         f"How the budget of '{name}' is divided among levels and queries is not known, so no concern can be looked up.",
-        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the form.",
+        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the form "
+        "(stirred docs semantics).",
     )
 
 

@@ -9,7 +9,9 @@ from stirred.errors.kinds import DataError, PlanError, listed
 
 def topdown_plan(what: str, must: str) -> PlanError:
     return PlanError(
-        "topdown-plan", f"In a TopDown plan this must hold: {what} {must}.", "docs/topdown.md explains its fields."
+        "topdown-plan",
+        f"In a TopDown plan this must hold: {what} {must}.",
+        "docs/topdown.md explains its fields (stirred docs topdown).",
     )
 
 
@@ -79,7 +81,7 @@ def topdown_earlier(folder: object, problem: str) -> PlanError:
     return PlanError(
         "topdown-earlier",
         f"The plan cannot agree with the earlier release {folder}: {problem}.",
-        "docs/topdown.md says what an earlier release must be.",
+        "docs/topdown.md says what an earlier release must be (stirred docs topdown).",
     )
 
 

@@ -9,13 +9,12 @@ it names it. A lock held while a run is alive tells a leftover from a neighbour 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import NoReturn
 
 from stirred import errors
@@ -49,6 +48,7 @@ def appearing(target: Path, private: bool = False) -> Iterator[Path]:
 def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
     """As :func:`appearing`, for a block that does more than writing: its own errors of the system pass unchanged."""
     target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link named as the target
+    _locks()
     check_target(target)
     # Named before it is made: an interrupt that comes in between leaves nothing that is not cleaned up.
     folder = target.parent / f".{target.name}{_MARK}{os.urandom(8).hex()}"
@@ -87,6 +87,7 @@ def writing(target: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def alone(target: Path) -> Iterator[None]:
     """Let one run at a time make a target appear in its folder, so that of two only one pays."""
+    fcntl = _locks()
     lock = os.open(target.parent, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -118,8 +119,18 @@ def is_unfinished(folder: Path) -> bool:
     return _MARK in Path(os.path.abspath(folder)).name or (folder / _LOCK).exists()  # noqa: PTH100
 
 
+def _locks() -> ModuleType:
+    """The module of file locks. Without it nothing is written, since runs could not be told from what they left."""
+    try:
+        import fcntl
+    except ImportError:
+        raise errors.needs_posix() from None
+    return fcntl
+
+
 def _lock(folder: Path) -> int:
     """The handle of a lock that is held while a run is alive."""
+    fcntl = _locks()
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
@@ -127,6 +138,7 @@ def _lock(folder: Path) -> int:
 
 def _alive(folder: Path) -> bool:
     """Whether a run holds the lock; a folder that cannot be looked into, such as another user's, may be at work."""
+    fcntl = _locks()
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except FileNotFoundError:

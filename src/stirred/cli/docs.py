@@ -1,0 +1,39 @@
+"""``stirred docs``: the documentation that comes with the package.
+
+The pages of ``docs/`` are package data (``src/stirred/docs`` is a link to that folder), so that a page named in a
+message can be read wherever the package is installed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def docs(
+    name: Annotated[str | None, typer.Argument(help="The page to print; without it, all are listed.")] = None,
+) -> None:
+    """List the pages of the documentation, or print one as Markdown."""
+    import difflib
+    from importlib.resources import files
+
+    from stirred import errors
+
+    folder = (files("stirred") / "docs").iterdir()
+    pages = {page.name.rpartition(".")[0]: page for page in folder if page.name.endswith((".md", ".json"))}
+    if name is None:
+        for page in sorted(pages):
+            print(f"{page:24}{_title(pages[page].read_text(encoding='utf-8'))}")
+        return
+    wanted = name.removeprefix("docs/").removesuffix(".md").removesuffix(".json")
+    if wanted not in pages:
+        raise errors.unknown_page(name, difflib.get_close_matches(wanted, pages))
+    print(pages[wanted].read_text(encoding="utf-8"), end="")
+
+
+def _title(text: str) -> str:
+    """The title of a page, in Markdown or as a JSON schema states it."""
+    import json
+
+    return str(json.loads(text)["title"]) if text.startswith("{") else text.partition("\n")[0].lstrip("# ")
