@@ -13,3 +13,8 @@ def times(cases: int) -> int:
     A test that asks for this carries the marker ``repeats``, so that the long run finds it.
     """
     return cases if ALL_CASES else -(-cases // 3)
+
+
+def some_or(some: int, every: int) -> int:
+    """``some`` examples of a property, or ``every`` one of them in ``make test-slow``; marked ``repeats`` too."""
+    return every if ALL_CASES else some

@@ -9,6 +9,7 @@ from gls_oracle import LEVELS, Dense, geography, people, plan_of, released
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
@@ -63,7 +64,8 @@ def agree(found, expected, variances):
     np.testing.assert_allclose(found.variances.ravel(), variances, rtol=1e-9, atol=1e-11)
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(30, 60), deadline=None)
 @given(question=questions())
 def test_every_level_is_the_dense_solution(tmp_path_factory, question):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -76,7 +78,8 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
         agree(release.estimate("persons", by, where, level=level), expected, variances)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(25, 40), deadline=None)
 @given(question=questions(), data=st.data())
 def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -102,7 +105,8 @@ def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
         assert max(one.weight for one in sources) == pytest.approx(np.abs(weights).max(), rel=1e-8)
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(15, 25), deadline=None)
 @given(question=questions())
 def test_weights_are_those_of_the_dense_solution(tmp_path_factory, question):
     dense, release, _, where = build(tmp_path_factory, question)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.invariants import Inequality, Margin, agree, digest, evaluate, recount
 from stirred.spec import Invariant
@@ -50,7 +51,8 @@ def test_an_inequality_invariant_keeps_only_which_cells_reach_it():
     assert digest(one, table(few)) != digest(one, table(many))
 
 
-@settings(max_examples=40)
+@pytest.mark.repeats
+@settings(max_examples=some_or(40, 100))
 @given(records, records)
 def test_digests_agree_exactly_where_the_values_do(first, second):
     for invariant in (

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import some_or
 from stirred.errors import LossError
 from stirred.loss import (
     approximate,
@@ -218,7 +219,8 @@ def test_renyi_does_not_decrease_with_the_order(found, order, more):
     assert renyi(p, q, order + more) <= renyi(p, q, math.inf) <= multiplicative(p, q) * (1 + 1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(40, 100), deadline=None)
 @given(pairs(positive=True))
 def test_the_normalised_divergence_is_the_supremum_over_orders(found):
     p, q = found

@@ -12,6 +12,7 @@ from census import fields, plan, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
@@ -63,7 +64,8 @@ def test_without_noise_the_input_comes_back_exactly(tmp_path, passes):
     assert np.array_equal(truth.cells, found.cells) and np.array_equal(truth.counts, found.counts)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(25, 40), deadline=None)
 @given(
     data=st.data(),
     persons=st.integers(1, 100),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from random_census import random_census
 from test_fitting import require_sound
 
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.ledger import Ledger
@@ -45,7 +46,8 @@ def made(tmp_path):
 # -- random censuses ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
+@pytest.mark.repeats
+@settings(max_examples=some_or(30, 60))
 @given(drawn=st.data(), key=st.integers(0, 2**32))
 def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factory, drawn, key):
     chosen, data = random_census(Draws(drawn))
@@ -60,7 +62,8 @@ def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factor
     shutil.rmtree(work.parent)
 
 
-@settings(max_examples=20)
+@pytest.mark.repeats
+@settings(max_examples=some_or(20, 30))
 @given(drawn=st.data(), key=st.integers(0, 2**32))
 def test_without_noise_any_census_comes_back_exactly(tmp_path_factory, drawn, key):
     chosen, data = random_census(Draws(drawn), rho=str(10**9))
