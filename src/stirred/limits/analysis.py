@@ -27,7 +27,7 @@ from stirred.limits.distances import one_probability
 from stirred.limits.graphs import DatabaseGraph, in_intervals, mechanism, privacy_loss
 from stirred.limits.intervals import events
 from stirred.loss import PowerCurve, power_curve
-from stirred.loss.checks import non_negative, require_probabilities
+from stirred.loss.argument_checks import non_negative, require_probabilities
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -26,7 +26,7 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
-from stirred.loss.checks import Number, as_floats, non_negative
+from stirred.loss.argument_checks import Number, as_floats, non_negative
 from stirred.loss.tradeoffs import in_unit
 
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.limits.bounds import Band
 from stirred.limits.distances import count
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 
 special = later("scipy.special")
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred.loss import approximate
-from stirred.loss.checks import Number, distribution, require_probabilities
+from stirred.loss.argument_checks import Number, distribution, require_probabilities
 from stirred.loss.divergences import log_ratios
 
 Array = NDArray[np.float64]

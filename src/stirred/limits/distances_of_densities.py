@@ -23,7 +23,7 @@ from stirred._calls import says_what_it_takes
 from stirred.limits.densities import Density
 from stirred.limits.families import log_ratios_in_family
 from stirred.loss import Bounds
-from stirred.loss.checks import Number, non_negative, probability
+from stirred.loss.argument_checks import Number, non_negative, probability
 
 Array = NDArray[np.float64]
 NOTHING = np.zeros(0)

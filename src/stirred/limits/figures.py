@@ -24,7 +24,7 @@ from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
 from stirred.limits.distances import count
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 
 Array = NDArray[np.float64]
 

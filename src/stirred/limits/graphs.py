@@ -26,7 +26,7 @@ from stirred._lazy import later
 from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair
-from stirred.loss.checks import Number, non_negative, require_probabilities
+from stirred.loss.argument_checks import Number, non_negative, require_probabilities
 from stirred.loss.pair_measures import Multiplicative
 
 sparse = later("scipy.sparse")

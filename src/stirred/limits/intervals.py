@@ -25,7 +25,7 @@ from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
 from stirred.limits.distances import finite_measure, measure
 from stirred.loss import Bounds
-from stirred.loss.checks import SUM_TOLERANCE, Number, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, non_negative
 
 Array = NDArray[np.float64]
 

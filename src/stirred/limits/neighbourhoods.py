@@ -16,7 +16,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.limits.distances import density_ratio_distance, measure, one_probability
 from stirred.limits.intervals import ROUNDING, MeasureInterval, corners, events, unlike
-from stirred.loss.checks import SUM_TOLERANCE, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, non_negative
 
 Array = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ from stirred.limits.bounds import Band, power_bounds
 from stirred.limits.distances import different, log_ratio_range, one_probability
 from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
 from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
-from stirred.loss.checks import Number, non_negative
+from stirred.loss.argument_checks import Number, non_negative
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.finite import FiniteMechanism
 

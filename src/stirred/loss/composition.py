@@ -24,14 +24,14 @@ import numpy as np
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
-from stirred.loss.checks import Number, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, finite, non_negative, probability
 from stirred.loss.curves import PowerCurve
 from stirred.loss.distributions import LossDistribution
 from stirred.loss.envelopes import Polyline, envelope
 from stirred.loss.grids import Parts, chosen_step, ends, offset, points
 from stirred.loss.lattices import common_step, contracted, placed, split
 from stirred.loss.laws import UNIT, Atoms, GaussianLaw, Law, gathered, in_place_of
-from stirred.loss.listed import Listed
+from stirred.loss.listed_distributions import Listed
 from stirred.loss.one_way import Curve, Margins, OneWay
 from stirred.loss.tilting import MOST_POINTS, Sum
 

@@ -20,7 +20,7 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
-from stirred.loss.checks import Number, as_floats, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, as_floats, finite, non_negative, probability
 
 special = later("scipy.special")
 

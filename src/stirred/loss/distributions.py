@@ -21,7 +21,7 @@ from stirred._calls import says_what_it_takes
 from stirred._fractions import as_fraction
 from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
-from stirred.loss.checks import Number, distributions, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.divergences import log_ratios
 from stirred.loss.laws import CUT, UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, atoms, lattice_atoms
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import says_what_it_takes
 from stirred.loss import orders
-from stirred.loss.checks import Number, distributions, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, distributions, non_negative, probability, renyi_order
 
 Array = NDArray[np.float64]
 

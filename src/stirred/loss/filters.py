@@ -20,7 +20,7 @@ from fractions import Fraction
 from stirred._calls import says_what_it_takes
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.errors import filter_exceeded, nothing_to_compose, parameter_out_of_range
-from stirred.loss.checks import Number, probability, renyi_order
+from stirred.loss.argument_checks import Number, probability, renyi_order
 
 Exact = Fraction | float
 """A fraction, or infinity."""

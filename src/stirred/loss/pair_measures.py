@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._shown import brief
 from stirred.errors import distances_do_not_fit, not_a_distribution, parameter_not_used, unknown_choice
 from stirred.loss import divergences, orders, pair_kernels
-from stirred.loss.checks import Number, probability, renyi_order, require_probabilities
+from stirred.loss.argument_checks import Number, probability, renyi_order, require_probabilities
 from stirred.loss.pair_bounds import all_renyi, bound_normalised_renyi, impossible_pairs
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss import pair_kernels
-from stirred.loss.checks import Number
+from stirred.loss.argument_checks import Number
 from stirred.loss.pair_measures import Measure, WorstPair, mechanism, named
 
 __all__ = ["Measure", "WorstPair", "WorstPowers", "worst_pair", "worst_power_curve"]

@@ -25,7 +25,7 @@ from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import not_a_curve, parameter_out_of_range
 from stirred.loss import binary_kernels as kernels
-from stirred.loss.checks import as_floats, non_negative, renyi_order
+from stirred.loss.argument_checks import as_floats, non_negative, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 
 special = later("scipy.special")

@@ -6,7 +6,7 @@ The invariant a reader must know: nothing is computed here. The curves are those
 from __future__ import annotations
 
 from stirred.limits.figures import LimitFigure, chapter_figure, figures_at
-from stirred.loss.checks import Number
+from stirred.loss.argument_checks import Number
 from stirred.semantics.pictures import Line, Picture
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.limits import Limit, laplace_power, radius
-from stirred.semantics import shown
+from stirred.semantics import formatting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
 from stirred.spec.exact import display_down, exact, significant, written
 
@@ -202,10 +202,10 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
         return
     powers = upwards(limit.power.upper, limit.levels)
     if min(powers.values) > NEARLY_CERTAIN and _all_believed(limit):
-        size = shown.up(r) if r < LARGE else Number(r, significant(r, 3))
+        size = formatting.up(r) if r < LARGE else Number(r, significant(r, 3))
         yield say("limits.vacuous", question=question, radius=size, power=Number(max(powers.values), "1"))
         return
-    factors: dict[str, Fact] = {"lowest": shown.lowest_factor(r), "factor": shown.factor(r)}
+    factors: dict[str, Fact] = {"lowest": formatting.lowest_factor(r), "factor": formatting.factor(r)}
     beliefs: dict[str, Fact] = {
         "priors": typed(limit.priors),
         "lower": downwards(limit.posterior.lower, limit.priors),
@@ -244,19 +244,19 @@ def _all_believed(limit: Limit) -> bool:
 def typed(values: Iterable[float]) -> Numbers:
     """Numbers as somebody typed them."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(f"{value:.12g}" for value in found))
+    return Numbers(found, formatting.listed_plainly(f"{value:.12g}" for value in found))
 
 
 def upwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
     """Upper bounds, rounded up, and what they started from."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_up, found, map(float, starts))))
+    return Numbers(found, formatting.listed_plainly(map(shown_up, found, map(float, starts))))
 
 
 def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
     """Lower bounds, and what is attained, rounded down."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_down, found, map(float, starts))))
+    return Numbers(found, formatting.listed_plainly(map(shown_down, found, map(float, starts))))
 
 
 def shown_up(value: float, start: float = 0.0) -> str:
@@ -271,7 +271,7 @@ def shown_up(value: float, start: float = 0.0) -> str:
     base, more = exact(start), exact(value) - exact(start)
     if 0 < more < NEAR[1] * base:
         return _beside(base, significant(max(more, NEAR[0] * base), 2))
-    return significant(value * (1 - ROUNDING), 3) if value < SMALL else shown.shown_power(value)
+    return significant(value * (1 - ROUNDING), 3) if value < SMALL else formatting.shown_power(value)
 
 
 def shown_down(value: float, start: float = 0.0) -> str:
@@ -289,7 +289,7 @@ def shown_down(value: float, start: float = 0.0) -> str:
         return _beside(base, significant(more, 2, down=True))
     if value < SMALL:
         return significant(value * (1 + ROUNDING), 3, down=True)
-    return "1" if value > 1 - shown.SLACK else display_down(value + shown.SLACK, 3)
+    return "1" if value > 1 - formatting.SLACK else display_down(value + formatting.SLACK, 3)
 
 
 def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:

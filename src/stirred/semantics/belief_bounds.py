@@ -34,7 +34,7 @@ from stirred.loss import (
     zcdp_to_pbdp_delta,
     zcdp_to_pbdp_epsilon,
 )
-from stirred.loss.checks import Number, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, non_negative, probability, renyi_order
 from stirred.loss.tradeoffs import in_unit
 
 Array = NDArray[np.float64]

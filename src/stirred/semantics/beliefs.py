@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import later
-from stirred.loss.checks import SUM_TOLERANCE, Number, finite, probability
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, probability
 from stirred.spec import FiniteMechanism, Specification
 
 sparse = later("scipy.sparse")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.loss.checks import SUM_TOLERANCE, Number, finite, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative
 from stirred.loss.tradeoffs import in_unit
 from stirred.semantics.beliefs import Dataset, checked_prior, checked_target
 

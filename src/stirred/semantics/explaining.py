@@ -25,9 +25,9 @@ from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeof
 from stirred.semantics import pictures
 from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
+from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
+from stirred.semantics.formatting import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.sections import IN_ORDER
-from stirred.semantics.setting import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
-from stirred.semantics.shown import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written

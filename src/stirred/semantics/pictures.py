@@ -32,7 +32,7 @@ from stirred.loss import (
     tradeoff_to_pbdp_epsilon,
     zcdp_to_pbdp_delta,
 )
-from stirred.loss.checks import Number, finite, probability
+from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
 from stirred.semantics.concerns import Exposure
 

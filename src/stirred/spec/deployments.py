@@ -19,7 +19,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PRODUCTS_NOT_COVERED
-from stirred.spec.forms import FORM, KEY, from_fields
+from stirred.spec.json_format import FORM, KEY, from_fields
 from stirred.spec.known import close, meant, names, tables
 from stirred.spec.pages import table
 from stirred.spec.specification import Finding, Specification

@@ -27,8 +27,8 @@ NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be rep
 
 # Methods of a specification whose code stands in modules above this one. The one place where spec reaches upwards.
 _implies = function_later("stirred.spec.order", "implies")
-_to_json = function_later("stirred.spec.forms", "to_json")
-_from_json = function_later("stirred.spec.forms", "from_json")
+_to_json = function_later("stirred.spec.json_format", "to_json")
+_from_json = function_later("stirred.spec.json_format", "from_json")
 
 Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")

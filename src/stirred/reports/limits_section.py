@@ -27,8 +27,8 @@ from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limit
 from stirred.reports.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
 from stirred.semantics import Explanation
 from stirred.semantics.counterfactuals import held_fixed
-from stirred.semantics.setting import Setting
-from stirred.semantics.shown import bullet, columns, listed_plainly
+from stirred.semantics.explained_numbers import Setting
+from stirred.semantics.formatting import bullet, columns, listed_plainly
 from stirred.semantics.templates import Statement
 from stirred.spec import facts
 from stirred.spec.exact import exact, quoted, written

@@ -23,7 +23,7 @@ from stirred._lazy import later
 from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 from stirred.loss.tradeoffs import in_unit
 
 special = later("scipy.special")
