@@ -56,16 +56,19 @@ class DensityDistances:
 
     @property
     def multiplicative(self) -> Bounds:
+        """D_MULT: the largest absolute log ratio of masses of any event."""
         ends = [(-self.lowest.upper, self.highest.lower), (-self.lowest.lower, self.highest.upper)]
         return Bounds(*(max(0.0, *pair) for pair in ends))
 
     @property
     def density_ratio(self) -> Bounds:
+        """d_DR: the largest minus the smallest log density ratio."""
         lower, upper = self.highest.lower - self.lowest.upper, self.highest.upper - self.lowest.lower
         return Bounds(max(0.0, lower), max(0.0, upper))
 
     @property
     def odds_ratio(self) -> Bounds:
+        """d_COR = 1 - e^(-d_DR), the constant-odds-ratio distance."""
         return Bounds(*(-math.expm1(-value) + 0.0 for value in self.density_ratio))
 
     @property

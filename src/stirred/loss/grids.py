@@ -70,6 +70,7 @@ def points(parts: Parts, step: float) -> float:
 
 
 def deviation(parts: Parts) -> float:
+    """The standard deviation of the sum of independent losses."""
     return math.sqrt(math.fsum(n * law.variance for law, n in parts))
 
 
@@ -79,6 +80,7 @@ def ends(law: Law) -> tuple[float, float]:
 
 
 def span(law: Law) -> float:
+    """The length of the interval of losses that are not cut."""
     low, high = ends(law)
     return high - low
 

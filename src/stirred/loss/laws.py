@@ -62,10 +62,12 @@ class Atoms:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return float(np.sum(self.masses * self.losses))
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         return float(np.sum(self.masses * (self.losses - self.mean) ** 2))
 
 
@@ -77,14 +79,17 @@ class GaussianLaw:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return self.mu**2 / 2
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         return self.mu**2
 
     @property
     def greatest(self) -> float:
+        """The largest possible loss."""
         return math.inf
 
     @property
@@ -97,6 +102,7 @@ class GaussianLaw:
         return self.mean - REACH * self.mu, self.mean + REACH * self.mu
 
     def density(self, losses: Array) -> Array:
+        """The density at given losses."""
         z = (losses - self.mean) / self.mu
         return np.asarray(np.exp(-z * z / 2) / (self.mu * math.sqrt(2 * math.pi)))
 
@@ -116,10 +122,12 @@ class LaplaceLaw:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return self.epsilon + math.expm1(-self.epsilon)
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         nodes = self.epsilon * _MANY[0]
         inside = np.sum(self.epsilon * _MANY[1] * self.density(nodes) * (nodes - self.mean) ** 2)
         losses, masses = self.points()
@@ -127,19 +135,24 @@ class LaplaceLaw:
 
     @property
     def greatest(self) -> float:
+        """The largest possible loss."""
         return self.epsilon
 
     @property
     def smooth(self) -> float:
+        """Over a 64th of this distance the density is a polynomial of low degree, to all digits."""
         return _SMOOTH
 
     def interval(self) -> tuple[float, float]:
+        """The interval on which there is a density."""
         return -self.epsilon, self.epsilon
 
     def density(self, losses: Array) -> Array:
+        """The density at given losses, inside the interval."""
         return np.asarray(np.exp((losses - self.epsilon) / 2) / 4)
 
     def points(self) -> tuple[Array, Array]:
+        """The losses that have a positive probability, and these probabilities."""
         return np.array([-self.epsilon, self.epsilon]), np.array([math.exp(-self.epsilon) / 2, 0.5])
 
 

@@ -102,6 +102,7 @@ class OneWay:
 
     @property
     def step(self) -> float:
+        """The distance between lattice points."""
         return self.upper.step
 
     # -- one epsilon, one delta ------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ class LimitsSection:
         }
 
     def to_json(self) -> str:
+        """The section as JSON text, with its format version."""
         return (
             json.dumps({"stirred_limits": 1, **self.to_fields()}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )

@@ -301,6 +301,7 @@ def checked_prior(prior: Mapping[Any, Number]) -> dict[Dataset, float]:
 
 
 def checked_target(target: int, people: int) -> int:
+    """The target's position as a whole number; refused unless there is such a person."""
     try:
         index = operator.index(target)
     except TypeError:

@@ -165,6 +165,7 @@ class Exposure:
         return sum((self.rho_of(level, query) for level, query in self.cells), Fraction(0))
 
     def rho_of(self, level: str, query: str) -> Fraction:
+        """rho of one query at one geographic level."""
         return self.allocation.rho(level, query, rounded=self.rounded)
 
     @property

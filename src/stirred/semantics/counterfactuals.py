@@ -43,6 +43,7 @@ class Change:
 
     @property
     def exists(self) -> bool:
+        """Whether there may be such a dataset; False where it is known that there is none."""
         return self.status != "none"
 
 

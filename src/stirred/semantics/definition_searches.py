@@ -79,12 +79,15 @@ class Processed(Found):
 
     @property
     def after(self) -> Array:
+        """The laws of the processed output."""
         return np.asarray(self.parts[0] @ self.parts[1])
 
     def check(self) -> bool:
+        """Whether the mechanism satisfies the definition and the processed one does not."""
         return self._lost(self.parts[:1], self.after)
 
     def smaller(self) -> Iterator[tuple[Array, ...]]:
+        """The same with one output less, before or after processing."""
         laws, kernel = self.parts
         for one, two in permutations(range(len(kernel)), 2):
             yield _joined(laws, one, two), np.delete(kernel, two, axis=0)
@@ -109,6 +112,7 @@ class Mixed(Found):
 
     @property
     def mixture(self) -> Array:
+        """The laws of the mechanism that tosses the coin."""
         first, second, ((chance, rest),) = self.parts
         if self.apart:
             return np.hstack([chance * first, rest * second])
@@ -117,6 +121,7 @@ class Mixed(Found):
         return np.asarray(chance * first + rest * second)
 
     def check(self) -> bool:
+        """Whether both mechanisms satisfy the definition and their mixture does not."""
         return self._lost(self.parts[:2], self.mixture)
 
     def __str__(self) -> str:
@@ -135,6 +140,7 @@ class Sagging(Mixed):
     """
 
     def check(self) -> bool:
+        """Whether the power curve lies below its chord, computed again."""
         level, chord = map(float, self.mixture[:, 0])
         return super().check() and not level_power(self.definition, level) >= chord * (1 - CLEARLY)
 
@@ -156,6 +162,7 @@ class Undeclared(Found):
     words: str
 
     def check(self) -> bool:
+        """Whether the first number exceeds the second, by more than rounding."""
         larger, smaller = self.compared(self.parts)
         return larger > smaller * (1 + CLEARLY) + CLEARLY
 

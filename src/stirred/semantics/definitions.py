@@ -287,6 +287,7 @@ def _ratio(epsilon: float) -> tuple[float, ...]:
 
 
 def told(laws: Array) -> str:
+    """Laws as text, with simple fractions."""
     return " and ".join(f"({', '.join(map(short, law))})" for law in laws)
 
 
@@ -357,7 +358,8 @@ class Counterexample(Protocol):
     """Laws, and what was done with them, that break a property; as text it can be checked by hand."""
 
     @property
-    def parts(self) -> tuple[Array, ...]: ...
+    def parts(self) -> tuple[Array, ...]:
+        """The matrices of probabilities that it consists of."""
 
     def check(self) -> bool:
         """Whether it stands, computed again."""

@@ -76,6 +76,7 @@ class Concerned:
 
     @property
     def gaussian(self) -> GaussianCurve:
+        """The power curve of Gaussian noise with this rho."""
         return gaussian_curve(self.rho)
 
     @property
@@ -110,10 +111,12 @@ class Setting:
 
     @cached_property
     def change(self) -> Change:
+        """The nearest two datasets of a universe."""
         return smallest_change(self.specification)
 
     @cached_property
     def replaced(self) -> Change | None:
+        """The change of one redrawn record; None where no record can change alone."""
         return replaced_record(self.specification)
 
     @property

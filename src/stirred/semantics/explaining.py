@@ -56,6 +56,7 @@ class Explanation:
 
     @property
     def specification(self) -> Specification:
+        """The specification that is explained."""
         return self.setting.specification
 
     def statement(self, id: str) -> Statement:
@@ -137,6 +138,7 @@ class Explanation:
     # -- forms -----------------------------------------------------------------------------------------------
 
     def to_fields(self) -> dict[str, Any]:
+        """The explanation as a dictionary that JSON can hold."""
         change = self.setting.change
         return {
             "stirred_explanation": FORM,
@@ -154,6 +156,7 @@ class Explanation:
         }
 
     def to_json(self) -> str:
+        """The explanation as JSON text: every sentence with its id, formula, source and numbers, and all tables."""
         return json.dumps(self.to_fields(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:

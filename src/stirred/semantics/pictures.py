@@ -181,7 +181,8 @@ def rounded_up(number: float, digits: int) -> str:
 class Powers(Protocol):
     """Any power curve: those of :mod:`stirred.loss`, and what is made of them."""
 
-    def power(self, level: ArrayLike) -> NDArray[np.float64]: ...
+    def power(self, level: ArrayLike) -> NDArray[np.float64]:
+        """The greatest power of a test with this false-alarm probability."""
 
 
 def level_power_picture(

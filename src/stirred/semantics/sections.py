@@ -33,6 +33,7 @@ NEARLY_CERTAIN = 1 - 1e-6
 
 
 def compares(given: Setting) -> Iterator[Statement]:
+    """What is compared: the two datasets, and how far apart they are."""
     specification, change = given.specification, given.change
     letter, budget = specification.output_premetric.kind.budget, specification.budget
     for mark in specification.marks:
@@ -66,6 +67,7 @@ def compares(given: Setting) -> Iterator[Statement]:
 
 
 def protects(given: Setting) -> Iterator[Statement]:
+    """Who is protected, and from where on."""
     specification = given.specification
     premetric = specification.input_premetric
     said = str(premetric).rstrip(".")
@@ -79,6 +81,7 @@ def protects(given: Setting) -> Iterator[Statement]:
 
 
 def exposed(given: Setting) -> Iterator[Statement]:
+    """What is not protected: invariants, products and inferences outside the guarantee."""
     specification = given.specification
     premetric, multiverse = specification.input_premetric, specification.multiverse
     if multiverse.invariants:
@@ -106,6 +109,7 @@ def exposed(given: Setting) -> Iterator[Statement]:
 
 
 def tests(given: Setting) -> Iterator[Statement]:
+    """What a test can find out: its power at each false-alarm probability."""
     if given.curve is None:
         if given.known and given.protects:
             yield say("tests.none")
@@ -136,6 +140,7 @@ def tests(given: Setting) -> Iterator[Statement]:
 
 
 def beliefs(given: Setting) -> Iterator[Statement]:
+    """How much the release can change what an attacker believes."""
     specification = given.specification
     if not given.protects or not given.known:
         return
@@ -178,6 +183,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
 
 
 def delta(given: Setting) -> Iterator[Statement]:
+    """How to read epsilon and delta."""
     curve, pure = given.readable, given.specification.output_premetric.kind.pure
     if curve is None or pure:
         return
@@ -204,6 +210,7 @@ def delta(given: Setting) -> Iterator[Statement]:
 
 
 def groups(given: Setting) -> Iterator[Statement]:
+    """What the guarantee is worth to households and other groups of units."""
     specification = given.specification
     premetric = specification.input_premetric
     if not given.protects or not given.known or premetric.kind != "records":
@@ -252,6 +259,7 @@ def groups(given: Setting) -> Iterator[Statement]:
 
 
 def concerns(given: Setting) -> Iterator[Statement]:
+    """What the guarantee is worth to someone concerned about one attribute or place."""
     if given.allocation is None or not given.concerned:
         return
     level = given.level
@@ -303,6 +311,7 @@ def concerns(given: Setting) -> Iterator[Statement]:
 
 
 def careful(given: Setting) -> Iterator[Statement]:
+    """What to keep in mind when reading the rest, with the findings of the guarantee."""
     output = given.specification.output_premetric
     for finding in given.specification.findings:
         yield say("careful.finding", doubt=finding.words, id=finding.id)

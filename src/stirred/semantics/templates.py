@@ -67,6 +67,7 @@ class Template:
 
     @property
     def section(self) -> str:
+        """The section of the sentence: the part of its id before the dot."""
         return self.id.partition(".")[0]
 
 
@@ -84,6 +85,7 @@ class Statement:
 
     @property
     def section(self) -> str:
+        """The section of the sentence: the part of its id before the dot."""
         return self.id.partition(".")[0]
 
     def to_fields(self) -> dict[str, Any]:

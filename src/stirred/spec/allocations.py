@@ -58,6 +58,7 @@ class AllocationPart:
 
     @property
     def unrounded(self) -> Fraction:
+        """rho before it was rounded for publication."""
         return self.rounded if self.scale is None else 1 / self.scale**2
 
     def budget(self, *, rounded: bool) -> Fraction:

@@ -64,6 +64,7 @@ class Comparison:
         return "\n".join([_text_table(self), *(_said(verdict) for verdict in self.verdicts), *map(_filled, self.notes)])
 
     def to_json(self) -> str:
+        """The comparison as JSON text."""
         return json.dumps({"stirred_comparison": 1, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
 
     def _repr_html_(self) -> str:

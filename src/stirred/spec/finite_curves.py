@@ -37,4 +37,5 @@ def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
 
 
 def answer(verdict: str, words: str) -> Answer:
+    """An answer that was found by enumeration, with its one step."""
     return Answer(verdict, (Step("enumeration", "Definition 2.4.5", words),))

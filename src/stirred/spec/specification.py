@@ -117,10 +117,12 @@ class Specification:
 
     @property
     def flavor(self) -> Flavor:
+        """The first four blocks: all but the budget."""
         return Flavor(*(getattr(self, block.name) for block in fields(Flavor)))
 
     @property
     def fact(self) -> Mapping[str, Fact]:
+        """The facts by name."""
         return dict(self.facts)
 
     def budget_at(self, distance: Any) -> Fraction | float:
@@ -149,10 +151,12 @@ class Specification:
         return replace(self, findings=(*self.findings, *(f for f in findings if f.id not in known)))
 
     def to_json(self) -> str:
+        """The specification as JSON text; :meth:`from_json` reads it back."""
         return _to_json(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Specification:
+        """Read a specification from JSON text; refuse a text that is none."""
         return _from_json(text)  # type: ignore[no-any-return]
 
     def blocks(self) -> list[tuple[str, str]]:
