@@ -99,7 +99,7 @@ def small(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a kernel on numbers and flat arrays of floats, without the compiler where the work is small.
 
     Plain Python does the same arithmetic on the same doubles. Where it refuses what compiled code answers with an
-    infinity (the logarithm of 0, an exponential beyond the range of floats), the compiled kernel has the word.
+    infinity (the logarithm of 0, an exponential beyond the range of floats), the compiled kernel is called.
     """
     arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
     if "numba" in sys.modules or sum(map(len, arrays)) > SMALL * max(1, len(arrays)):

@@ -1,4 +1,4 @@
-"""The limits of learning: what anyone can at most conclude who knows the guarantee, whatever the model of the data."""
+"""Limits of learning: bounds on what anyone can conclude from the guarantee alone, whatever their model of the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finite analysis: a mechanism, models of the data and a prior, with bounds beside what is true (5.4 to 5.6).
+"""A finite mechanism with models of the data and a prior: exact answers beside the bounds (sections 5.4 to 5.6).
 
 Everything is listed: P_x(t) for each dataset x of a graph, P_theta(x) for each parameter, pi(theta). Bounds use epsilon
 and distances; the exact numbers beside them use everything.
@@ -137,7 +137,7 @@ class FiniteAnalysis:
         return Band(np.stack([band.lower for band in bands]), np.stack([band.upper for band in bands]))
 
     def likelihood_mixture_bounds(self) -> Band:
-        """The trivial band of the fully known mechanism beside it."""
+        """Bounds for somebody who knows the whole mechanism: the least and greatest probability over datasets."""
         bands = [self._outputs(number, trivial=True) for number in range(len(self.models))]
         return Band(np.stack([band.lower for band in bands]), np.stack([band.upper for band in bands]))
 
@@ -146,7 +146,7 @@ class FiniteAnalysis:
         return self._outputs(None, trivial=False)
 
     def predictive_mixture_bounds(self) -> Band:
-        """The trivial band of the fully known mechanism beside it."""
+        """Bounds for somebody who knows the whole mechanism: the least and greatest probability over datasets."""
         return self._outputs(None, trivial=True)
 
     def posterior_bounds(self, output: int, event: ArrayLike | None = None, form: Form = "odds") -> Band:

@@ -73,7 +73,7 @@ class DensityDistances:
 
     @property
     def linear_vacuous(self) -> Bounds:
-        """Of probabilities, as d_LV is."""
+        """d_LV, the linear-vacuous distance; it is meant for probabilities."""
         return Bounds(*(max(0.0, -math.expm1(min(value, 0.0))) for value in (self.lowest.upper, self.lowest.lower)))
 
     @property

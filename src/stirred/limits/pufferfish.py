@@ -47,7 +47,7 @@ Conjecture = tuple[str, str]
 @brief
 @dataclass(frozen=True)
 class PufferfishLoss:
-    """The smallest epsilon that a mechanism satisfies; who can tell which secrets apart that well."""
+    """The smallest epsilon that a mechanism satisfies, with the attacker and the pair of secrets that attain it."""
 
     epsilon: float
     attacker: str
@@ -212,7 +212,7 @@ class Pufferfish:
     # -- what follows from epsilon alone ---------------------------------------------------------------------
 
     def power_bounds(self, level: ArrayLike, epsilon: Number, first: Conjecture, second: Conjecture) -> Band:
-        """The powers of tests of one conditional distribution against another (Theorem 5.8.6, equation 5.22)."""
+        """Bounds on the power of tests between two conditional distributions (Theorem 5.8.6, equation 5.22)."""
         return power_bounds(level, float(epsilon), self.distance(first, second))
 
     def neighbourhood(

@@ -87,7 +87,8 @@ class ComposedLoss:
         return Bounds(max(low for low, _ in found), max(high for _, high in found))
 
     def power(self, level: Number, symmetric: bool = False) -> Bounds:
-        """The largest power against Q of a test of P at ``level``; with ``symmetric`` as in :meth:`power_curve`."""
+        """The largest power of a test of P against Q with false-alarm probability ``level``; ``symmetric`` as in
+        :meth:`power_curve`."""
         at = probability("level", level)
         lower, upper = self._polylines(symmetric)
         return Bounds(lower.at(at), upper.at(at))
@@ -229,7 +230,7 @@ def _infinite(masses: list[tuple[float, int, float]]) -> tuple[float, float]:
 
 
 def _grouped(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
-    """The same law once, all Gaussians as one, and what never loses anything left out."""
+    """The parts with equal laws merged, all Gaussians merged into one, and parts without any loss left out."""
     counts: dict[object, tuple[Law, int]] = {}
     square = 0.0
     for law, n in parts:

@@ -1,4 +1,4 @@
-"""Power curves from deltas: by duality the power at a level is the lowest of all lines that (epsilon, delta) draws.
+"""Power curves from (epsilon, delta) pairs: by duality, each pair is a line above the curve, and the lowest counts.
 
 For a test of P with power against Q, at every epsilon >= 0,
 
@@ -27,7 +27,7 @@ LARGEST = 690.0
 
 @dataclass(frozen=True, eq=False)
 class Polyline:
-    """The lower envelope of lines of descending slope between the levels 0 and 1, and where they meet."""
+    """The lower envelope of lines of descending slope on the unit interval, and where they meet."""
 
     slopes: Array
     heights: Array

@@ -1,4 +1,4 @@
-"""Which grid losses are rounded to, where none is given and no lattice has them all.
+"""Choose the grid that losses are rounded to, where none is given and the losses share no lattice.
 
 Splitting adds about a sixth of the step's square to the variance of each part, in the bounds from above, and so it is
 below where atoms are dense. Atoms that stand alone and off the grid make lower bounds loose in proportion to the step.

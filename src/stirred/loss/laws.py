@@ -1,4 +1,4 @@
-"""Laws of a privacy loss: finitely many atoms, or a smooth density that atoms stand in for at a given resolution.
+"""Laws of a privacy loss: finitely many atoms, or a smooth density, bounded by atoms at a given resolution.
 
 The loss is L = ln P/Q of an output drawn from P; its mass at +infinity is kept elsewhere. What everything here is about
 is X = e^-L, the likelihood ratio Q/P: delta at epsilon is E (1 - e^epsilon X)_+, the expectation of a convex
@@ -45,7 +45,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 @brief
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """A loss with finitely many values, ascending; on a lattice first + step * k they stand at every k, maybe massless.
+    """A loss with finitely many values, ascending; on a lattice one at every first + step * k, some of mass 0.
 
     ``greatest`` is the supremum of the finite losses before tails were cut. Losses are known up to rounding, and up to
     ``blur`` where the probabilities they come from are rounded themselves.

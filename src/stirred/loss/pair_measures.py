@@ -394,7 +394,7 @@ def _settle(upper: Array, start: int, exactly: Callable[[NDArray[np.int64], floa
 
 
 def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments: object) -> Array:
-    """What ``kernel`` says of every pair, a number each; the list is cut in pieces of which each core takes its share.
+    """The number that ``kernel`` computes for every pair, in pieces that are shared among the cores.
 
     The pieces do not depend on the number of cores, so neither does the answer.
     """

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 @brief
 @dataclass(frozen=True)
 class WorstPowers:
-    """At each level the largest power of telling a dataset from a neighbour, and which pair attains it (-1: none)."""
+    """The largest power of telling neighbours apart, at each false-alarm probability, and the pair (-1: none)."""
 
     levels: Array
     powers: Array
@@ -57,7 +57,7 @@ def worst_pair(
 
 
 def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
-    """At each of ``levels``, the largest power of a test of one dataset against a neighbour, one at distance 1 from it.
+    """The largest power of a test of one dataset against another at distance 1, at each of ``levels`` (false alarms).
 
     The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
     are no neighbours it is the identity.

@@ -326,7 +326,7 @@ def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
 
 @says_what_it_takes
 def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
-    """The largest power of a test at ``level`` of what is pbdp at each point (delta, epsilon) of a profile.
+    """The largest power of a test with false-alarm probability ``level`` under pbdp at each point of a profile.
 
     Bound: the smallest over the points of max(delta, e^epsilon level), and of 1 - e^-epsilon (1 - level) where delta <
     1 - level: a point holds at every larger delta too, and for both orders of neighbours; an infinite epsilon says

@@ -1,9 +1,9 @@
-"""The sentences about limits, in the form of those of :mod:`stirred.semantics`: an id, a formula and a source each.
+"""The sentences about limits: like those of :mod:`stirred.semantics`, each with an id, a formula and a source.
 
-They are kept here because the rooms of limits and of semantics do not know each other. Facts that are numbers come with
-the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
+They are kept here because neither of the packages limits and semantics imports the other. Facts that are numbers come
+with the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
 
-The invariant a reader must know: for whom a number holds stands in the sentence that tells it, since sentences are
+The invariant a reader must know: each sentence with a number says for whom it holds, since sentences are
 quoted alone. It is somebody all of whose possible datasets are within the distance.
 """
 
@@ -20,7 +20,7 @@ from stirred.semantics.templates import Fact, Number, Numbers, Statement, Templa
 from stirred.spec.exact import display_down, exact, significant, written
 
 NEARLY_CERTAIN = 1 - 1e-6
-"""Powers and beliefs beyond this are told as certainty."""
+"""Powers and beliefs beyond this are shown as certainty."""
 
 SMALL = 0.1
 """Below this a probability is shown by its first digits, not by its first decimals."""
@@ -29,7 +29,7 @@ LARGE = 1e6
 """From here on two decimals of epsilon times the distance say nothing."""
 
 NEAR = (Fraction(1, 10**9), Fraction(1, 100))
-"""Differences of at most the second part of a level or a prior are shown by their own digits; floats have none of those
+"""Differences of at most the second part of a start are shown by their own digits; floats have none of those
 below the first part, which is then shown in their place."""
 
 ROUNDING = 1e-12
@@ -176,7 +176,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
 
 @dataclass(frozen=True)
 class Asked:
-    """Whom and what a limit is about, beside its numbers."""
+    """For whom a limit holds and what is compared."""
 
     epsilon: float
     knowing: str = ""
@@ -188,7 +188,7 @@ class Asked:
 
 
 def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
-    """What is said about one question: data, prior predictive, posterior, power, and how near a mechanism comes."""
+    """The sentences about one question: data, prior predictive, posterior, power, and what a mechanism attains."""
     r, apart = float(radius(asked.epsilon, limit.distance)), shown_distance(limit.distance)
     question = f"{limit.question}, distance {apart.shown}"
     if math.isinf(r):
@@ -248,20 +248,20 @@ def typed(values: Iterable[float]) -> Numbers:
 
 
 def upwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Upper bounds, rounded up, and what they started from."""
+    """Upper bounds, rounded up; ``starts`` are the priors or false-alarm probabilities that they belong to."""
     found = tuple(map(float, values))
     return Numbers(found, formatting.listed_plainly(map(shown_up, found, map(float, starts))))
 
 
 def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Lower bounds, and what is attained, rounded down."""
+    """Lower bounds and attained values, rounded down."""
     found = tuple(map(float, values))
     return Numbers(found, formatting.listed_plainly(map(shown_down, found, map(float, starts))))
 
 
 def shown_up(value: float, start: float = 0.0) -> str:
-    """A probability in three decimals, or three digits where it is small, rounded up; near the level or the prior that
-    it starts from, by two digits of the difference.
+    """A probability in three decimals, or three digits where it is small, rounded up; near the ``start``, a prior
+    or a false-alarm probability, by two digits of the difference.
 
     >>> shown_up(0.01001), shown_up(0.01001, 0.01), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
     ('0.0101', '0.01001', '1.4e-9', '0.272', '0')
@@ -275,7 +275,7 @@ def shown_up(value: float, start: float = 0.0) -> str:
 
 
 def shown_down(value: float, start: float = 0.0) -> str:
-    """The same, rounded down.
+    """A probability as in :func:`shown_up`, rounded down.
 
     >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0), shown_down(0.0999, 0.1)
     ('0.999', '4.54e-7', '1', '0.0999')

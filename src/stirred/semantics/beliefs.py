@@ -46,14 +46,14 @@ TIE = 1e-12
 
 
 def joined(dataset: Dataset) -> str:
-    """The name of a dataset unless another is given: its records, one after the other."""
+    """The default name of a dataset: its records, one after the other."""
     return "".join(map(str, dataset))
 
 
 @says_what_it_is_made_of
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """One attacker, one mechanism, one target: all posteriors by enumeration.
+    """All posteriors of one attacker about one target under one mechanism, by enumeration.
 
     ``prior`` gives datasets, tuples of records with one record for each person, their probabilities; any dependence
     between the records is allowed, and what is left out has probability 0. ``name`` is the name by which the mechanism

@@ -1,5 +1,4 @@
-"""Which two datasets a statement compares: a counterfactual that lies inside one universe, or the word that there is
-none.
+"""Which two datasets a statement compares: a counterfactual inside one universe, or the statement that there is none.
 
 A guarantee bounds how differently two datasets of one universe make the output behave, per unit of their distance. A
 sentence about a person therefore needs two datasets first: what is, and what might have been. Where invariants hold,
@@ -7,7 +6,7 @@ changing one record usually breaks them, and the nearest dataset of the same uni
 swapping, where values change places.
 
 The invariant a reader must know: a :class:`Change` never leaves its universe. Its distance is what every bound of this
-room is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
+package is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
 """
 
 from __future__ import annotations

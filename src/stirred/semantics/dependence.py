@@ -39,7 +39,7 @@ probabilities by a factor of at most (1 + SAME) / (1 - SAME). Fractions are comp
 
 
 def posterior_factor(likelihood_ratio: ArrayLike, share: ArrayLike) -> Array:
-    """What an output of this likelihood ratio multiplies a prior of ``share`` by: C = LR / (LR share + 1 - share).
+    """The factor from prior to posterior at an output of this likelihood ratio: C = LR / (LR share + 1 - share).
 
     The ratio is P(w | record) / P(w | another record). C is nan where the output cannot occur: at a ratio of 0 and a
     share of 1.

@@ -34,8 +34,8 @@ from stirred.spec.exact import display, display_down, written
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
 
-FORM = 1
-"""Of the JSON of an explanation."""
+FORMAT_VERSION = 1
+"""Version of the JSON format of an explanation."""
 
 BRIEFLY = {
     "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
@@ -76,7 +76,7 @@ class Explanation:
 
     @cached_property
     def powers(self) -> list[dict[str, Any]]:
-        """Lower and upper bounds on the power of tests, one row for each level and each thing that is known."""
+        """Lower and upper bounds on the power of tests, one row for each noise and false-alarm probability."""
         return [
             {"noise": what, "level": level, "lower": float(low), "upper": float(high)}
             for what, lower, upper in self.setting.powers()
@@ -135,13 +135,13 @@ class Explanation:
         """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`."""
         return tuple(_pictures(self.setting))
 
-    # -- forms -----------------------------------------------------------------------------------------------
+    # -- JSON, text and HTML ---------------------------------------------------------------------------------
 
     def to_fields(self) -> dict[str, Any]:
         """The explanation as a dictionary that JSON can hold."""
         change = self.setting.change
         return {
-            "stirred_explanation": FORM,
+            "stirred_explanation": FORMAT_VERSION,
             "specification": json.loads(self.specification.to_json()),
             "counterfactual": {
                 "change": change.words,
@@ -163,7 +163,7 @@ class Explanation:
         return self.text()
 
     def text(self, brief: bool = False) -> str:
-        """For the terminal; ``brief`` leaves out what is said of every guarantee of the kind."""
+        """The explanation as text; ``brief`` leaves out sentences that hold for every guarantee of the kind."""
         lines = [f"What {self.specification.name or 'this guarantee'} means", ""]
         lines += [f"{name + ':':18}{words}" for name, words in self.specification.blocks()]
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
@@ -186,7 +186,7 @@ class Explanation:
 
     def _tables(self, section: str) -> Iterator[list[list[str]]]:
         """The tables of a section as rows of texts, the first one the heading."""
-        levels = [f"level {level:g}" for level in self.setting.levels]
+        levels = [f"false alarm {level:g}" for level in self.setting.levels]
         if section == "tests" and self.powers:
             rows: dict[str, list[str]] = {}
             for row in self.powers:
@@ -229,12 +229,12 @@ def explain(
     deltas: Iterable[float] = DELTAS,
     groups: Iterable[int] = GROUPS,
 ) -> Explanation:
-    """What a specification means.
+    """Explain a specification in sentences, tables and pictures.
 
-    ``allocation`` says how a budget of zCDP is divided among levels and queries; that of a known deployment is found by
-    its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within tract"``.
-    ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups`` numbers of
-    units that change together.
+    ``allocation`` says how a budget of zCDP is divided among geographic levels and queries; that of a known deployment
+    is found by its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within
+    tract"``. ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups``
+    numbers of units that change together.
     """
     given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups))
     said = [statement for section in IN_ORDER for statement in section(given)]

@@ -53,7 +53,8 @@ def shown_power(power: float) -> str:
 
 
 def listed_plainly(items: Iterable[str]) -> str:
-    """
+    """Texts joined by commas and "and".
+
     >>> listed_plainly(["a", "b", "c"])
     'a, b and c'
     """
@@ -129,7 +130,7 @@ def columns(rows: Sequence[Sequence[str]], *, numbers_right: bool = False) -> st
 
 
 def _is_number(cell: str) -> bool:
-    """Also a stand-in for one."""
+    """Whether a text is a number, or stands for one."""
     return cell[:1].isdigit() or cell in ("-", "unknown")
 
 

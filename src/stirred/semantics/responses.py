@@ -1,4 +1,4 @@
-"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been turned around.
+"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been flipped.
 
 Each respondent holds a bit and tells it truly with probability p, else its opposite (U = 1 with probability p, reported
 is whether X = U). A mean answer T then stands for a share of (T + p - 1) / (2 p - 1) of ones.

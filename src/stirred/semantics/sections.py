@@ -1,4 +1,4 @@
-"""From numbers to sentences: for each section of an explanation, which of its sentences are true here.
+"""Choose the sentences of an explanation: for each section, those that are true of the guarantee.
 
 Each function reads a :class:`Setting` and says what applies; a sentence whose condition fails is left out, never
 weakened. Shown numbers are rounded up where they bound what an attacker gains.

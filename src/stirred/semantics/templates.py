@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from stirred._shown import brief
 
 VERSION = 1
-"""Of the form of the data file."""
+"""Format version of the data file."""
 
 SECTIONS = {
     "compares": "What is compared",

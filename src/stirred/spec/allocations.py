@@ -28,7 +28,7 @@ from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 
 VERSION = 1
-"""Of the form of the data files."""
+"""Format version of the data files."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Query:
 @brief
 @dataclass(frozen=True)
 class AllocationPart:
-    """A budget of its own: for whom, how large, and its division.
+    """One part of an allocation: whose budget it is, how large it is, and how it is divided.
 
     ``scale`` is the global scale of the noise in production, where it is known; ``unrounded`` is 1 over its square.
     """

@@ -30,7 +30,7 @@ def loss_curves(rows: Array, finite: FiniteFlavor, deltas: Sequence[float]) -> t
 
 
 def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
-    """Whether every pair of every universe keeps to a budget that is a curve."""
+    """Whether every pair of every universe satisfies a budget that is a curve."""
     constrained = np.where(finite.compared, finite.distances, np.inf)
     kept, words = finite.output.kind.within_curve(rows, constrained, finite.names, budget)
     return answer("yes" if kept else "no", words)

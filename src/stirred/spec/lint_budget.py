@@ -1,4 +1,4 @@
-"""Rules about the number: the budget."""
+"""Lint rules about the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about what could have been, and what is compared: the domain and the multiverse."""
+"""Lint rules about the domain and the multiverse: which datasets there could have been, and which are compared."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def nothing_can_change(specification: Specification) -> str:
                 "No stratum has both two held and two swap values: the release is the file itself, and the invariants "
                 "reveal it whole."
             )
-        return "The invariants leave one dataset only: whoever knows them knows the data."
+        return "The invariants leave one dataset only: anyone who knows them knows the data."
     if nearest(specification) == math.inf:
         return "No universe holds two datasets at a finite distance: there is no counterfactual to compare with."
     return ""

@@ -1,4 +1,4 @@
-"""Rules about how a mechanism was made, what its budget covers, and what else is set beside it."""
+"""Lint rules about how a mechanism was made, what its budget covers, and what it is compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about who is protected, and from what: the input premetric."""
+"""Lint rules about the input premetric: who is protected, and against which changes."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
 together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
-them, so they travel together. ``findings`` are doubts that belong to the guarantee and are printed with it.
+them, so they travel together. ``findings`` are what lint says about the guarantee; they are printed with it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget
 @brief
 @dataclass(frozen=True)
 class Finding:
-    """A doubt about the guarantee: a stable id, and the sentence."""
+    """A finding of the lint about the guarantee: a stable id, and the sentence."""
 
     id: str
     words: str
@@ -48,7 +48,7 @@ class Finding:
 @says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Flavor:
-    """What is protected, where, in which units and by which standard: all but how much."""
+    """The first four blocks of a guarantee: what is protected, where, in which units and by which standard."""
 
     domain: Domain
     multiverse: Multiverse
@@ -87,7 +87,7 @@ class Flavor:
 @says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """One guarantee, all five blocks of it."""
+    """One guarantee, with all five building blocks."""
 
     domain: Domain
     multiverse: Multiverse

@@ -65,7 +65,7 @@ class Approximate(Kind):
         return Measured(float(parameter or 0))
 
     def told(self, bound: Number, parameter: Parameter) -> Number | None:
-        """The probability with which a mechanism within this bound may reveal the dataset outright; else it says nothing."""
+        """The probability with which a mechanism within this bound may reveal the dataset outright."""
         return parameter
 
     def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:

@@ -19,7 +19,7 @@ TOLERANCE = 1e-12
 
 
 class ApproximateProfile(Kind):
-    """D_Mult^delta at each delta of a profile, which is enough: both fall with delta."""
+    """(epsilon, delta)-DP at the deltas of a profile; these suffice, since loss and budget both fall with delta."""
 
     takes_off: ClassVar[bool] = True
     mirrored: ClassVar[bool] = True
@@ -80,7 +80,7 @@ def _profile(deltas: Sequence[float], epsilons: Sequence[float] | Array) -> Epsi
 
 
 def _lowest(points: Iterable[tuple[float, float]]) -> EpsilonProfile:
-    """Points (epsilon, delta) as a profile, without those that another point makes needless."""
+    """Points (epsilon, delta) as a profile, without those that another point implies."""
     kept: list[tuple[float, float]] = []
     for delta, epsilon in sorted((delta, epsilon) for epsilon, delta in points):
         if not kept or epsilon < kept[-1][1]:

@@ -19,7 +19,7 @@ RESPONSE = "randomised response is the worst case"
 
 
 class Multiplicative(Kind):
-    """D_Mult: a metric, infinite as soon as one law excludes what another allows."""
+    """D_Mult: a metric, infinite where one law gives an output that the other cannot give."""
 
     pure: ClassVar[bool] = True
     same_support: ClassVar[bool] = True

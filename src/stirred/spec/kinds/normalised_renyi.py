@@ -56,7 +56,7 @@ class NormalisedRenyi(Kind):
         return ZcdpCurve(float(bound))
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
-        """Those of Gaussian noise, which another mechanism of this rho may undercut."""
+        """The smallest sum of errors under Gaussian noise; other mechanisms of this rho may allow a smaller one."""
         return errors_of_gaussians(math.sqrt(2 * float(bound)))
 
     def allows_words(self, bound: Any) -> str:

@@ -16,7 +16,7 @@ TAIL = "Canonne, Kamath and Steinke 2020, Proposition 12"
 
 
 class Renyi(Kind):
-    """D_alpha: of one direction, and finite for Gaussian noise."""
+    """D_alpha(P||Q): not symmetric, and finite for Gaussian noise."""
 
     finite_for_gaussians: ClassVar[bool] = True
     same_support: ClassVar[bool] = True

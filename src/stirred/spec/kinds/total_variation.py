@@ -42,7 +42,7 @@ class TotalVariation(Kind):
         return float(distance)
 
     def told(self, bound: Number, parameter: Parameter) -> Number:
-        """The probability with which a mechanism within this bound may reveal the dataset outright; else it says nothing."""
+        """The probability with which a mechanism within this bound may reveal the dataset outright."""
         return min(bound, self.largest)
 
     def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:

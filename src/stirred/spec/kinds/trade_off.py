@@ -1,4 +1,4 @@
-"""Tr, trade-off functions (f-DP): the greatest power of any test between two laws, at every level.
+"""Tr, trade-off functions (f-DP): the greatest power of any test at every false-alarm probability.
 
 They bound neighbours, that is datasets at distance 1; at distance 0 laws must be equal.
 """
@@ -23,7 +23,7 @@ CERTAINTY = PowerCurve(((0, 1), (1, 1)))
 
 
 class TradeOffFunction(Kind):
-    """Tr(P, Q): a curve of one direction, and the finest of all standards."""
+    """Tr(P, Q): a curve for the ordered pair (P, Q), and the finest of all standards."""
 
     neighbours_only: ClassVar[bool] = True
     mirrored: ClassVar[bool] = True
