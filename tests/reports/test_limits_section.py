@@ -106,7 +106,7 @@ def test_the_standard_questions_are_answered_for_one_record_and_for_all():
 def test_every_sentence_with_a_number_says_for_whom_it_holds():
     for one in of_epsilon(1, 10).statements:
         if one.id in ("limits.data", "limits.predictive", "limits.posterior"):
-            assert re.search("somebody who holds only datasets possible that are at most (1|10) apart", one.words)
+            assert re.search("somebody who considers only datasets possible that are at most (1|10) apart", one.words)
         if one.id == "limits.power":
             assert re.search("two hypotheses whose possible datasets are at most (1|10) apart", one.words)
     given = flavors.given_invariants(flavors.pure(), [Invariant("person", by=("county",))], nearest=2).at("0.1")
@@ -205,7 +205,7 @@ def test_a_bounded_pure_guarantee_is_asked_at_one_record_and_at_groups():
     assert questions(found) == {"the nearest two datasets": 1, "2 persons replaced": 2, "5 persons replaced": 5}
     assert said(found)[-2:] == ["limits.further", "limits.unknown"]
     assert "n persons but their number the distance is n:" in found.statements[-2].words
-    assert "Whoever does not know the number of persons may learn it" in found.statements[-1].words
+    assert "Somebody who does not know the number of persons may learn it" in found.statements[-1].words
 
 
 def test_an_unbounded_one_at_twice_the_distance():

@@ -39,7 +39,7 @@ _CHAPTER = "Bailie 2025"
 _FACTORS = "e^-r and e^r, with r = epsilon times the distance"
 _BELIEFS = "p/(p + (1 - p) e^r) and p e^r/(p e^r + 1 - p), with r = epsilon times the distance"
 _POWERS = "min(a e^r, 1 - e^-r (1 - a)), with r = epsilon times the distance"
-_WHO = "somebody who holds only datasets possible that are at most {distance} apart{knowing}"
+_WHO = "somebody who considers only datasets possible that are at most {distance} apart{knowing}"
 
 TEMPLATES = {
     template.id: template
@@ -47,20 +47,20 @@ TEMPLATES = {
         Template(
             "limits.what",
             "These limits hold whatever model of the data somebody has and whatever they believed before, as long as "
-            "all datasets that they hold possible are within the distance named of each other; all they need to know "
-            "of the mechanism is its epsilon.",
+            "all datasets that they consider possible are within the stated distance of each other; all they need to "
+            "know of the mechanism is its epsilon.",
             f"{_CHAPTER}, Theorems 5.4.1 to 5.6.3",
         ),
         Template(
             "limits.attackers",
-            "These limits hold for the attackers of the domain and between paired secrets only; whoever has another "
-            "model of the data may learn more.",
+            "These limits hold for the attackers of the domain and between paired secrets only; somebody with "
+            "another model of the data may learn more.",
             f"{_CHAPTER}, Theorems 5.8.1 to 5.8.6",
         ),
         Template(
             "limits.data",
             f"What was released ({{question}}): for {_WHO}, its probability is at least {{lowest}} and at most "
-            "{factor} times that which any one of these datasets gives it, whatever their model of the data.",
+            "{factor} times the probability under any one of these datasets, whatever their model of the data.",
             f"{_CHAPTER}, Theorem 5.4.1 and Lemma C.6.3",
             _FACTORS,
         ),
@@ -110,9 +110,9 @@ TEMPLATES = {
         ),
         Template(
             "limits.vacuous",
-            "As good as nothing is promised here ({question}): epsilon times the distance is {radius}. Tests of every "
-            "level asked for may have a power of {power}, and from every prior probability asked for somebody may "
-            "come as good as certainly to believe, or not to believe.",
+            "Almost nothing is promised here ({question}): epsilon times the distance is {radius}. At every "
+            "false-alarm probability asked for, tests may have a power of {power}, and from every prior probability "
+            "asked for, something may become almost certain or almost impossible to somebody.",
             f"{_CHAPTER}, Corollary 5.5.2 and Theorem 5.6.3",
             f"{_POWERS}; {_BELIEFS}",
         ),
@@ -134,14 +134,14 @@ TEMPLATES = {
         Template(
             "limits.further",
             "Limits depend on epsilon times the distance. For somebody who knows nothing of n {units} but their number"
-            "{fixed} the distance is {times}: much can be learnt about many, and in places of few hardly more than "
-            "about one.",
+            "{fixed} the distance is {times}: much can be learnt about large groups, and hardly more about "
+            "groups of a few than about one.",
             f"{_CHAPTER}, sections 5.5 and 5.10",
         ),
         Template(
             "limits.unknown",
-            "Whoever does not know {unknown} may learn it from the release: datasets that differ in it are infinitely "
-            "far apart, and none of these limits holds for somebody who holds several of them possible.",
+            "Somebody who does not know {unknown} may learn it from the release: datasets that differ in it are "
+            "infinitely far apart, and none of these limits holds for somebody who considers several of them possible.",
             f"{_CHAPTER}, Definition 5.3.2 and Theorem 5.6.3",
         ),
         Template(
