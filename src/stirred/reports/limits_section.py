@@ -88,8 +88,8 @@ class LimitsSection:
     def _rows(self) -> list[list[str]]:
         """The table: for each question the greatest powers of tests, and the range of posteriors from the priors."""
         first = self.limits[0]
-        head = ["question", "distance"]
-        head += [f"power, false alarm {level:g}" for level in first.levels]
+        head = ["question (power at a false alarm)", "distance"]
+        head += [f"power at {level:g}" for level in first.levels]
         head += [f"belief {prior:g} becomes" for prior in first.priors]
         rows = [head]
         for one in self.limits:

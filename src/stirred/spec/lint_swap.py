@@ -130,7 +130,7 @@ def strata_of_duplicates(specification: Specification) -> str:
     "uniques",
     "multiverse",
     "A count of one that is published exactly is a record that anybody who knows its values can find, and no noise "
-    "stands in front of it.",
+    "protects it.",
     "sections 2.4.3 and 4.3",
 )
 def uniques(specification: Specification) -> str:

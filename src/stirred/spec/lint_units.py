@@ -21,7 +21,7 @@ COUNTED_HOMES = (*HOMES, "housing unit", "dwelling")
 @rule(
     "finer-unit",
     "input premetric",
-    "The finer the unit, the smaller is the budget of the same noise. Who holds many units is protected that many "
+    "The finer the unit, the smaller is the budget of the same noise. A holder of many units is protected that many "
     "times less: epsilon is multiplied by their number, rho by its square.",
     "section 4.3, third way; Proposition 2.4.15",
 )
