@@ -2,7 +2,7 @@
 
 A call that works costs nothing more. Where Python itself complains (TypeError, AttributeError, ValueError), the
 arguments are held against the parameters and their type hints: one that does not fit is named in a refusal, and where
-all of them fit the complaint is passed on, since it is then a fault of ours.
+all of them fit the complaint is passed on, since it is then a fault of stirred.
 """
 
 from __future__ import annotations

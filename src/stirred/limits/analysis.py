@@ -3,7 +3,7 @@
 Everything is listed: P_x(t) for each dataset x of a graph, P_theta(x) for each parameter, pi(theta). Bounds use epsilon
 and distances; the exact numbers beside them use everything.
 
-The invariant a reader must know: an output t is possible for some datasets only, its *support*. Where a model gives the
+Keep in mind: an output t is possible for some datasets only, its *support*. Where a model gives the
 support a mass below 1, part of p(t | theta) is missing, and the published lower bounds of Theorems 5.4.1 and 5.6.2 and
 both of Theorem 5.6.3 fail: to learn that the data are in the support is to learn something, and it costs no epsilon.
 Bounds here carry the mass, and posteriors are compared with the prior given the support. With mass 1 they are the

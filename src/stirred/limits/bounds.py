@@ -5,7 +5,7 @@ dataset to all that are possible, d_** between any two. One record, Hamming dist
 of records. Arguments are broadcast. An infinite distance gives the vacuous bound, also for epsilon = 0, since nothing
 is promised between datasets that are not connected.
 
-The invariant a reader must know: every bound holds for every model of the data and every prior. The posterior has three
+Keep in mind: every bound holds for every model of the data and every prior. The posterior has three
 forms, each inside the next: *odds* (prior odds times e^r, attained), *interval* (the probability interval around the
 prior) and *published* (prior times e^r). *mass* is the probability, under the model, of the datasets that can give the
 output at all. The published lower bounds on the probability of data leave it out, which is right only where it is 1.

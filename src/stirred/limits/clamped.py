@@ -10,7 +10,7 @@ is constant from ``high`` on,
 
 A power of theta times a Gamma density is another Gamma density, so that moments are the same sums with other counts.
 
-The invariant a reader must know: everything about the posterior is therefore a finite sum of positive terms in closed
+Keep in mind: everything about the posterior is therefore a finite sum of positive terms in closed
 form, with no sampling and no quadrature. Tests integrate numerically and agree.
 """
 

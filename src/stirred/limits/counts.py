@@ -1,7 +1,7 @@
 """Bounds in closed form for two mechanisms: a count with Laplace noise, and randomised response (section 5.4).
 
-Datasets are vectors of n bits at Hamming distance, so d_* = n; this is the reading under which the published figures
-come out. The noise has the law (epsilon/2) e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
+Datasets are vectors of n bits at Hamming distance, so d_* = n; this reading reproduces the published
+figures. The noise has the law (epsilon/2) e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Distances between densities on the line: closed forms where they are known, certified bounds elsewhere.
 
 A :class:`stirred.limits.Density` is monotone between its breaks. That alone encloses it on every cell of a grid,
-between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no word about
-derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma family have
-closed forms.
+between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no assumption
+about derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma family
+have closed forms.
 
-The invariant a reader must know: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
+Keep in mind: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
 (up to the rounding of single evaluations, and if pieces are as monotone as they were said to be). A supremum that no
 finite grid can bound has an infinite upper bound.
 """

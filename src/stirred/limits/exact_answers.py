@@ -5,7 +5,7 @@ are known in full, to be put beside them: the best test and the beliefs on a cou
 responses. A count is that of bits; at Hamming distance d the count differs by at most d, and by d for the two
 datasets that are compared. The clamped count of Example 5.6.5 is in :mod:`stirred.limits.clamped`.
 
-The invariant a reader must know: nothing is drawn and nothing is searched for; every number is a closed form or a
+Keep in mind: nothing is drawn and nothing is searched for; every number is a closed form or a
 finite sum.
 """
 

@@ -5,7 +5,7 @@ they are the middles of ten equally probable parts of what the release can be. F
 Hamming distance, the only reading that gives its numbers; its second band, of somebody who knows the whole mechanism,
 is an addition.
 
-The invariant a reader must know: nothing is sampled. Every y is a formula of this package at its x.
+Keep in mind: nothing is sampled. Every y is a formula of this package at its x.
 """
 
 from __future__ import annotations

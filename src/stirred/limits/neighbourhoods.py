@@ -1,6 +1,6 @@
 """Density-ratio neighbourhoods: the probabilities near one, all odds within a factor e^r (section 5.8).
 
-The invariant a reader must know: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
+Keep in mind: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
 expectations are those of :class:`stirred.limits.MeasureInterval`, and it stays one under conditioning.
 """
 

@@ -6,7 +6,7 @@ and each pair (E, E') the laws of the output given E and given E' are within eps
 (Definition 5.7.3, Theorem 5.8.1). What is protected are therefore distributions: theta given E, theta given E'. They
 are the nodes of a graph whose edges are the pairs, and d(theta, theta') is the length of a shortest path.
 
-The invariant a reader must know: where an attacker gives one secret of a pair probability 0 the conditional
+Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional
 distribution does not exist, and this attacker and pair are skipped, as the definition has it. A secret that no attacker
 finds possible, or a pair that is skipped for all of them, would promise nothing and is refused.
 """

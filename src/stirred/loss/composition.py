@@ -5,7 +5,7 @@ where all parts are on one lattice it is computed there, and nothing is rounded;
 and once with laws above those of the parts (:mod:`stirred.loss.lattices`). Sums on a lattice are formed by Fourier
 transforms of tilted laws (:mod:`stirred.loss.tilting`).
 
-The invariant a reader must know: the truth lies between the bounds. The lower one is a number that no correct analysis
+Keep in mind: the truth lies between the bounds. The lower one is a number that no correct analysis
 can go below, the upper one a guarantee; what lies between them is the error of rounding to the grid, of the
 transforms, of cut tails and of floats, all of it.
 """

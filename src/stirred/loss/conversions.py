@@ -2,7 +2,7 @@
 
 Every result is an upper bound: what satisfies the first guarantee satisfies the second with the number returned. Where
 the bound is also attained by some mechanism the docstring says *exact*. Numbers are evaluated in floats, so their last
-digits are rounded to the nearest; whoever displays a guarantee rounds up. zCDP is in the usual sense (Bun and Steinke
+digits are rounded to the nearest; code that displays a guarantee rounds up. zCDP is in the usual sense (Bun and Steinke
 2016), rho being the square of the D_NoR budget of section 2.4.5.
 
 The one function that is not an implication is :func:`approximate_to_zcdp`, and it says so.

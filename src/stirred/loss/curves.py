@@ -4,7 +4,7 @@ A power curve is an element of F_Tr (Definition A.6.1): concave, non-decreasing,
 is the *power* that a test at a level may have. The literature on f-DP draws type II errors instead, one minus the
 power, and there the order is reversed. Here a smaller curve is always the stronger promise.
 
-The invariant a reader must know: curves are values. They are checked when made, never change, and are equal when their
+Keep in mind: curves are values. They are checked when made, never change, and are equal when their
 points are, so that they can be fields of a specification.
 """
 

@@ -4,7 +4,7 @@ P is both what outputs are drawn from and what stands in the numerator (Kifer et
 outputs that Q cannot, which makes mass at +infinity; Q's mass on outputs that P cannot give is the other direction's.
 Distributions of independent mechanisms are composed by :func:`stirred.loss.composition.compose`.
 
-The invariant a reader must know: a distribution of a loss tells the two directions apart. Only where the two laws are
+Keep in mind: a distribution of a loss tells the two directions apart. Only where the two laws are
 the same one, as for every noise that is symmetric about its centre, they are the same object.
 """
 

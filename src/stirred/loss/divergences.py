@@ -4,7 +4,7 @@ Distributions are lists of probabilities, the same outputs in the same order. Co
 output that neither distribution can give is ignored; one that only the first or only the second can give makes a
 multiplicative or Rényi divergence infinite, where its direction looks at it.
 
-The invariant a reader must know: everything is computed from the log likelihood ratios ln p/q of single outputs, in
+Keep in mind: everything is computed from the log likelihood ratios ln p/q of single outputs, in
 forms whose terms have one sign, so that nearly equal distributions keep their small divergences and equal ones have 0.
 """
 

@@ -4,8 +4,8 @@ For a test of P with power against Q, at every epsilon >= 0,
 
     power <= e^epsilon level + delta_QP(epsilon)   and   power <= 1 - e^-epsilon (1 - level - delta_PQ(epsilon)),
 
-and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas draw higher lines, and
-where delta is straight in e^epsilon no epsilon between the ends draws a lower line than both of them. So bounds on
+and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas give higher lines, and
+where delta is straight in e^epsilon no epsilon between the ends gives a lower line than both of them. So bounds on
 delta at the points of a lattice give bounds on the power.
 """
 

@@ -5,7 +5,7 @@ is X = e^-L, the likelihood ratio Q/P: delta at epsilon is E (1 - e^epsilon X)_+
 decreasing function of X, and stays one in each factor of a product of independent ratios. So a law may be replaced by
 one that is larger in the convex order of X for an upper bound, by a smaller one for a lower bound, before composing.
 
-The invariant a reader must know: atoms tell how good they are. ``error`` bounds the relative error of every mass,
+Keep in mind: atoms tell how good they are. ``error`` bounds the relative error of every mass,
 ``cut`` the mass that was left out. Losses are rounded to the nearest; :func:`stirred.loss.composition.compose` allows
 for that.
 """

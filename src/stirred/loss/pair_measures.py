@@ -3,7 +3,7 @@
 A measure knows its divergence between two distributions and the largest ratio of divergence to distance over the pairs
 of a matrix. :func:`stirred.loss.pairs.worst_pair` takes any of them; :class:`Plain` makes one of any function.
 
-The invariant a reader must know: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
+Keep in mind: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
 pairs, up to a relative 1e-10. What is fast is knowing early that a pair is not the worst: cheap bounds for all pairs,
 exact values only for those that can still win, the most promising first.
 """

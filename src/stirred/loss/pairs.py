@@ -3,7 +3,7 @@
 A mechanism is a matrix with one distribution in each row; the distances say how far its datasets are from each other,
 infinity where a pair is not constrained. The largest ratio is the smallest budget for which the specification holds
 (Definition 2.4.9), as the D is Lipschitz in d with that constant. Which D is a :mod:`measure
-<stirred.loss.pair_measures>`, and nothing here knows one from another.
+<stirred.loss.pair_measures>`, and this module treats all of them alike.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Trade-off functions: the greatest power of a test at each false-alarm probability, under each definition.
 
-A trade-off function is told in one of two conventions, and every name here says which: the *power* of the best test at
+A trade-off function is given in one of two conventions, and every name here says which: the *power* of the best test at
 a level, as everywhere in this package, or its *type II error*, one minus the power, the f of f-DP (Dong, Roth and Su
 2022). :class:`PowerCurve` holds those with vertices (pure, approximate at one point or at several, finite mechanisms),
 :class:`GaussianCurve` those of Gaussian DP; here are those of Rényi differential privacy and zCDP.
 
-The invariant a reader must know: each curve is the smallest that its definition implies. It is attained: some mechanism
+Keep in mind: each curve is the smallest that its definition implies. It is attained: some mechanism
 that satisfies the definition has a test of that level and power. What is computed by search is rounded the safe way,
 powers up and type II errors down.
 """

@@ -1,6 +1,6 @@
 """Figures 5.1 to 5.4, as published or at any epsilon, as pictures that can be drawn.
 
-The invariant a reader must know: nothing is computed here. The curves are those of :mod:`stirred.limits.figures`.
+Keep in mind: nothing is computed here. The curves are those of :mod:`stirred.limits.figures`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 They are kept here because neither of the packages limits and semantics imports the other. Facts that are numbers come
 with the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
 
-The invariant a reader must know: each sentence with a number says for whom it holds, since sentences are
+Keep in mind: each sentence with a number says for whom it holds, since sentences are
 quoted alone. It is somebody all of whose possible datasets are within the distance.
 """
 

@@ -1,12 +1,12 @@
 """The section about limits of learning: part of an explanation, and the answer to ``stirred limits``.
 
 ``of_explanation`` asks at the distances that the universes of a specification allow: the nearest two datasets, a
-replaced record, groups, the whole database where its size is known. It says one sentence where the guarantee is not
-pure, and why. ``of_epsilon`` answers for an epsilon and a number of records alone.
+replaced record, groups, the whole database where its size is known. Where the guarantee is not pure it gives one
+sentence that says why there are no limits. ``of_epsilon`` answers for an epsilon and a number of records alone.
 
-The invariant a reader must know: the text, the JSON and the HTML show the same statements and the same limits. Where
-something is held fixed nobody knows which distances its universes have, beyond the nearest; limits at others are told
-of datasets *up to* that far apart, which is true whether there are any or not.
+Keep in mind: the text, the JSON and the HTML show the same statements and the same limits. Where
+something is held fixed it is not known which distances its universes have, beyond the nearest; limits at others are
+stated for datasets *up to* that far apart, which is true whether there are any or not.
 """
 
 from __future__ import annotations

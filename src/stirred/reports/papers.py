@@ -3,7 +3,7 @@
 Figures 1 to 15 as pictures, Tables 1, 2 and 6 as printed and as they follow from the paper's formulas. Where the paper
 samples the discrete Gaussian (one million draws), its loss is composed exactly between two bounds.
 
-The invariant a reader must know: what is printed is kept beside what follows. A figure whose rho does not follow from
+Keep in mind: what is printed is kept beside what follows. A figure whose rho does not follow from
 the paper's Tables 3 to 5 shows both, and its caption says so.
 """
 

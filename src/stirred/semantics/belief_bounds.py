@@ -5,7 +5,7 @@ probability that it exceeds e^epsilon, ``epsilon(delta)`` is the smallest epsilo
 delta. ``conditions`` says what must be true for the theorem to be used, ``output`` over what the probability is taken,
 ``given`` the same in one word and ``strict`` whether the ratio is above e^epsilon or at least.
 
-The invariant a reader must know: numbers of different theorems are about different events and must not be ranked. That
+Keep in mind: numbers of different theorems are about different events and must not be ranked. That
 of theorem 7.3 is smaller than that of 7.4 or 7.5 since it averages over what the target's record may be; it is no
 stronger promise to the person whose record is true (.0491 against .6795 at rho = 2.63 and epsilon = 3).
 """

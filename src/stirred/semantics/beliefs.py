@@ -9,7 +9,7 @@ what the attacker would think of her if he knew everyone else. The *posterior-to
 is what using her record adds to what is learnt from everyone else (Kifer et al. 2022, section 7.2). The ratio of
 posterior to prior is another thing: it also counts what the others tell about her.
 
-The invariant a reader must know: the chance of a large ratio is taken under one of two laws of the output, and the
+Keep in mind: the chance of a large ratio is taken under one of two laws of the output, and the
 theorems in :mod:`stirred.semantics.belief_bounds` are each about one of them. *predictive*: the prior is correct, a
 dataset is drawn from it, and nothing else is given. *record*: the prior is correct and the target's record truly is r.
 The first averages over who the target may be; it says nothing about the person whose record is r.

@@ -1,13 +1,13 @@
 """What the guarantee is worth to a person who is concerned about one thing: an attribute, where they live, or both.
 
-A whole budget bounds what is learnt about a whole record. Somebody who minds only their race, or only on which block of
-their tract they live, compares fewer datasets: those that differ in nothing else. Only the queries whose answers then
-change tell anything, and their shares of rho add up (Kifer et al. 2022, section 8). Every bound on tests and beliefs
-holds with that smaller rho, for that concern.
+A whole budget bounds what is learnt about a whole record. For somebody concerned only about their race, or only about
+the block of their tract they live on, fewer datasets are compared: those that differ in nothing else. Only the queries
+whose answers then change tell anything, and their shares of rho add up (Kifer et al. 2022, section 8). Every bound on
+tests and beliefs holds with that smaller rho, for that concern.
 
-The invariant a reader must know: a concern restricts which datasets are compared; no noise is added. So an
+Keep in mind: a concern restricts which datasets are compared; no noise is added. So an
 :class:`Exposure` always names its queries, and a concern whose changes would break an invariant of the specification is
-told at the distance of the nearest dataset that does not.
+explained at the distance of the nearest dataset that does not.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ sentence about a person therefore needs two datasets first: what is, and what mi
 changing one record usually breaks them, and the nearest dataset of the same universe is further away: two records for
 swapping, where values change places.
 
-The invariant a reader must know: a :class:`Change` never leaves its universe. Its distance is what every bound of this
+Keep in mind: a :class:`Change` never leaves its universe. Its distance is what every bound of this
 package is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
 """
 

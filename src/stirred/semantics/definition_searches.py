@@ -2,11 +2,11 @@
 
 *Processing* the output must not break a definition, nor must running one of two mechanisms at random (*convexity*);
 then the largest power is *concave* in the false-alarm probability (Theorem 6.4 of Kifer et al. 2022). Kinds of output
-premetric are held against what they declare. Cases are tried in a fixed order: coins and three outputs with simple
+premetric are compared with what they declare. Cases are tried in a fixed order: coins and three outputs with simple
 probabilities, those that the parameters suggest, the edge where mechanisms just hold, then evenly spread ones; what
 breaks is made simple.
 
-The invariant a reader must know: a counterexample carries all that is needed to check it by hand, and an audit without
+Keep in mind: a counterexample carries all that is needed to check it by hand, and an audit without
 one is no proof.
 """
 

@@ -4,7 +4,7 @@ A definition is whatever somebody proposes to ask of the laws P and Q that a mec
 datasets: a predicate, or a number with a budget. Those of Kifer et al. (2022) are here as constructors. The searches
 for mechanisms that break a proposal are in :mod:`stirred.semantics.definition_searches`.
 
-The invariant a reader must know: rounding is never taken for a violation. Laws *break* a definition only if they fail
+Keep in mind: rounding is never taken for a violation. Laws *break* a definition only if they fail
 it and still fail it after being brought nearer to each other by a part of ``tolerance``; in a definition that may be
 mixed and processed freely that step can only help them.
 """

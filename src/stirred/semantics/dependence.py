@@ -6,7 +6,7 @@ prior can reach e^(n epsilon) for n records. It stays within e^(+-c epsilon) if 
 attacker's eyes, independent of everyone else (Bailie, Gong, Meng and Drechsler 2024, slides, corrected: see
 :func:`markov_boundary`).
 
-The invariant a reader must know: the ratio here is that of posterior to *prior*. The posterior-to-posterior ratio of
+Keep in mind: the ratio here is that of posterior to *prior*. The posterior-to-posterior ratio of
 :mod:`stirred.semantics.beliefs` keeps within e^(+-epsilon) under every dependence.
 """
 

@@ -1,6 +1,6 @@
 """The numbers of one explanation: the two datasets, the power curves between them, the concerns.
 
-The invariant a reader must know: curves and exposures are made here and nowhere else. Sentences, tables and pictures
+Keep in mind: curves and exposures are made here and nowhere else. Sentences, tables and pictures
 read their numbers off one :class:`Setting`, so that what is said, shown and drawn agree.
 """
 

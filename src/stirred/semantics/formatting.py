@@ -1,6 +1,6 @@
 """How numbers are shown in sentences: rounded so that what an attacker gains is never understated.
 
-The invariant a reader must know: a :class:`Number` keeps the value beside its text, and the text is at least the value
+Keep in mind: a :class:`Number` keeps the value beside its text, and the text is at least the value
 (but for :data:`SLACK`, which is what searches and floats leave behind).
 """
 

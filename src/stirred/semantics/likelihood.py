@@ -5,7 +5,7 @@ The test of Neyman and Pearson looks at the log likelihood ratio T = ln P/Q of t
 hypothesis: it rejects below a threshold, never above it, and with some probability on it (Kifer et al. 2022, section
 4). Only with that coin can it have every false-alarm probability.
 
-The invariant a reader must know: laws given as fractions make fractions. Ties are then exact; with floats, outputs
+Keep in mind: laws given as fractions make fractions. Ties are then exact; with floats, outputs
 whose ratios differ by rounding alone may be taken for different.
 """
 

@@ -1,11 +1,11 @@
 """Pictures as data: lines over an axis, or bars, with titles, labels and captions.
 
-Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: what a test
-can gain at each level, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
+Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: the
+power of tests, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
 names and titles, which ``dataclasses.replace`` changes.
 
-The invariant a reader must know: a picture is checked when made and never changes. Its numbers are finite, each line
-runs from left to right, and its caption names the counterfactual: between which two worlds somebody tries to tell.
+Keep in mind: a picture is checked when made and never changes. Its numbers are finite, each line
+runs from left to right, and its caption names the counterfactual: which two datasets somebody tries to tell apart.
 """
 
 from __future__ import annotations

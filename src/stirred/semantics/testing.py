@@ -1,10 +1,10 @@
 """What a test can find out: the greatest power of a test between two datasets of one universe.
 
-The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that of a detection, and a blind
-guess has power equal to level. A definition alone bounds the power of every test on every mechanism that satisfies it
+The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that of a detection, and for a
+blind guess the two are equal. A definition alone bounds the power of every test on every mechanism that satisfies it
 (Kifer et al. 2022, section 6; the bounds are attained). What is known of the mechanism gives the power itself.
 
-The invariant a reader must know: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon
+Keep in mind: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon
 times d or rho times d squared; where the specification has no rule for that distance it refuses.
 """
 

@@ -5,7 +5,7 @@ A part of the budget (persons, housing units) is divided among levels, and a lev
 query at a level is the product (Kifer et al. 2022, section 8.1). What one block's releases cost is the sum over all
 levels, one unit of each, so that levels add up along one path of the spine.
 
-The invariant a reader must know: shares are fractions that add up to exactly one, checked when read. Budgets come
+Keep in mind: shares are fractions that add up to exactly one, checked when read. Budgets come
 *rounded*, as printed, or as the noise was drawn; the two differ in both directions, so the caller always says which.
 """
 

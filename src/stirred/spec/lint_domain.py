@@ -226,7 +226,8 @@ def _divided(now: Multiverse, then: Multiverse) -> bool:
     "finer-strata",
     "multiverse",
     "The epsilon of swapping falls with the size of the largest stratum. In a small stratum a record can "
-    "change places with few others, and its counts, which are published, reveal more: epsilon falls, and protection too.",
+    "change places with few others, and its counts, which are published, reveal more: a smaller epsilon goes with "
+    "weaker protection.",
     "section 4.3, second way; Theorem 3.2.4; section 4.6.1",
 )
 def finer_strata(specification: Specification, before: Specification) -> str:

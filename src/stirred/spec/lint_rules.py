@@ -1,7 +1,7 @@
 """Rules of the lint: their class, the list of all rules, and helpers that put findings into words.
 
 A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
-text means nothing. Its docstring says when it speaks and is what the documentation prints.
+text means nothing. Its docstring says when it gives a finding and is printed in the documentation.
 """
 
 from __future__ import annotations

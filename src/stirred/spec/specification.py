@@ -2,7 +2,7 @@
 
 A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
 together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
-them, so they travel together. ``findings`` are what lint says about the guarantee; they are printed with it.
+them, so they are kept together. ``findings`` are what lint says about the guarantee; they are printed with it.
 """
 
 from __future__ import annotations
