@@ -44,7 +44,7 @@ def _coarser(specification: Specification, unit: str, most: int | None) -> str:
         return f"{said}; at most how many {plural(fine)} one {unit} has is not stated."
     said += f", which has up to {most:,} {plural(fine)}"
     if specification.budget.is_curve or not specification.input_premetric.sharpened:
-        return f"{said}; of changes in more than one {fine} the specification does not speak."
+        return f"{said}; the specification says nothing about changes in more than one {fine}."
     return f"{said}; for all of them together the bound is {spent_at(specification, most)}, not {spent(specification)}."
 
 
@@ -107,7 +107,7 @@ def units_after_imputation(specification: Specification) -> str:
         return f"{said}; how many records one respondent's answers enter is not stated."
     said += f", whose answers enter up to {int(touched):,} records"
     if specification.budget.is_curve or not specification.input_premetric.sharpened:
-        return f"{said}; of changes in more than one record the specification does not speak."
+        return f"{said}; the specification says nothing about changes in more than one record."
     return f"{said}: the bound for a respondent is {spent_at(specification, touched)}, not {spent(specification)}."
 
 
