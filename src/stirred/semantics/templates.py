@@ -106,7 +106,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
     """The sentence of this id with its facts.
 
     >>> say("tests.ideal").words
-    'Power equal to the level is the ideal: the test does no better than a coin thrown without looking.'
+    'Power equal to the false-alarm probability is the ideal: the test does no better than a blind guess.'
     """
     template = templates()[name]
     words = template.words.format(**_texts(facts))
