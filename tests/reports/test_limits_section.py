@@ -110,7 +110,7 @@ def test_every_sentence_with_a_number_says_for_whom_it_holds():
         if one.id == "limits.power":
             assert re.search("two hypotheses whose possible datasets are at most (1|10) apart", one.words)
     given = flavors.given_invariants(flavors.pure(), [Invariant("person", by=("county",))], nearest=2).at("0.1")
-    told = [one.words for one in section(given).statements if "somebody who holds only" in one.words]
+    told = [one.words for one in section(given).statements if "somebody who considers only" in one.words]
     assert len(told) == 3
     assert all("apart and knows the number of persons and what is held fixed" in words for words in told)
 
