@@ -22,7 +22,7 @@ from results import machine, seconds, write_section
 from stirred.noise import SystemSource, discrete_gaussian
 from stirred.reports.figures import save
 from stirred.semantics import Beliefs, explain, exposure
-from stirred.semantics.setting import GRID
+from stirred.semantics.explained_numbers import GRID
 from stirred.spec.allocations import allocation
 from stirred.spec.finite import FiniteMechanism, randomised_response
 from stirred.spec.loading import load

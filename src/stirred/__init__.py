@@ -7,7 +7,7 @@ Make a release and check it::
     plan = stirred.SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
     print(stirred.check(plan, "households.csv"))           # before anything is drawn; confidential
     stirred.release(plan, "households.csv", out="release")  # draws once
-    stirred.verify("release")                              # for whoever receives it
+    stirred.verify("release")                              # from the folder alone
 
 Understand a guarantee::
 

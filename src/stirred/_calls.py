@@ -1,8 +1,8 @@
-"""Calls that do not fit a function's parameters, answered in words that say what it takes.
+"""Refuse calls with wrong arguments by a message that says what the function takes.
 
 A call that works costs nothing more. Where Python itself complains (TypeError, AttributeError, ValueError), the
 arguments are held against the parameters and their type hints: one that does not fit is named in a refusal, and where
-all of them fit the complaint is passed on, since it is then a fault of ours.
+all of them fit the complaint is passed on, since it is then a fault of stirred.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _is_numbers(value: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """A type hint as people say it."""
+    """A type hint in plain words."""
     if hint == ArrayLike or get_origin(hint) is np.ndarray:
         return "a number or an array of numbers"
     if get_origin(hint) in (Union, types.UnionType):

@@ -4,8 +4,8 @@ A kernel is a short function over arrays. Types are fixed at the boundary by its
 types compiles anew. What only kernels call is a helper, which is compiled into them.
 
 The compiler itself takes a second to import and to get ready, so it is imported when a kernel is first called, and
-:func:`small` does little work without it. Compiling takes seconds, on the first run on a machine only; whoever shows
-progress asks to be told of it.
+:func:`small` does little work without it. Compiling takes seconds, on the first run on a machine only; code that
+shows progress can be told of it (:func:`told_of_compiling`).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def small(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a kernel on numbers and flat arrays of floats, without the compiler where the work is small.
 
     Plain Python does the same arithmetic on the same doubles. Where it refuses what compiled code answers with an
-    infinity (the logarithm of 0, an exponential beyond the range of floats), the compiled kernel has the word.
+    infinity (the logarithm of 0, an exponential beyond the range of floats), the compiled kernel is called.
     """
     arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
     if "numba" in sys.modules or sum(map(len, arrays)) > SMALL * max(1, len(arrays)):

@@ -1,4 +1,4 @@
-"""The one way from what people write to an exact number: a float means its shortest decimal, 0.05 is 1/20."""
+"""Read an exact number from a number or a text: a float means its shortest decimal, 0.05 is 1/20."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_json_holds_statements_and_numbers(run):
 
 def test_own_levels_deltas_and_groups(run):
     out = run("rho=0.5", "--false-alarm", "0.001", "--delta", "1e-5", "--group", "3")
-    assert "level 0.001" in out and "1e-05" in out and "For 3 persons" in out
+    assert "false alarm 0.001" in out and "1e-05" in out and "For 3 persons" in out
 
 
 def test_figures_and_a_page(run, command, tmp_path):

@@ -12,7 +12,7 @@ from limit_cases import geometric_rows, random_pufferfish
 
 from stirred.limits import DatabaseGraph, Pufferfish, all_but_one_known, equal_records
 from stirred.loss import GaussianCurve
-from stirred.reports.limits_said import of_explanation
+from stirred.reports.limits_section import of_explanation
 from stirred.semantics import explain
 from stirred.spec import (
     Budget,

@@ -352,7 +352,7 @@ def test_an_audit_prints_the_checklist():
     assert lines[0] == "Audit of pbdp (1.01, 0.02)"
     rows = "transparency processing composition convexity concavity interpretation frequentist bayesian"
     assert [line.split()[0] for line in lines[1:9]] == rows.split()
-    assert "power at most 0.02746 at level 0.01, 0.1373 at level 0.05" in lines[7]
+    assert "power at most 0.02746 at false-alarm probability 0.01, 0.1373 at false-alarm probability 0.05" in lines[7]
     at = lines.index("Against convexity:")
     assert lines[at + 1].startswith("  laws (")
     assert lines[at + 3].endswith("else the second, seeing which")

@@ -141,7 +141,7 @@ def test_where_no_rule_is_known_it_is_said():
 
 def test_levels_are_shown_as_typed():
     explained = explain(flavors.pure().at(1), levels=[0.012345])
-    assert "level 0.012345 is at most" in explained.statement("groups.units").words
+    assert "at false-alarm probability 0.012345 the power is at most" in explained.statement("groups.units").words
 
 
 def test_distributions_are_not_explained_as_datasets():

@@ -14,7 +14,7 @@ import pytest
 from stirred.errors import SpecificationError
 from stirred.loss.curves import PowerCurve, approximate_power
 from stirred.loss.pair_measures import Plain
-from stirred.reports.limits_said import of_explanation
+from stirred.reports.limits_section import of_explanation
 from stirred.semantics import allowed_power, explain
 from stirred.spec import (
     Domain,

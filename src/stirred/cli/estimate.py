@@ -47,7 +47,7 @@ def estimate(
 
 def _print(found: Estimates, confidence: float) -> None:
     from stirred.estimates import estimate_rows
-    from stirred.semantics.shown import columns
+    from stirred.semantics.formatting import columns
 
     rows = estimate_rows(found, confidence, SHOWN)
     print(columns(rows))
@@ -62,7 +62,7 @@ def _print(found: Estimates, confidence: float) -> None:
 
 def _print_sources(found: Estimates) -> None:
     from stirred.estimates import source_rows
-    from stirred.semantics.shown import columns
+    from stirred.semantics.formatting import columns
 
     if not found.sources:
         print("\nThe total of the chosen records rests on no measurement: it is known exactly.")

@@ -39,7 +39,7 @@ def explain(
     import json
 
     from stirred.cli.common import check_new
-    from stirred.reports.limits_said import of_explanation
+    from stirred.reports.limits_section import of_explanation
     from stirred.spec.allocations import read_allocation
     from stirred.verbs import explain as run
 

@@ -193,7 +193,7 @@ def _limit(text: str, budget: str | None, dataset: str) -> Specification:
 
 def _checked(path: Path) -> Specification | None:
     """The specification in what ``stirred check --json`` printed: the blocks are known before anything is released."""
-    from stirred.spec.forms import from_fields
+    from stirred.spec.json_format import from_fields
 
     try:
         fields = json.loads(path.read_bytes())

@@ -29,7 +29,7 @@ def limits(
 ) -> None:
     """Say what anyone can at most learn, whatever their model of the data: about one record, and about all of them."""
     from stirred.limits.bounds import LEVELS, PRIORS
-    from stirred.reports.limits_said import of_epsilon
+    from stirred.reports.limits_section import of_epsilon
 
     if figures is not None:
         from stirred.releases.folder import check_target
@@ -42,7 +42,7 @@ def limits(
         from stirred.cli.common import save_pictures
         from stirred.limits.figures import left_out
         from stirred.reports.limit_figures import pictures_at
-        from stirred.reports.limits_said import as_float
+        from stirred.reports.limits_section import as_float
         from stirred.spec.exact import exact
 
         drawn = as_float(exact(epsilon, "Epsilon"))

@@ -1,4 +1,4 @@
-"""The limits of learning: what anyone can at most conclude who knows the guarantee, whatever the model of the data."""
+"""Limits of learning: bounds on what anyone can conclude from the guarantee alone, whatever their model of the data."""
 
 from __future__ import annotations
 
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
         standard_limits,
     )
     from stirred.limits.clamped import ClampedCount
-    from stirred.limits.companions import (
-        Beliefs,
-        laplace_count_beliefs,
-        laplace_count_densities,
-        laplace_power,
-        laplace_threshold,
-        response_likelihood,
-        response_power,
-    )
     from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
     from stirred.limits.densities import Density
     from stirred.limits.distances import (
@@ -48,6 +39,15 @@ if TYPE_CHECKING:
         total_variation_distance,
     )
     from stirred.limits.distances_of_densities import DensityDistances, density_distances, hockey_stick_of_densities
+    from stirred.limits.exact_answers import (
+        Beliefs,
+        laplace_count_beliefs,
+        laplace_count_densities,
+        laplace_power,
+        laplace_threshold,
+        response_likelihood,
+        response_power,
+    )
     from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
     from stirred.limits.graphs import (
         DatabaseGraph,
@@ -135,7 +135,7 @@ __getattr__, __dir__ = lazy(
                 "posterior_bounds power_bounds radius standard_limits"
             ),
             "stirred.limits.clamped": "ClampedCount",
-            "stirred.limits.companions": (
+            "stirred.limits.exact_answers": (
                 "Beliefs laplace_count_beliefs laplace_count_densities laplace_power laplace_threshold "
                 "response_likelihood response_power"
             ),

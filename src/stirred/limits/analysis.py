@@ -1,9 +1,9 @@
-"""A finite analysis: a mechanism, models of the data and a prior, with bounds beside what is true (5.4 to 5.6).
+"""A finite mechanism with models of the data and a prior: exact answers beside the bounds (sections 5.4 to 5.6).
 
 Everything is listed: P_x(t) for each dataset x of a graph, P_theta(x) for each parameter, pi(theta). Bounds use epsilon
 and distances; the exact numbers beside them use everything.
 
-The invariant a reader must know: an output t is possible for some datasets only, its *support*. Where a model gives the
+Keep in mind: an output t is possible for some datasets only, its *support*. Where a model gives the
 support a mass below 1, part of p(t | theta) is missing, and the published lower bounds of Theorems 5.4.1 and 5.6.2 and
 both of Theorem 5.6.3 fail: to learn that the data are in the support is to learn something, and it costs no epsilon.
 Bounds here carry the mass, and posteriors are compared with the prior given the support. With mass 1 they are the
@@ -27,7 +27,7 @@ from stirred.limits.distances import one_probability
 from stirred.limits.graphs import DatabaseGraph, in_intervals, mechanism, privacy_loss
 from stirred.limits.intervals import events
 from stirred.loss import PowerCurve, power_curve
-from stirred.loss.checks import non_negative, require_probabilities
+from stirred.loss.argument_checks import non_negative, require_probabilities
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -137,7 +137,7 @@ class FiniteAnalysis:
         return Band(np.stack([band.lower for band in bands]), np.stack([band.upper for band in bands]))
 
     def likelihood_mixture_bounds(self) -> Band:
-        """The trivial band of the fully known mechanism beside it."""
+        """Bounds for somebody who knows the whole mechanism: the least and greatest probability over datasets."""
         bands = [self._outputs(number, trivial=True) for number in range(len(self.models))]
         return Band(np.stack([band.lower for band in bands]), np.stack([band.upper for band in bands]))
 
@@ -146,7 +146,7 @@ class FiniteAnalysis:
         return self._outputs(None, trivial=False)
 
     def predictive_mixture_bounds(self) -> Band:
-        """The trivial band of the fully known mechanism beside it."""
+        """Bounds for somebody who knows the whole mechanism: the least and greatest probability over datasets."""
         return self._outputs(None, trivial=True)
 
     def posterior_bounds(self, output: int, event: ArrayLike | None = None, form: Form = "odds") -> Band:

@@ -2,7 +2,7 @@
 
 Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
 
-The invariant a reader must know: attackers for whom records are independent learn about one record at most what
+Keep in mind: attackers for whom records are independent learn about one record at most what
 differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
 on each other can learn up to n times as much about one record.
 """

@@ -1,11 +1,11 @@
-"""What can at most be concluded from (epsilon, distance) alone: data, tests and beliefs (Theorems 5.4.1 to 5.6.3).
+"""Bounds from epsilon and a distance alone: on data, tests and beliefs (Theorems 5.4.1 to 5.6.3).
 
 Everything depends on the radius r = epsilon d, where d is how far apart the datasets in question can be: d_* from one
 dataset to all that are possible, d_** between any two. One record, Hamming distance: 1. The whole database: the number
 of records. Arguments are broadcast. An infinite distance gives the vacuous bound, also for epsilon = 0, since nothing
 is promised between datasets that are not connected.
 
-The invariant a reader must know: every bound holds for every model of the data and every prior. The posterior has three
+Keep in mind: every bound holds for every model of the data and every prior. The posterior has three
 forms, each inside the next: *odds* (prior odds times e^r, attained), *interval* (the probability interval around the
 prior) and *published* (prior times e^r). *mass* is the probability, under the model, of the datasets that can give the
 output at all. The published lower bounds on the probability of data leave it out, which is right only where it is 1.
@@ -26,7 +26,7 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
-from stirred.loss.checks import Number, as_floats, non_negative
+from stirred.loss.argument_checks import Number, as_floats, non_negative
 from stirred.loss.tradeoffs import in_unit
 
 Array = NDArray[np.float64]
@@ -80,13 +80,14 @@ def radius(epsilon: ArrayLike, distance: ArrayLike) -> Array:
 
 @says_what_it_takes
 def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Band:
-    """The least and the greatest power of a test of size ``level`` between two hypotheses whose datasets are at most
-    ``distance`` apart (Corollary 5.5.2, and (5.22) for Pufferfish):
+    """The least and the greatest power of a test with false alarm ``level`` between two hypotheses whose datasets are
+    at most ``distance`` apart (Corollary 5.5.2, and (5.22) for Pufferfish):
 
         max(a e^-r, 1 - e^r (1 - a)) <= power <= min(a e^r, 1 - e^-r (1 - a)).
 
-    The upper bound rises with the level and so holds for tests of at most this level (Theorem 5.5.1). At an infinite
-    radius every power is possible at every size, also at 0 and 1: what one hypothesis cannot give, the other may.
+    The upper bound rises with ``level`` and so holds for tests with at most this false alarm (Theorem 5.5.1). At an
+    infinite radius every power is possible at every size, also at 0 and 1: what one hypothesis cannot give, the other
+    may.
 
     >>> band = power_bounds([0.05, 0.5], epsilon=1)
     >>> band.lower.round(6).tolist(), band.upper.round(6).tolist()
@@ -188,7 +189,7 @@ def data_bounds(
 
 @says_what_it_takes
 def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets = None, mass: ArrayLike = 1.0) -> Band:
-    """The trivial band where the mechanism is fully known: the least and the greatest p_x(t) of the possible datasets.
+    """Bounds for somebody who knows the whole mechanism: the least and greatest p_x(t) of the possible datasets.
 
     A probability under a model is an average of them. The band is never wider than that of :func:`data_bounds`, which
     needs no more than epsilon, a distance and one p_x(t).
@@ -204,7 +205,7 @@ def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets =
 @brief
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """What can be learnt about one question: the powers of tests at some levels, the posteriors from some priors."""
+    """What can be learnt about one question: bounds on the power of tests and on posteriors."""
 
     question: str
     distance: float

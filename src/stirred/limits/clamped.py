@@ -1,4 +1,4 @@
-"""One count, clamped and with Laplace noise, and what is believed about its rate: Example 5.6.5, worked out exactly.
+"""The posterior of a rate from one count that is clamped and gets Laplace noise: Example 5.6.5, exactly.
 
 theta has a Gamma prior, the count x is Poisson with mean theta, q(x) is x clamped to [low, high], and the release is
 q(x) plus Laplace noise of scale (high - low)/epsilon. Any two counts are neighbours, so d_** = 1.
@@ -10,7 +10,7 @@ is constant from ``high`` on,
 
 A power of theta times a Gamma density is another Gamma density, so that moments are the same sums with other counts.
 
-The invariant a reader must know: everything about the posterior is therefore a finite sum of positive terms in closed
+Keep in mind: everything about the posterior is therefore a finite sum of positive terms in closed
 form, with no sampling and no quadrature. Tests integrate numerically and agree.
 """
 
@@ -67,7 +67,8 @@ class ClampedCount:
 
     @property
     def scale(self) -> float:
-        """Of the noise: the sensitivity over epsilon. Its standard deviation is the root of two times this."""
+        """The scale of the noise: the sensitivity over epsilon. Its standard deviation is the root of two times
+        this."""
         return (self.high - self.low) / self.epsilon
 
     # -- the release -----------------------------------------------------------------------------------------
@@ -142,11 +143,11 @@ class ClampedCount:
         return min(1.0, float(np.append(below, rest) @ g / (counts @ g)))
 
     def belief_bounds(self, most: float) -> Band:
-        """The odds form of Theorem 5.6.3 for the same event."""
+        """Bounds on :meth:`belief`: Theorem 5.6.3 in terms of odds."""
         return posterior_bounds(float(special.gammainc(self.shape, self.rate * most)), self.epsilon)
 
     def mean(self, output: float) -> float:
-        """Of the posterior."""
+        """The posterior mean."""
         return self._moment(1, output)
 
     def deviation(self, output: float) -> float:

@@ -1,7 +1,7 @@
-"""The bands of two mechanisms in closed form: a count with Laplace noise, and randomised response (section 5.4).
+"""Bounds in closed form for two mechanisms: a count with Laplace noise, and randomised response (section 5.4).
 
-Datasets are vectors of n bits at Hamming distance, so d_* = n; this is the reading under which the published figures
-come out. The noise has the law (epsilon/2) e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
+Datasets are vectors of n bits at Hamming distance, so d_* = n; this reading reproduces the published
+figures. The noise has the law (epsilon/2) e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.limits.bounds import Band
 from stirred.limits.distances import count
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 
 special = later("scipy.special")
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @says_what_it_takes
 def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
-    """The band of Theorem 5.4.1 for a count of ``records`` bits: Figure 5.2. With D the distance to the middle n/2,
+    """The bounds of Theorem 5.4.1 for a count of ``records`` bits: Figure 5.2. With D the distance to the middle n/2,
 
         upper (epsilon/2) e^(epsilon (n/2 - D)),  lower (epsilon/2) e^(-epsilon n - epsilon max(0, D - n/2)).
 
@@ -42,7 +42,7 @@ def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whol
 
 @says_what_it_takes
 def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
-    """The trivial band of the same mechanism, all of it known: the density at the farthest and at the nearest sum."""
+    """Bounds for somebody who knows the whole mechanism: its density at the farthest and at the nearest sum."""
     t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), count("records", records)
     farthest = np.maximum(np.abs(t), np.abs(t - n))
     return Band(e / 2 * np.exp(-e * farthest), e / 2 * np.exp(-e * _nearest(t, n, whole)))

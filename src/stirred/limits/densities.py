@@ -2,7 +2,7 @@
 
 :mod:`stirred.limits.distances_of_densities` compares them.
 
-The invariant a reader must know: a piece is looked at in 65 points and then trusted to be monotone. A spike between
+Keep in mind: a piece is looked at in 65 points and then trusted to be monotone. A spike between
 them goes unnoticed, and whatever is computed from such a function means nothing; put a break at every turn.
 """
 

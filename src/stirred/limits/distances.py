@@ -6,7 +6,7 @@ are broadcast against each other. Masses need not sum to one where the definitio
 multiplicative and the density-ratio distance infinite and the odds-ratio distance 1; two zero measures are at distance
 0. Densities on the line are compared in :mod:`stirred.limits.densities`.
 
-The invariant a reader must know: all but the total variation and the approximate distance are functions of the range of
+Keep in mind: all but the total variation and the approximate distance are functions of the range of
 ln(mu/nu) over single outcomes, :func:`log_ratio_range`, which is also the range over events.
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred.loss import approximate
-from stirred.loss.checks import Number, distribution, require_probabilities
+from stirred.loss.argument_checks import Number, distribution, require_probabilities
 from stirred.loss.divergences import log_ratios
 
 Array = NDArray[np.float64]

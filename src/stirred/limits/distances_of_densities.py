@@ -1,11 +1,11 @@
 """Distances between densities on the line: closed forms where they are known, certified bounds elsewhere.
 
 A :class:`stirred.limits.Density` is monotone between its breaks. That alone encloses it on every cell of a grid,
-between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no word about
-derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma family have
-closed forms.
+between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no assumption
+about derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma family
+have closed forms.
 
-The invariant a reader must know: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
+Keep in mind: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
 (up to the rounding of single evaluations, and if pieces are as monotone as they were said to be). A supremum that no
 finite grid can bound has an infinite upper bound.
 """
@@ -23,7 +23,7 @@ from stirred._calls import says_what_it_takes
 from stirred.limits.densities import Density
 from stirred.limits.families import log_ratios_in_family
 from stirred.loss import Bounds
-from stirred.loss.checks import Number, non_negative, probability
+from stirred.loss.argument_checks import Number, non_negative, probability
 
 Array = NDArray[np.float64]
 NOTHING = np.zeros(0)
@@ -56,21 +56,24 @@ class DensityDistances:
 
     @property
     def multiplicative(self) -> Bounds:
+        """D_MULT: the largest absolute log ratio of masses of any event."""
         ends = [(-self.lowest.upper, self.highest.lower), (-self.lowest.lower, self.highest.upper)]
         return Bounds(*(max(0.0, *pair) for pair in ends))
 
     @property
     def density_ratio(self) -> Bounds:
+        """d_DR: the largest minus the smallest log density ratio."""
         lower, upper = self.highest.lower - self.lowest.upper, self.highest.upper - self.lowest.lower
         return Bounds(max(0.0, lower), max(0.0, upper))
 
     @property
     def odds_ratio(self) -> Bounds:
+        """d_COR = 1 - e^(-d_DR), the constant-odds-ratio distance."""
         return Bounds(*(-math.expm1(-value) + 0.0 for value in self.density_ratio))
 
     @property
     def linear_vacuous(self) -> Bounds:
-        """Of probabilities, as d_LV is."""
+        """d_LV, the linear-vacuous distance; it is meant for probabilities."""
         return Bounds(*(max(0.0, -math.expm1(min(value, 0.0))) for value in (self.lowest.upper, self.lowest.lower)))
 
     @property

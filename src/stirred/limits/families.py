@@ -26,7 +26,7 @@ def log_ratios_in_family(f: Member, g: Member) -> tuple[float, float]:
 
 
 def _laplace(a: float, b: float, a_other: float, b_other: float) -> float:
-    """The wider tail wins far out; else the ratio is largest at the first one's own peak."""
+    """Infinite where the first has the wider tail; else the ratio is largest at the first one's own peak."""
     if b > b_other:
         return math.inf
     return abs(a - a_other) / b_other + math.log(b_other / b)

@@ -1,11 +1,11 @@
-"""Figures 5.1 to 5.4 as data, at any epsilon: curves with their names, titles and captions; ``report`` draws them.
+"""Figures 5.1 to 5.4 as data, at any epsilon: curves with their names, titles and captions.
 
 The published figures leave open at which outputs the posteriors of Figure 5.4 are drawn (they come from samples); here
 they are the middles of ten equally probable parts of what the release can be. Figure 5.2 is for vectors of bits at
 Hamming distance, the only reading that gives its numbers; its second band, of somebody who knows the whole mechanism,
 is an addition.
 
-The invariant a reader must know: nothing is sampled. Every y is a formula of the room at its x.
+Keep in mind: nothing is sampled. Every y is a formula of this package at its x.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stirred.limits.clamped import ClampedCount
 from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
 from stirred.limits.distances import count
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Curve:
 @brief
 @dataclass(frozen=True)
 class LimitFigure:
-    """Everything that is shown: curves over two axes, and the words beside them. ``name`` is that of its files."""
+    """One figure as data: curves over two axes, with title and captions. Its files are named ``name``."""
 
     name: str
     title: str

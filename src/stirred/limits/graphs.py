@@ -4,7 +4,7 @@ Datasets are the nodes, neighbours the edges, and the distance of two datasets i
 infinite across components, where nothing is promised. A mechanism is epsilon-DP if x -> P_x is epsilon-Lipschitz in the
 multiplicative distance; equally, if every P_x' lies in the interval of measures of radius epsilon d(x, x') around P_x.
 
-The invariant a reader must know: neighbours decide (Theorem 5.3.5) only where the distance is that of paths, which
+Keep in mind: neighbours decide (Theorem 5.3.5) only where the distance is that of paths, which
 ``is_path_metric`` tells. Holding an invariant by removing edges keeps it so; keeping the old distances between datasets
 that agree on the invariant does not, and is the stronger promise where paths must leave the universe.
 """
@@ -26,7 +26,7 @@ from stirred._lazy import later
 from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair
-from stirred.loss.checks import Number, non_negative, require_probabilities
+from stirred.loss.argument_checks import Number, non_negative, require_probabilities
 from stirred.loss.pair_measures import Multiplicative
 
 sparse = later("scipy.sparse")

@@ -7,7 +7,7 @@ Two sets, each with the smallest and largest value of any expectation, which are
 * :class:`ProbabilityInterval`, I_1(L, U): its members that are probabilities; a linear programme, and given an event
   again a linear-fractional one.
 
-The invariant a reader must know: no programme is solved by iteration. Sort the outcomes by the function; a best member
+Keep in mind: no programme is solved by iteration. Sort the outcomes by the function; a best member
 is then high on the first outcomes and low on the others (with one in between where the total is fixed), and only where
 it changes must be found. Density-ratio neighbourhoods are in :mod:`stirred.limits.neighbourhoods`.
 """
@@ -25,7 +25,7 @@ from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
 from stirred.limits.distances import finite_measure, measure
 from stirred.loss import Bounds
-from stirred.loss.checks import SUM_TOLERANCE, Number, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, non_negative
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 Atoms and densities do not mix: a point has length 0, and where only one of two measures has an atom no density of the
 other makes up for it. So a log ratio ranges over both parts, and masses of events are sums.
 
-The invariant a reader must know: atoms are compared point by point, as equal floats.
+Keep in mind: atoms are compared point by point, as equal floats.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Density-ratio neighbourhoods: the probabilities near one, all odds within a factor e^r (section 5.8).
 
-The invariant a reader must know: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
+Keep in mind: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
 expectations are those of :class:`stirred.limits.MeasureInterval`, and it stays one under conditioning.
 """
 
@@ -16,7 +16,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.limits.distances import density_ratio_distance, measure, one_probability
 from stirred.limits.intervals import ROUNDING, MeasureInterval, corners, events, unlike
-from stirred.loss.checks import SUM_TOLERANCE, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, non_negative
 
 Array = NDArray[np.float64]
 

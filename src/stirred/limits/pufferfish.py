@@ -6,7 +6,7 @@ and each pair (E, E') the laws of the output given E and given E' are within eps
 (Definition 5.7.3, Theorem 5.8.1). What is protected are therefore distributions: theta given E, theta given E'. They
 are the nodes of a graph whose edges are the pairs, and d(theta, theta') is the length of a shortest path.
 
-The invariant a reader must know: where an attacker gives one secret of a pair probability 0 the conditional
+Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional
 distribution does not exist, and this attacker and pair are skipped, as the definition has it. A secret that no attacker
 finds possible, or a pair that is skipped for all of them, would promise nothing and is refused.
 """
@@ -30,7 +30,7 @@ from stirred.limits.bounds import Band, power_bounds
 from stirred.limits.distances import different, log_ratio_range, one_probability
 from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
 from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
-from stirred.loss.checks import Number, non_negative
+from stirred.loss.argument_checks import Number, non_negative
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.finite import FiniteMechanism
 
@@ -47,7 +47,7 @@ Conjecture = tuple[str, str]
 @brief
 @dataclass(frozen=True)
 class PufferfishLoss:
-    """The smallest epsilon that a mechanism satisfies; who can tell which secrets apart that well."""
+    """The smallest epsilon that a mechanism satisfies, with the attacker and the pair of secrets that attain it."""
 
     epsilon: float
     attacker: str
@@ -212,7 +212,7 @@ class Pufferfish:
     # -- what follows from epsilon alone ---------------------------------------------------------------------
 
     def power_bounds(self, level: ArrayLike, epsilon: Number, first: Conjecture, second: Conjecture) -> Band:
-        """The powers of tests of one conditional distribution against another (Theorem 5.8.6, equation 5.22)."""
+        """Bounds on the power of tests between two conditional distributions (Theorem 5.8.6, equation 5.22)."""
         return power_bounds(level, float(epsilon), self.distance(first, second))
 
     def neighbourhood(

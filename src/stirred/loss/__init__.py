@@ -1,4 +1,4 @@
-"""Numbers about distributions: divergences, curves, conversions. It knows nothing of specifications."""
+"""Divergences, privacy-loss distributions, trade-off curves and conversions, without any use of specifications."""
 
 from __future__ import annotations
 

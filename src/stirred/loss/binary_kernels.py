@@ -1,4 +1,4 @@
-"""The power that Rényi divergences leave to a test: kernels on two coins.
+"""Compiled kernels for the greatest power of a test under a Rényi divergence, attained by two coins.
 
 A test of level x and power p turns any two laws into two coins, of success x and p, and by the data-processing
 inequality bounds on divergences hold between the coins (Theorem 6.3 of Kifer et al. 2022; Balle et al. 2020). The coins

@@ -5,7 +5,7 @@ where all parts are on one lattice it is computed there, and nothing is rounded;
 and once with laws above those of the parts (:mod:`stirred.loss.lattices`). Sums on a lattice are formed by Fourier
 transforms of tilted laws (:mod:`stirred.loss.tilting`).
 
-The invariant a reader must know: the truth lies between the bounds. The lower one is a number that no correct analysis
+Keep in mind: the truth lies between the bounds. The lower one is a number that no correct analysis
 can go below, the upper one a guarantee; what lies between them is the error of rounding to the grid, of the
 transforms, of cut tails and of floats, all of it.
 """
@@ -24,14 +24,14 @@ import numpy as np
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
-from stirred.loss.checks import Number, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, finite, non_negative, probability
 from stirred.loss.curves import PowerCurve
 from stirred.loss.distributions import LossDistribution
 from stirred.loss.envelopes import Polyline, envelope
 from stirred.loss.grids import Parts, chosen_step, ends, offset, points
 from stirred.loss.lattices import common_step, contracted, placed, split
 from stirred.loss.laws import UNIT, Atoms, GaussianLaw, Law, gathered, in_place_of
-from stirred.loss.listed import Listed
+from stirred.loss.listed_distributions import Listed
 from stirred.loss.one_way import Curve, Margins, OneWay
 from stirred.loss.tilting import MOST_POINTS, Sum
 
@@ -87,7 +87,8 @@ class ComposedLoss:
         return Bounds(max(low for low, _ in found), max(high for _, high in found))
 
     def power(self, level: Number, symmetric: bool = False) -> Bounds:
-        """The largest power against Q of a test of P at ``level``; with ``symmetric`` as in :meth:`power_curve`."""
+        """The largest power of a test of P against Q with false-alarm probability ``level``; ``symmetric`` as in
+        :meth:`power_curve`."""
         at = probability("level", level)
         lower, upper = self._polylines(symmetric)
         return Bounds(lower.at(at), upper.at(at))
@@ -229,7 +230,7 @@ def _infinite(masses: list[tuple[float, int, float]]) -> tuple[float, float]:
 
 
 def _grouped(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
-    """The same law once, all Gaussians as one, and what never loses anything left out."""
+    """The parts with equal laws merged, all Gaussians merged into one, and parts without any loss left out."""
     counts: dict[object, tuple[Law, int]] = {}
     square = 0.0
     for law, n in parts:

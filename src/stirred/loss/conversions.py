@@ -1,8 +1,8 @@
-"""From one privacy loss to another, one function per conversion.
+"""Conversions between definitions of privacy loss, one function each.
 
 Every result is an upper bound: what satisfies the first guarantee satisfies the second with the number returned. Where
 the bound is also attained by some mechanism the docstring says *exact*. Numbers are evaluated in floats, so their last
-digits are rounded to the nearest; whoever displays a guarantee rounds up. zCDP is in the usual sense (Bun and Steinke
+digits are rounded to the nearest; code that displays a guarantee rounds up. zCDP is in the usual sense (Bun and Steinke
 2016), rho being the square of the D_NoR budget of section 2.4.5.
 
 The one function that is not an implication is :func:`approximate_to_zcdp`, and it says so.
@@ -19,7 +19,7 @@ import numpy as np
 from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
-from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import scaled
 
@@ -80,7 +80,7 @@ def zcdp_to_renyi(rho: Number, order: Number) -> float:
 
 @says_what_it_takes
 def zcdp_to_total_variation(rho: Number) -> float:
-    """min(1, sqrt(rho / 2)): Pinsker's inequality, for the divergence of order 1, which is at most rho."""
+    """Total variation under rho-zCDP: min(1, sqrt(rho / 2)), by Pinsker's inequality for the divergence of order 1."""
     return min(1.0, math.sqrt(non_negative("rho", rho) / 2))
 
 
@@ -89,20 +89,20 @@ def zcdp_to_total_variation(rho: Number) -> float:
 
 @says_what_it_takes
 def pure_to_zcdp(epsilon: Number) -> float:
-    """epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+    """The rho of pure epsilon-DP: epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
     return non_negative("epsilon", epsilon) ** 2 / 2
 
 
 @says_what_it_takes
 def pure_to_renyi(epsilon: Number, order: Number) -> float:
-    """min(epsilon, order epsilon^2 / 2) (Bun and Steinke 2016, Proposition 3.3)."""
+    """Rényi divergence of pure epsilon-DP: min(epsilon, order epsilon^2 / 2) (Bun and Steinke 2016, Prop. 3.3)."""
     e = non_negative("epsilon", epsilon)
     return min(e, _product(renyi_order(order), e * e / 2))
 
 
 @says_what_it_takes
 def pure_to_total_variation(epsilon: Number) -> float:
-    """tanh(epsilon / 2); exact, attained by randomised response.
+    """Total variation under pure epsilon-DP: tanh(epsilon / 2); exact, attained by randomised response.
 
     >>> round(pure_to_total_variation(math.log(3)), 12)
     0.5
@@ -112,7 +112,8 @@ def pure_to_total_variation(epsilon: Number) -> float:
 
 @says_what_it_takes
 def approximate_to_total_variation(epsilon: Number, delta: Number) -> float:
-    """(e^epsilon - 1 + 2 delta) / (e^epsilon + 1); exact: the height of the power curve above the identity where its
+    """Total variation under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1). Exact: the height of the
+    power curve above the identity where its
     two lines meet (Kairouz, Oh and Viswanath 2015)."""
     e, d = non_negative("epsilon", epsilon), probability("delta", delta)
     # The same, as a mixture of certainty and randomised response.
@@ -211,7 +212,7 @@ def gaussian_epsilon(mu: Number, delta: Number) -> float:
 
 @says_what_it_takes
 def gaussian_to_zcdp(mu: Number) -> float:
-    """mu^2 / 2; exact, as D_alpha = alpha mu^2 / 2 between N(0, 1) and N(mu, 1)."""
+    """The rho of mu-Gaussian DP: mu^2 / 2; exact, as D_alpha = alpha mu^2 / 2 between N(0, 1) and N(mu, 1)."""
     return non_negative("mu", mu) ** 2 / 2
 
 

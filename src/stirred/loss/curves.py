@@ -1,10 +1,10 @@
-"""Budgets that are curves: what a test may gain at each level, and epsilon as a function of delta (section 2.4.6).
+"""Budgets that are curves: the power of tests, and epsilon as a function of delta (section 2.4.6).
 
 A power curve is an element of F_Tr (Definition A.6.1): concave, non-decreasing, nowhere below the identity; its value
 is the *power* that a test at a level may have. The literature on f-DP draws type II errors instead, one minus the
 power, and there the order is reversed. Here a smaller curve is always the stronger promise.
 
-The invariant a reader must know: curves are values. They are checked when made, never change, and are equal when their
+Keep in mind: curves are values. They are checked when made, never change, and are equal when their
 points are, so that they can be fields of a specification.
 """
 
@@ -20,7 +20,7 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
-from stirred.loss.checks import Number, as_floats, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, as_floats, finite, non_negative, probability
 
 special = later("scipy.special")
 
@@ -36,7 +36,7 @@ ROUNDING = 1e-12
 @brief
 @dataclass(frozen=True)
 class PowerCurve:
-    """A power curve that is straight between its vertices (level, power), from level 0 to level 1.
+    """A power curve that is straight between its vertices (false-alarm probability, power).
 
     >>> curve = pure_power(math.log(3))
     >>> curve.points
@@ -63,7 +63,7 @@ class PowerCurve:
             raise not_a_curve("power curve", "it is not concave")
 
     def power(self, level: ArrayLike) -> Array:
-        """The largest power of a test at ``level``; of the shape of ``level``."""
+        """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
         levels, powers = np.array(self.points).T
         return np.asarray(np.interp(_levels(level), levels, powers))
 
@@ -86,7 +86,7 @@ class GaussianCurve:
         object.__setattr__(self, "mu", finite("mu", self.mu))
 
     def power(self, level: ArrayLike) -> Array:
-        """The largest power of a test at ``level``; of the shape of ``level``."""
+        """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
         return np.asarray(special.ndtr(special.ndtri(_levels(level)) + self.mu))
 
     def type_two_error(self, level: ArrayLike) -> Array:

@@ -4,7 +4,7 @@ P is both what outputs are drawn from and what stands in the numerator (Kifer et
 outputs that Q cannot, which makes mass at +infinity; Q's mass on outputs that P cannot give is the other direction's.
 Distributions of independent mechanisms are composed by :func:`stirred.loss.composition.compose`.
 
-The invariant a reader must know: a distribution of a loss tells the two directions apart. Only where the two laws are
+Keep in mind: a distribution of a loss tells the two directions apart. Only where the two laws are
 the same one, as for every noise that is symmetric about its centre, they are the same object.
 """
 
@@ -21,7 +21,7 @@ from stirred._calls import says_what_it_takes
 from stirred._fractions import as_fraction
 from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
-from stirred.loss.checks import Number, distributions, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.divergences import log_ratios
 from stirred.loss.laws import CUT, UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, atoms, lattice_atoms
 
@@ -32,7 +32,7 @@ TAIL = math.sqrt(2 * math.log(4 / CUT))
 @brief
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """The loss between P and Q: its law under P and the mass of what Q cannot give; the same for Q.
+    """The loss between P and Q: its law under P and the probability of outputs that Q cannot give; the same for Q.
 
     >>> loss = randomised_response(math.log(3))
     >>> loss.losses.round(4).tolist(), loss.masses.round(4).tolist(), loss.infinity
@@ -94,7 +94,7 @@ def finite_loss(p: ArrayLike, q: ArrayLike) -> LossDistribution:
 
 @says_what_it_takes
 def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
-    """The worst loss under (epsilon, delta)-DP: everything is given away with probability delta, else randomised
+    """The worst loss under (epsilon, delta)-DP: everything is revealed with probability delta, else randomised
     response (Kairouz, Oh and Viswanath 2015). Composing it composes any mechanisms with these guarantees.
 
     >>> approximate_loss(1, 0.25).infinity
@@ -107,7 +107,7 @@ def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
 
 @says_what_it_takes
 def sampling_loss(released: int, size: int) -> LossDistribution:
-    """``released`` of ``size`` records are drawn without replacement and given away: nothing is lost, or everything."""
+    """``released`` of ``size`` records are drawn without replacement and published: the loss is 0 or infinite."""
     if not 0 <= released <= size or size < 1:
         raise parameter_out_of_range("the number of records released", released, f"between 0 and {size}")
     share = Fraction(released, size)
@@ -120,7 +120,7 @@ def sampling_loss(released: int, size: int) -> LossDistribution:
 
 @says_what_it_takes
 def randomised_response(epsilon: Number, choices: int = 2) -> LossDistribution:
-    """The truth with odds e^epsilon against each of the other ``choices``.
+    """Randomised response: the truth with odds e^epsilon against each of the other ``choices``.
 
     >>> randomised_response(math.log(2), choices=4).masses.round(4).tolist()
     [0.2, 0.4, 0.4]

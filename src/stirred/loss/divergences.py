@@ -4,7 +4,7 @@ Distributions are lists of probabilities, the same outputs in the same order. Co
 output that neither distribution can give is ignored; one that only the first or only the second can give makes a
 multiplicative or Rényi divergence infinite, where its direction looks at it.
 
-The invariant a reader must know: everything is computed from the log likelihood ratios ln p/q of single outputs, in
+Keep in mind: everything is computed from the log likelihood ratios ln p/q of single outputs, in
 forms whose terms have one sign, so that nearly equal distributions keep their small divergences and equal ones have 0.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import says_what_it_takes
 from stirred.loss import orders
-from stirred.loss.checks import Number, distributions, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, distributions, non_negative, probability, renyi_order
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def hockey_stick(p: ArrayLike, q: ArrayLike, epsilon: Number) -> float:
 
 @says_what_it_takes
 def approximate(p: ArrayLike, q: ArrayLike, delta: Number) -> float:
-    """D_Mult^delta, the smallest epsilon for which (epsilon, delta) holds between P and Q, in both directions.
+    """D_Mult^delta, the smallest epsilon for which (epsilon, delta)-DP holds between P and Q, in both directions.
 
     The supremum over events S of ln (P(S) - delta)/Q(S), of the same with P and Q exchanged, and of 0. The best S of
     each size is a set of largest likelihood ratios, so outputs are sorted by p/q and the prefixes compared. Events with
@@ -146,7 +146,7 @@ def normalised_renyi(p: ArrayLike, q: ArrayLike) -> float:
 
 @says_what_it_takes
 def power_curve(p: ArrayLike, q: ArrayLike) -> Array:
-    """Vertices (level, power) of Tr(P, Q): the largest power against Q of tests of P at each level (Definition A.6.1).
+    """Vertices (level, power) of Tr(P, Q): the largest power of tests of P against Q (Definition A.6.1).
 
     Power, not type II error: concave, from (0, Q of what P cannot give) to (1, 1), straight between vertices. By Neyman
     and Pearson the best tests reject the outputs of largest q/p first; outputs of equal ratio make one edge.
@@ -174,7 +174,7 @@ def power_curve(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 def log_ratios(p: Array, q: Array) -> Array:
-    """ln p/q for q > 0, well also where p and q are nearly equal or the ratio leaves the range of floats."""
+    """ln p/q for q > 0, accurate also where p and q are nearly equal or the ratio leaves the range of floats."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         ratio = p / q
         far = (ratio > 1e300) | (ratio < 1e-300)

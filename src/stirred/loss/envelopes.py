@@ -1,11 +1,11 @@
-"""Power curves from deltas: by duality the power at a level is the lowest of all lines that (epsilon, delta) draws.
+"""Power curves from (epsilon, delta) pairs: by duality, each pair is a line above the curve, and the lowest counts.
 
 For a test of P with power against Q, at every epsilon >= 0,
 
     power <= e^epsilon level + delta_QP(epsilon)   and   power <= 1 - e^-epsilon (1 - level - delta_PQ(epsilon)),
 
-and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas draw higher lines, and
-where delta is straight in e^epsilon no epsilon between the ends draws a lower line than both of them. So bounds on
+and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas give higher lines, and
+where delta is straight in e^epsilon no epsilon between the ends gives a lower line than both of them. So bounds on
 delta at the points of a lattice give bounds on the power.
 """
 
@@ -27,7 +27,7 @@ LARGEST = 690.0
 
 @dataclass(frozen=True, eq=False)
 class Polyline:
-    """The lower envelope of lines of descending slope between the levels 0 and 1, and where they meet."""
+    """The lower envelope of lines of descending slope on the unit interval, and where they meet."""
 
     slopes: Array
     heights: Array

@@ -1,4 +1,4 @@
-"""Adding up losses, and filters that stop before a limit is passed.
+"""Add up privacy losses, and refuse a mechanism that would pass a limit (filters).
 
 Composition by definition: pure DP adds epsilons, zCDP adds rhos, Rényi DP adds the divergences of each order, and
 (epsilon, delta)-DP adds both (Dwork and Roth 2014, Theorem 3.16), each for mechanisms that may be chosen from earlier
@@ -6,7 +6,7 @@ outputs. These rules fix the losses beforehand. A *filter* allows the losses the
 long as every run stops before the sum of what was spent passes the limit, the whole satisfies the limit. That holds
 for pure DP (Rogers, Roth, Ullman and Vadhan 2016) and for zCDP (Feldman and Zrnic 2021), without any loss over the sum.
 
-The invariant a reader must know: sums are exact. A float means its shortest decimal (0.1 is 1/10), so that a limit of 1
+Keep in mind: sums are exact. A float means its shortest decimal (0.1 is 1/10), so that a limit of 1
 is spent after ten times 0.1, and not before.
 """
 
@@ -20,7 +20,7 @@ from fractions import Fraction
 from stirred._calls import says_what_it_takes
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.errors import filter_exceeded, nothing_to_compose, parameter_out_of_range
-from stirred.loss.checks import Number, probability, renyi_order
+from stirred.loss.argument_checks import Number, probability, renyi_order
 
 Exact = Fraction | float
 """A fraction, or infinity."""
@@ -47,7 +47,7 @@ def exact_loss(name: str, value: Number) -> Exact:
 
 @says_what_it_takes
 def composed_pure(epsilons: Iterable[Number]) -> Exact:
-    """The epsilon of pure DP of mechanisms with these, one after the other: the sum. One infinite loss makes it so.
+    """The epsilon of several pure-DP mechanisms, one after the other: the sum; infinite if one of them is.
 
     >>> composed_pure([0.1, 0.2, Fraction(1, 3)])
     Fraction(19, 30)
@@ -57,7 +57,7 @@ def composed_pure(epsilons: Iterable[Number]) -> Exact:
 
 @says_what_it_takes
 def composed_zcdp(rhos: Iterable[Number]) -> Exact:
-    """The rho of zCDP of mechanisms with these, one after the other: the sum (Bun and Steinke 2016, Lemma 1.7).
+    """The rho of several zCDP mechanisms, one after the other: the sum (Bun and Steinke 2016, Lemma 1.7).
 
     >>> composed_zcdp([2.56, 0.07])
     Fraction(263, 100)
@@ -67,7 +67,7 @@ def composed_zcdp(rhos: Iterable[Number]) -> Exact:
 
 @says_what_it_takes
 def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exact]:
-    """Rényi divergences by order of mechanisms with these, one after the other: the sums at the orders all have.
+    """Rényi divergences by order of several mechanisms, one after the other: the sums at the orders all have.
 
     An order that one of them lacks is left out: nothing is known of it. If none is left the answer is empty.
 
@@ -85,7 +85,7 @@ def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exac
 
 @says_what_it_takes
 def composed_approximate(points: Iterable[tuple[Number, Number]]) -> tuple[Exact, Fraction]:
-    """(epsilon, delta) of mechanisms with these, one after the other: both sums, delta at most 1.
+    """(epsilon, delta) of several mechanisms, one after the other: both sums, delta at most 1.
 
     Simple and never the smallest: :func:`composed_power_curve` of :func:`approximate_power` curves is.
 

@@ -1,4 +1,4 @@
-"""Which grid losses are rounded to, where none is given and no lattice has them all.
+"""Choose the grid that losses are rounded to, where none is given and the losses share no lattice.
 
 Splitting adds about a sixth of the step's square to the variance of each part, in the bounds from above, and so it is
 below where atoms are dense. Atoms that stand alone and off the grid make lower bounds loose in proportion to the step.
@@ -70,6 +70,7 @@ def points(parts: Parts, step: float) -> float:
 
 
 def deviation(parts: Parts) -> float:
+    """The standard deviation of the sum of independent losses."""
     return math.sqrt(math.fsum(n * law.variance for law, n in parts))
 
 
@@ -79,6 +80,7 @@ def ends(law: Law) -> tuple[float, float]:
 
 
 def span(law: Law) -> float:
+    """The length of the interval of losses that are not cut."""
     low, high = ends(law)
     return high - low
 

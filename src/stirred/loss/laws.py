@@ -1,11 +1,11 @@
-"""Laws of a privacy loss: finitely many atoms, or a smooth density that atoms stand in for at a given resolution.
+"""Laws of a privacy loss: finitely many atoms, or a smooth density, bounded by atoms at a given resolution.
 
 The loss is L = ln P/Q of an output drawn from P; its mass at +infinity is kept elsewhere. What everything here is about
 is X = e^-L, the likelihood ratio Q/P: delta at epsilon is E (1 - e^epsilon X)_+, the expectation of a convex
 decreasing function of X, and stays one in each factor of a product of independent ratios. So a law may be replaced by
 one that is larger in the convex order of X for an upper bound, by a smaller one for a lower bound, before composing.
 
-The invariant a reader must know: atoms tell how good they are. ``error`` bounds the relative error of every mass,
+Keep in mind: atoms tell how good they are. ``error`` bounds the relative error of every mass,
 ``cut`` the mass that was left out. Losses are rounded to the nearest; :func:`stirred.loss.composition.compose` allows
 for that.
 """
@@ -45,7 +45,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 @brief
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """A loss with finitely many values, ascending; on a lattice first + step * k they stand at every k, maybe massless.
+    """A loss with finitely many values, ascending; on a lattice one at every first + step * k, some of mass 0.
 
     ``greatest`` is the supremum of the finite losses before tails were cut. Losses are known up to rounding, and up to
     ``blur`` where the probabilities they come from are rounded themselves.
@@ -62,10 +62,12 @@ class Atoms:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return float(np.sum(self.masses * self.losses))
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         return float(np.sum(self.masses * (self.losses - self.mean) ** 2))
 
 
@@ -77,14 +79,17 @@ class GaussianLaw:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return self.mu**2 / 2
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         return self.mu**2
 
     @property
     def greatest(self) -> float:
+        """The largest possible loss."""
         return math.inf
 
     @property
@@ -97,6 +102,7 @@ class GaussianLaw:
         return self.mean - REACH * self.mu, self.mean + REACH * self.mu
 
     def density(self, losses: Array) -> Array:
+        """The density at given losses."""
         z = (losses - self.mean) / self.mu
         return np.asarray(np.exp(-z * z / 2) / (self.mu * math.sqrt(2 * math.pi)))
 
@@ -116,10 +122,12 @@ class LaplaceLaw:
 
     @property
     def mean(self) -> float:
+        """The expected loss."""
         return self.epsilon + math.expm1(-self.epsilon)
 
     @property
     def variance(self) -> float:
+        """The variance of the loss."""
         nodes = self.epsilon * _MANY[0]
         inside = np.sum(self.epsilon * _MANY[1] * self.density(nodes) * (nodes - self.mean) ** 2)
         losses, masses = self.points()
@@ -127,19 +135,24 @@ class LaplaceLaw:
 
     @property
     def greatest(self) -> float:
+        """The largest possible loss."""
         return self.epsilon
 
     @property
     def smooth(self) -> float:
+        """Over a 64th of this distance the density is a polynomial of low degree, to all digits."""
         return _SMOOTH
 
     def interval(self) -> tuple[float, float]:
+        """The interval on which there is a density."""
         return -self.epsilon, self.epsilon
 
     def density(self, losses: Array) -> Array:
+        """The density at given losses, inside the interval."""
         return np.asarray(np.exp((losses - self.epsilon) / 2) / 4)
 
     def points(self) -> tuple[Array, Array]:
+        """The losses that have a positive probability, and these probabilities."""
         return np.array([-self.epsilon, self.epsilon]), np.array([math.exp(-self.epsilon) / 2, 0.5])
 
 

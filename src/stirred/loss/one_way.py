@@ -1,4 +1,4 @@
-"""One direction of a composed loss: bounds on delta at any epsilon, put together from tilts that each know a stretch.
+"""One direction of a composed loss: bounds on delta at any epsilon; each exponential tilt covers one range of losses.
 
 Between points of the lattice, delta of a law on the lattice is straight as a function of e^epsilon. So bounds at the
 points are bounds everywhere: chords are above any convex function that is below their ends, which delta is, and below
@@ -97,11 +97,12 @@ class OneWay:
 
     @classmethod
     def without_loss(cls, infinite: tuple[float, float]) -> OneWay:
-        """Nothing is lost, or everything."""
+        """The composed loss that is 0 or infinite."""
         return cls(Sum((), 1.0), Sum((), 1.0), 0.0, Margins(infinite, 0.0, 0.0, 0.0), True)
 
     @property
     def step(self) -> float:
+        """The distance between lattice points."""
         return self.upper.step
 
     # -- one epsilon, one delta ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Rényi divergences of all ordered pairs of rows at once, by matrix products, good enough to tell who cannot be worst.
+"""Rényi divergences of all ordered pairs of rows at once, by matrix products: enough to rule pairs out.
 
 The sum of p^alpha q^(1-alpha) over outputs is, for all pairs, the product of the matrix of p^alpha with the transpose
 of that of q^(1-alpha). Both are divided by powers of the output's usual size first, which cancel, so that they rarely

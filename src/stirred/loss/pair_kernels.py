@@ -144,7 +144,7 @@ def same_of_pairs(rows, first, second, rounding, result):  # type: ignore[no-unt
 
 @kernel
 def between_of_pairs(distances, first, second, result):  # type: ignore[no-untyped-def]
-    """Whether some third row lies on the way: d(i, h) + d(h, j) <= d(i, j), both smaller, for symmetric distances."""
+    """Whether some third row h lies between: d(i, h) + d(h, j) <= d(i, j), both smaller, for symmetric distances."""
     for k in range(len(first)):
         i = distances[first[k]]
         j = distances[second[k]]

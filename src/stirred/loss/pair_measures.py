@@ -3,7 +3,7 @@
 A measure knows its divergence between two distributions and the largest ratio of divergence to distance over the pairs
 of a matrix. :func:`stirred.loss.pairs.worst_pair` takes any of them; :class:`Plain` makes one of any function.
 
-The invariant a reader must know: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
+Keep in mind: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
 pairs, up to a relative 1e-10. What is fast is knowing early that a pair is not the worst: cheap bounds for all pairs,
 exact values only for those that can still win, the most promising first.
 """
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._shown import brief
 from stirred.errors import distances_do_not_fit, not_a_distribution, parameter_not_used, unknown_choice
 from stirred.loss import divergences, orders, pair_kernels
-from stirred.loss.checks import Number, probability, renyi_order, require_probabilities
+from stirred.loss.argument_checks import Number, probability, renyi_order, require_probabilities
 from stirred.loss.pair_bounds import all_renyi, bound_normalised_renyi, impossible_pairs
 
 Array = NDArray[np.float64]
@@ -101,9 +101,11 @@ class Plain:
     divergence: Callable[[Any, Any], float]
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """The divergence of two distributions."""
         return float(self.divergence(p, q))
 
     def worst_pair(self, rows: ArrayLike, distances: ArrayLike) -> WorstPair:
+        """The largest ratio of divergence to distance over pairs of different rows at a finite distance."""
         matrix, between = mechanism(rows, distances)
         worst = WorstPair(-1.0, None, None, 0.0, math.inf)
         for first, second in np.argwhere(np.isfinite(between) & ~np.eye(len(matrix), dtype=np.bool_)):
@@ -169,6 +171,7 @@ class Multiplicative(_Searched):
     """The largest absolute log ratio of the probabilities of any event."""
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """D_Mult between two distributions."""
         return divergences.multiplicative(p, q)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
@@ -180,6 +183,7 @@ class TotalVariation(_Searched):
     """The largest difference of the probabilities of any event."""
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """d_TV between two distributions."""
         return divergences.total_variation(p, q)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
@@ -196,6 +200,7 @@ class Approximate(_Searched):
         object.__setattr__(self, "delta", probability("delta", self.delta))
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """D_Mult^delta between two distributions."""
         return divergences.approximate(p, q, self.delta)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
@@ -220,6 +225,7 @@ class Renyi(_Searched):
         object.__setattr__(self, "order", renyi_order(self.order))
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """D_alpha of the ordered pair (P, Q)."""
         return divergences.renyi(p, q, self.order)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
@@ -231,6 +237,7 @@ class NormalisedRenyi(_Searched):
     """The largest root of a Rényi divergence over its order: a metric, in its Lipschitz units."""
 
     def between(self, p: ArrayLike, q: ArrayLike) -> float:
+        """D_NoR between two distributions."""
         return divergences.normalised_renyi(p, q)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
@@ -387,7 +394,7 @@ def _settle(upper: Array, start: int, exactly: Callable[[NDArray[np.int64], floa
 
 
 def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments: object) -> Array:
-    """What ``kernel`` says of every pair, a number each; the list is cut in pieces of which each core takes its share.
+    """The number that ``kernel`` computes for every pair, in pieces that are shared among the cores.
 
     The pieces do not depend on the number of cores, so neither does the answer.
     """

@@ -3,7 +3,7 @@
 A mechanism is a matrix with one distribution in each row; the distances say how far its datasets are from each other,
 infinity where a pair is not constrained. The largest ratio is the smallest budget for which the specification holds
 (Definition 2.4.9), as the D is Lipschitz in d with that constant. Which D is a :mod:`measure
-<stirred.loss.pair_measures>`, and nothing here knows one from another.
+<stirred.loss.pair_measures>`, and this module treats all of them alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss import pair_kernels
-from stirred.loss.checks import Number
+from stirred.loss.argument_checks import Number
 from stirred.loss.pair_measures import Measure, WorstPair, mechanism, named
 
 __all__ = ["Measure", "WorstPair", "WorstPowers", "worst_pair", "worst_power_curve"]
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 @brief
 @dataclass(frozen=True)
 class WorstPowers:
-    """At each level the largest power of telling a dataset from a neighbour, and which pair attains it (-1: none)."""
+    """The largest power of telling neighbours apart, at each false-alarm probability, and the pair (-1: none)."""
 
     levels: Array
     powers: Array
@@ -57,7 +57,7 @@ def worst_pair(
 
 
 def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
-    """At each of ``levels``, the largest power of a test of one dataset against a neighbour, one at distance 1 from it.
+    """The largest power of a test of one dataset against another at distance 1, at each of ``levels`` (false alarms).
 
     The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
     are no neighbours it is the identity.

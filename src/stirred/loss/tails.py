@@ -6,7 +6,7 @@ every post-processing (Definition 5.2), or equally if every test of a level of a
 at most delta (Definition 5.5). So pbdp at every delta is a trade-off function in other coordinates: level e^-epsilon
 delta, power delta.
 
-The invariant a reader must know: for each epsilon the deltas are ordered, approximate <= tail <= pbdp <= the bound from
+Keep in mind: for each epsilon the deltas are ordered, approximate <= tail <= pbdp <= the bound from
 zCDP. Each docstring says *Exact* where the number is the smallest that the definition implies, *Bound* where a smaller
 one may hold; :data:`stirred.loss.CONVERSIONS` lists them. Floats are rounded to the nearest unless something else is
 said. A delta of 0 is pure DP; an epsilon that nothing bounds is infinite.
@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
+from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.binary_kernels import TINY
-from stirred.loss.checks import Number, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
 
@@ -326,7 +326,7 @@ def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
 
 @says_what_it_takes
 def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
-    """The largest power of a test at ``level`` of what is pbdp at each point (delta, epsilon) of a profile.
+    """The largest power of a test with false-alarm probability ``level`` under pbdp at each point of a profile.
 
     Bound: the smallest over the points of max(delta, e^epsilon level), and of 1 - e^-epsilon (1 - level) where delta <
     1 - level: a point holds at every larger delta too, and for both orders of neighbours; an infinite epsilon says

@@ -1,8 +1,8 @@
 """Sums of independent losses on a lattice by Fourier transforms, with a bound on every error.
 
 The law of a loss is tilted: its masses are multiplied by e^(theta L) and divided by their sum. The law of a sum of
-tilted losses is the tilted law of the sum, and theta is chosen so that the tilted sum lives where delta is asked for.
-A transform's error is relative to the whole; tilted back it is relative to delta, however small delta is.
+tilted losses is the tilted law of the sum, and theta is chosen so that the tilted sum has its mass where delta is asked
+for. A transform's error is relative to the whole; tilted back it is relative to delta, however small delta is.
 
 Errors, and what bounds them:
 

@@ -4,7 +4,7 @@ The inverse of a type II error f is f^-1(z) = inf {y : f(y) <= z}; in the power 
 and counted from one. Where a definition binds both orders of two neighbours f may be replaced by max(f, f^-1) (Dong,
 Roth and Su 2022; Remark 5.10 of Kifer et al. 2022), which in power is the lower of the two curves.
 
-The invariant a reader must know: a composed curve holds for any mechanisms that satisfy the parts, adaptively chosen
+Keep in mind: a composed curve holds for any mechanisms that satisfy the parts, adaptively chosen
 from the earlier outputs, and is attained by some: that of Gaussians by Gaussians, that of vertices by the pairs of laws
 that attain the parts. Rényi divergences and rho only add; theirs is the curve that follows from the sum.
 """

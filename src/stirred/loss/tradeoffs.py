@@ -1,11 +1,11 @@
-"""Trade-off functions: what a test of each level may gain under each definition, and what follows for them.
+"""Trade-off functions: the greatest power of a test at each false-alarm probability, under each definition.
 
-A trade-off function is told in one of two conventions, and every name here says which: the *power* of the best test at
+A trade-off function is given in one of two conventions, and every name here says which: the *power* of the best test at
 a level, as everywhere in this package, or its *type II error*, one minus the power, the f of f-DP (Dong, Roth and Su
 2022). :class:`PowerCurve` holds those with vertices (pure, approximate at one point or at several, finite mechanisms),
 :class:`GaussianCurve` those of Gaussian DP; here are those of Rényi differential privacy and zCDP.
 
-The invariant a reader must know: each curve is the smallest that its definition implies. It is attained: some mechanism
+Keep in mind: each curve is the smallest that its definition implies. It is attained: some mechanism
 that satisfies the definition has a test of that level and power. What is computed by search is rounded the safe way,
 powers up and type II errors down.
 """
@@ -25,7 +25,7 @@ from stirred._lazy import later
 from stirred._shown import brief
 from stirred.errors import not_a_curve, parameter_out_of_range
 from stirred.loss import binary_kernels as kernels
-from stirred.loss.checks import as_floats, non_negative, renyi_order
+from stirred.loss.argument_checks import as_floats, non_negative, renyi_order
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
 
 special = later("scipy.special")
@@ -34,14 +34,14 @@ Array = NDArray[np.float64]
 
 
 class _BothWays:
-    """Curves of definitions that bind both directions alike: the type II error is its own inverse.
+    """Curves of definitions that bound both directions alike: the type II error is its own inverse.
 
     With *balance* the level at which level and power sum to one, a level below it rises to a power; a level above it
     falls, from what it leaves, to a type II error. Both are told to full relative precision, however small.
     """
 
     def power(self, level: ArrayLike) -> Array:
-        """The largest power of a test at ``level``, rounded up; of the shape of ``level``."""
+        """The largest power of a test with false-alarm probability ``level``, rounded up; of the same shape."""
         levels = in_unit("level", level)
         result, low = np.empty(levels.shape), self._low(levels)
         result[low] = self._rise(levels[low])
@@ -49,7 +49,7 @@ class _BothWays:
         return result
 
     def type_two_error(self, level: ArrayLike) -> Array:
-        """The smallest type II error of a test at ``level``, the trade-off function of f-DP, rounded down."""
+        """The smallest type II error of a test at ``level``: the trade-off function of f-DP, rounded down."""
         levels = in_unit("level", level)
         result, low = np.empty(levels.shape), self._low(levels)
         result[low] = one_minus(self._rise(levels[low]), up=False)
@@ -57,7 +57,7 @@ class _BothWays:
         return result
 
     def level_at_power(self, power: ArrayLike) -> Array:
-        """The smallest level at which a test can have ``power``, rounded down; of the shape of ``power``."""
+        """The smallest false-alarm probability at which a test can have ``power``, rounded down; of the same shape."""
         powers = in_unit("power", power)
         result, high = np.empty(powers.shape), self._low(1 - powers)
         result[~high] = self._fall(powers[~high], 1 - powers[~high])
@@ -94,7 +94,7 @@ class ZcdpCurve(_BothWays):
         object.__setattr__(self, "rho", non_negative("rho", self.rho))
 
     def order(self, level: ArrayLike) -> Array:
-        """The order alpha that binds at ``level``: the one inequality that gives the power; 1 is the limit."""
+        """The order alpha whose inequality gives the power at the false-alarm probability ``level``; 1 is the limit."""
         levels = in_unit("level", level)
         if self.rho == 0 or math.isinf(self.rho):
             raise parameter_out_of_range("rho", self.rho, "positive and finite for an order to bind")
@@ -157,15 +157,15 @@ class RenyiCurve(_BothWays):
         object.__setattr__(self, "points", points)
 
     def power(self, level: ArrayLike) -> Array:
-        """The largest power of a test at ``level``, rounded up; of the shape of ``level``."""
+        """The largest power of a test with false-alarm probability ``level``, rounded up; of the same shape."""
         return np.asarray(np.min([np.asarray(one.power(level)) for one in self._each()], axis=0))
 
     def type_two_error(self, level: ArrayLike) -> Array:
-        """The smallest type II error of a test at ``level``, the trade-off function of f-DP, rounded down."""
+        """The smallest type II error of a test at ``level``: the trade-off function of f-DP, rounded down."""
         return np.asarray(np.max([np.asarray(one.type_two_error(level)) for one in self._each()], axis=0))
 
     def level_at_power(self, power: ArrayLike) -> Array:
-        """The smallest level at which a test can have ``power``, rounded down; of the shape of ``power``."""
+        """The smallest false-alarm probability at which a test can have ``power``, rounded down; of the same shape."""
         return np.asarray(np.max([np.asarray(one.level_at_power(power)) for one in self._each()], axis=0))
 
     def _each(self) -> list[_OneOrder]:
@@ -211,7 +211,7 @@ TradeOff = PowerCurve | GaussianCurve | RenyiCurve | ZcdpCurve
 
 @says_what_it_takes
 def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
-    """The smallest level at which a test can have ``power``, f^-1(1 - power) in the type II convention.
+    """The smallest false-alarm probability of a test of this ``power``: f^-1(1 - power) in the type II convention.
 
     >>> float(level_at_power(PowerCurve(((0, 0.1), (0.9, 1), (1, 1))), 0.05))
     0.0

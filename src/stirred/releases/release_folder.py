@@ -21,7 +21,7 @@ from stirred.releases import documents
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import differences, read_manifest
 from stirred.spec import Specification
-from stirred.spec.forms import from_fields
+from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
 from stirred.tables.groups import cells

@@ -1,1 +1,1 @@
-"""Every figure, drawn from data that the other rooms make."""
+"""Draw figures and write pages from data that the other packages compute."""

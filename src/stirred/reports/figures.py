@@ -1,9 +1,9 @@
-"""Pictures, drawn and saved: one look for all of them, legible in print, without colour and without a network.
+"""Draw and save pictures: one style for all, legible in print and without colour, no network needed.
 
-Lines differ by dashes as well as by colour, colours are those of Okabe and Ito (2008), and all words of a picture stand
-in it, so that a file that travels alone still says what it shows.
+Lines differ by dashes as well as by colour, colours are those of Okabe and Ito (2008), and each file contains title and
+caption, so that it can be understood alone.
 
-The invariant a reader must know: nothing is computed here. What is drawn are the numbers of the picture, and a file is
+Keep in mind: nothing is computed here. What is drawn are the numbers of the picture, and a file is
 never replaced unless told to.
 """
 

@@ -1,17 +1,17 @@
-"""The figures of chapter 5, and their like at any epsilon, as pictures that can be drawn.
+"""Figures 5.1 to 5.4, as published or at any epsilon, as pictures that can be drawn.
 
-The invariant a reader must know: nothing is computed here. The curves are those of :mod:`stirred.limits.figures`.
+Keep in mind: nothing is computed here. The curves are those of :mod:`stirred.limits.figures`.
 """
 
 from __future__ import annotations
 
 from stirred.limits.figures import LimitFigure, chapter_figure, figures_at
-from stirred.loss.checks import Number
+from stirred.loss.argument_checks import Number
 from stirred.semantics.pictures import Line, Picture
 
 
 def as_picture(figure: LimitFigure) -> Picture:
-    """The figure in the form that :func:`stirred.reports.figures.draw` takes."""
+    """The figure as the picture that :func:`stirred.reports.figures.draw` takes."""
     lines = tuple(Line(one.name, one.x, one.y, one.dashed, one.words) for one in figure.curves)
     return Picture(
         figure.name,

@@ -1,9 +1,9 @@
-"""The sentences about limits, in the form of those of :mod:`stirred.semantics`: an id, a formula and a source each.
+"""The sentences about limits: like those of :mod:`stirred.semantics`, each with an id, a formula and a source.
 
-They are kept here because the rooms of limits and of semantics do not know each other. Facts that are numbers come with
-the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
+They are kept here because neither of the packages limits and semantics imports the other. Facts that are numbers come
+with the text that shows them, upper bounds rounded up and lower ones down, to three digits also where they are small.
 
-The invariant a reader must know: for whom a number holds stands in the sentence that tells it, since sentences are
+Keep in mind: each sentence with a number says for whom it holds, since sentences are
 quoted alone. It is somebody all of whose possible datasets are within the distance.
 """
 
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.limits import Limit, laplace_power, radius
-from stirred.semantics import shown
+from stirred.semantics import formatting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
 from stirred.spec.exact import display_down, exact, significant, written
 
 NEARLY_CERTAIN = 1 - 1e-6
-"""Powers and beliefs beyond this are told as certainty."""
+"""Powers and beliefs beyond this are shown as certainty."""
 
 SMALL = 0.1
 """Below this a probability is shown by its first digits, not by its first decimals."""
@@ -29,7 +29,7 @@ LARGE = 1e6
 """From here on two decimals of epsilon times the distance say nothing."""
 
 NEAR = (Fraction(1, 10**9), Fraction(1, 100))
-"""Differences of at most the second part of a level or a prior are shown by their own digits; floats have none of those
+"""Differences of at most the second part of a start are shown by their own digits; floats have none of those
 below the first part, which is then shown in their place."""
 
 ROUNDING = 1e-12
@@ -39,7 +39,7 @@ _CHAPTER = "Bailie 2025"
 _FACTORS = "e^-r and e^r, with r = epsilon times the distance"
 _BELIEFS = "p/(p + (1 - p) e^r) and p e^r/(p e^r + 1 - p), with r = epsilon times the distance"
 _POWERS = "min(a e^r, 1 - e^-r (1 - a)), with r = epsilon times the distance"
-_WHO = "somebody who holds only datasets possible that are at most {distance} apart{knowing}"
+_WHO = "somebody who considers only datasets possible that are at most {distance} apart{knowing}"
 
 TEMPLATES = {
     template.id: template
@@ -47,20 +47,20 @@ TEMPLATES = {
         Template(
             "limits.what",
             "These limits hold whatever model of the data somebody has and whatever they believed before, as long as "
-            "all datasets that they hold possible are within the distance named of each other; all they need to know "
-            "of the mechanism is its epsilon.",
+            "all datasets that they consider possible are within the stated distance of each other; all they need to "
+            "know of the mechanism is its epsilon.",
             f"{_CHAPTER}, Theorems 5.4.1 to 5.6.3",
         ),
         Template(
             "limits.attackers",
-            "These limits hold for the attackers of the domain and between paired secrets only; whoever has another "
-            "model of the data may learn more.",
+            "These limits hold for the attackers of the domain and between paired secrets only; somebody with "
+            "another model of the data may learn more.",
             f"{_CHAPTER}, Theorems 5.8.1 to 5.8.6",
         ),
         Template(
             "limits.data",
             f"What was released ({{question}}): for {_WHO}, its probability is at least {{lowest}} and at most "
-            "{factor} times that which any one of these datasets gives it, whatever their model of the data.",
+            "{factor} times the probability under any one of these datasets, whatever their model of the data.",
             f"{_CHAPTER}, Theorem 5.4.1 and Lemma C.6.3",
             _FACTORS,
         ),
@@ -110,9 +110,9 @@ TEMPLATES = {
         ),
         Template(
             "limits.vacuous",
-            "As good as nothing is promised here ({question}): epsilon times the distance is {radius}. Tests of every "
-            "level asked for may have a power of {power}, and from every prior probability asked for somebody may "
-            "come as good as certainly to believe, or not to believe.",
+            "Almost nothing is promised here ({question}): epsilon times the distance is {radius}. At every "
+            "false-alarm probability asked for, tests may have a power of {power}, and from every prior probability "
+            "asked for, something may become almost certain or almost impossible to somebody.",
             f"{_CHAPTER}, Corollary 5.5.2 and Theorem 5.6.3",
             f"{_POWERS}; {_BELIEFS}",
         ),
@@ -134,14 +134,14 @@ TEMPLATES = {
         Template(
             "limits.further",
             "Limits depend on epsilon times the distance. For somebody who knows nothing of n {units} but their number"
-            "{fixed} the distance is {times}: much can be learnt about many, and in places of few hardly more than "
-            "about one.",
+            "{fixed} the distance is {times}: much can be learnt about large groups, and hardly more about "
+            "groups of a few than about one.",
             f"{_CHAPTER}, sections 5.5 and 5.10",
         ),
         Template(
             "limits.unknown",
-            "Whoever does not know {unknown} may learn it from the release: datasets that differ in it are infinitely "
-            "far apart, and none of these limits holds for somebody who holds several of them possible.",
+            "Somebody who does not know {unknown} may learn it from the release: datasets that differ in it are "
+            "infinitely far apart, and none of these limits holds for somebody who considers several of them possible.",
             f"{_CHAPTER}, Definition 5.3.2 and Theorem 5.6.3",
         ),
         Template(
@@ -176,7 +176,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
 
 @dataclass(frozen=True)
 class Asked:
-    """Whom and what a limit is about, beside its numbers."""
+    """For whom a limit holds and what is compared."""
 
     epsilon: float
     knowing: str = ""
@@ -188,7 +188,7 @@ class Asked:
 
 
 def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
-    """What is said about one question: data, prior predictive, posterior, power, and how near a mechanism comes."""
+    """The sentences about one question: data, prior predictive, posterior, power, and what a mechanism attains."""
     r, apart = float(radius(asked.epsilon, limit.distance)), shown_distance(limit.distance)
     question = f"{limit.question}, distance {apart.shown}"
     if math.isinf(r):
@@ -202,10 +202,10 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
         return
     powers = upwards(limit.power.upper, limit.levels)
     if min(powers.values) > NEARLY_CERTAIN and _all_believed(limit):
-        size = shown.up(r) if r < LARGE else Number(r, significant(r, 3))
+        size = formatting.up(r) if r < LARGE else Number(r, significant(r, 3))
         yield say("limits.vacuous", question=question, radius=size, power=Number(max(powers.values), "1"))
         return
-    factors: dict[str, Fact] = {"lowest": shown.lowest_factor(r), "factor": shown.factor(r)}
+    factors: dict[str, Fact] = {"lowest": formatting.lowest_factor(r), "factor": formatting.factor(r)}
     beliefs: dict[str, Fact] = {
         "priors": typed(limit.priors),
         "lower": downwards(limit.posterior.lower, limit.priors),
@@ -244,24 +244,24 @@ def _all_believed(limit: Limit) -> bool:
 def typed(values: Iterable[float]) -> Numbers:
     """Numbers as somebody typed them."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(f"{value:.12g}" for value in found))
+    return Numbers(found, formatting.listed_plainly(f"{value:.12g}" for value in found))
 
 
 def upwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Upper bounds, rounded up, and what they started from."""
+    """Upper bounds, rounded up; ``starts`` are the priors or false-alarm probabilities that they belong to."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_up, found, map(float, starts))))
+    return Numbers(found, formatting.listed_plainly(map(shown_up, found, map(float, starts))))
 
 
 def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Lower bounds, and what is attained, rounded down."""
+    """Lower bounds and attained values, rounded down."""
     found = tuple(map(float, values))
-    return Numbers(found, shown.listed_plainly(map(shown_down, found, map(float, starts))))
+    return Numbers(found, formatting.listed_plainly(map(shown_down, found, map(float, starts))))
 
 
 def shown_up(value: float, start: float = 0.0) -> str:
-    """A probability in three decimals, or three digits where it is small, rounded up; near the level or the prior that
-    it starts from, by two digits of the difference.
+    """A probability in three decimals, or three digits where it is small, rounded up; near the ``start``, a prior
+    or a false-alarm probability, by two digits of the difference.
 
     >>> shown_up(0.01001), shown_up(0.01001, 0.01), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
     ('0.0101', '0.01001', '1.4e-9', '0.272', '0')
@@ -271,11 +271,11 @@ def shown_up(value: float, start: float = 0.0) -> str:
     base, more = exact(start), exact(value) - exact(start)
     if 0 < more < NEAR[1] * base:
         return _beside(base, significant(max(more, NEAR[0] * base), 2))
-    return significant(value * (1 - ROUNDING), 3) if value < SMALL else shown.shown_power(value)
+    return significant(value * (1 - ROUNDING), 3) if value < SMALL else formatting.shown_power(value)
 
 
 def shown_down(value: float, start: float = 0.0) -> str:
-    """The same, rounded down.
+    """A probability as in :func:`shown_up`, rounded down.
 
     >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0), shown_down(0.0999, 0.1)
     ('0.999', '4.54e-7', '1', '0.0999')
@@ -289,7 +289,7 @@ def shown_down(value: float, start: float = 0.0) -> str:
         return _beside(base, significant(more, 2, down=True))
     if value < SMALL:
         return significant(value * (1 + ROUNDING), 3, down=True)
-    return "1" if value > 1 - shown.SLACK else display_down(value + shown.SLACK, 3)
+    return "1" if value > 1 - formatting.SLACK else display_down(value + formatting.SLACK, 3)
 
 
 def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:

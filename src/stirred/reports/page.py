@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stirred import errors
-from stirred.reports.limits_said import of_explanation
+from stirred.reports.limits_section import of_explanation
 from stirred.semantics import Explanation
 from stirred.spec import Specification
 from stirred.spec.pages import page

@@ -1,9 +1,9 @@
-"""Figures and tables of Kifer et al. (2022), computed again: the 2020 redistricting data and what they mean.
+"""Figures and tables of Kifer et al. (2022) about the 2020 redistricting data, computed again.
 
 Figures 1 to 15 as pictures, Tables 1, 2 and 6 as printed and as they follow from the paper's formulas. Where the paper
 samples the discrete Gaussian (one million draws), its loss is composed exactly between two bounds.
 
-The invariant a reader must know: what is printed is kept beside what follows. A figure whose rho does not follow from
+Keep in mind: what is printed is kept beside what follows. A figure whose rho does not follow from
 the paper's Tables 3 to 5 shows both, and its caption says so.
 """
 
@@ -145,7 +145,7 @@ def _three_powers(scenario: PublishedExposure, legend_lacks_zcdp: bool) -> Pictu
     if legend_lacks_zcdp:
         caption += " The paper's caption leaves out the bound from zCDP, which its text says is drawn."
     picture = level_power_picture(curves, worlds=_worlds(scenario), caption=caption, dashed=(discrete,))
-    return replace(picture, subtitle=f"Largest power at each level, rho = {scenario.published.rho}")
+    return replace(picture, subtitle=f"Largest power at each false-alarm probability, rho = {scenario.published.rho}")
 
 
 def _powers(scenario: PublishedExposure) -> Picture:
@@ -153,7 +153,7 @@ def _powers(scenario: PublishedExposure) -> Picture:
     picture = level_power_picture(
         curves, worlds=_worlds(scenario), caption=_both(scenario), dashed=[name for name in curves if "printed" in name]
     )
-    return replace(picture, subtitle="Largest power at each level, Gaussian noise")
+    return replace(picture, subtitle="Largest power at each false-alarm probability, Gaussian noise")
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class PaperCell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of powers: one row for each level, one cell for each column."""
+    """A table of powers: one row for each false-alarm probability, one cell for each column."""
 
     number: int
     title: str
@@ -306,7 +306,7 @@ def _pure_table() -> PaperTable:
         rows.append((level, tuple(cells)))
         for epsilon, cell in zip(_EPSILONS, cells, strict=True):
             if not cell.agrees:
-                why = f"At level {level} and epsilon = {epsilon} the bound of Theorem 6.1 is {cell.upper:.6f}."
+                why = f"At false alarm {level} and epsilon = {epsilon} the bound of Theorem 6.1 is {cell.upper:.6f}."
                 errata.append(Erratum(f"table-1-{level}-{epsilon}", cell.printed, f"{cell.upper:.3f}", why))
     columns = tuple(f"epsilon = {epsilon}" for epsilon in _EPSILONS)
     return PaperTable(1, "Largest power under pure DP", columns, tuple(rows), tuple(errata))

@@ -1,4 +1,4 @@
-"""What a guarantee means: what a test or a belief can gain, for everyone, per attribute, per place."""
+"""What a guarantee means: the power of tests and the change of beliefs, for a record, an attribute or a place."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ probability that it exceeds e^epsilon, ``epsilon(delta)`` is the smallest epsilo
 delta. ``conditions`` says what must be true for the theorem to be used, ``output`` over what the probability is taken,
 ``given`` the same in one word and ``strict`` whether the ratio is above e^epsilon or at least.
 
-The invariant a reader must know: numbers of different theorems are about different events and must not be ranked. That
+Keep in mind: numbers of different theorems are about different events and must not be ranked. That
 of theorem 7.3 is smaller than that of 7.4 or 7.5 since it averages over what the target's record may be; it is no
 stronger promise to the person whose record is true (.0491 against .6795 at rho = 2.63 and epsilon = 3).
 """
@@ -34,7 +34,7 @@ from stirred.loss import (
     zcdp_to_pbdp_delta,
     zcdp_to_pbdp_epsilon,
 )
-from stirred.loss.checks import Number, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, non_negative, probability, renyi_order
 from stirred.loss.tradeoffs import in_unit
 
 Array = NDArray[np.float64]
@@ -78,15 +78,18 @@ class PureBelief:
 
     @property
     def theorem(self) -> str:
+        """The theorem's number in the paper."""
         return f"{SOURCE} 7.1" if self.counterfactual == "resampled" else f"{SOURCE} 7.1, footnote 13"
 
     @property
     def conditions(self) -> tuple[str, ...]:
+        """What must be true for the theorem to apply, as sentences."""
         default = "So it does for the datasets with the default record in the target's place."
         return (ONE_UNIT,) if self.counterfactual == "resampled" else (ONE_UNIT, default)
 
     @property
     def definition(self) -> str:
+        """The definition of privacy that the bound starts from, in words."""
         return f"epsilon-DP with epsilon = {self.budget:g}"
 
     @property
@@ -162,6 +165,7 @@ class PredictiveBelief(_Concentrated):
     )
 
     def delta(self, epsilon: Number) -> float:
+        """A bound on the probability that the ratio is at least e^epsilon."""
         e = non_negative("epsilon", epsilon)
         if e == 0 or self._reveals_nothing:
             return 1.0 if e == 0 else 0.0
@@ -170,6 +174,7 @@ class PredictiveBelief(_Concentrated):
         return min(math.exp(-e), *(math.exp(min(0.0, _predictive_log(order, g, e))) for order, g in self.points))
 
     def epsilon(self, delta: Number) -> float:
+        """The epsilon that the log ratio reaches with probability at most ``delta``."""
         d = probability("delta", delta)
         if d == 1 or self._reveals_nothing:
             return 0.0
@@ -203,6 +208,7 @@ class AnyPriorBelief(_Concentrated):
     )
 
     def delta(self, epsilon: Number) -> float:
+        """A bound on the probability that the ratio is at least e^epsilon."""
         e = non_negative("epsilon", epsilon)
         if self._reveals_nothing:
             return 1.0 if e == 0 else 0.0
@@ -211,6 +217,7 @@ class AnyPriorBelief(_Concentrated):
         return renyi_orders_to_pbdp_delta(self.points, e)
 
     def epsilon(self, delta: Number) -> float:
+        """The epsilon that the log ratio reaches with probability at most ``delta``."""
         if self.rho is not None:
             return zcdp_to_pbdp_epsilon(self.rho, delta)
         return renyi_orders_to_pbdp_epsilon(self.points, delta)
@@ -256,6 +263,7 @@ class TrueRecordBelief:
 
     @property
     def definition(self) -> str:
+        """The definition of privacy that the bound starts from, in words."""
         match self.curve:
             case GaussianCurve(mu):
                 return f"Gaussian DP with mu = {mu:g}"
@@ -266,9 +274,11 @@ class TrueRecordBelief:
         return "f-DP with a trade-off function that has vertices"
 
     def delta(self, epsilon: Number) -> float:
+        """A bound on the probability that the ratio is at least e^epsilon."""
         return tradeoff_to_pbdp_delta(self.curve, epsilon)
 
     def epsilon(self, delta: Number) -> float:
+        """The epsilon that the log ratio reaches with probability at most ``delta``."""
         return tradeoff_to_pbdp_epsilon(self.curve, delta)
 
 

@@ -9,7 +9,7 @@ what the attacker would think of her if he knew everyone else. The *posterior-to
 is what using her record adds to what is learnt from everyone else (Kifer et al. 2022, section 7.2). The ratio of
 posterior to prior is another thing: it also counts what the others tell about her.
 
-The invariant a reader must know: the chance of a large ratio is taken under one of two laws of the output, and the
+Keep in mind: the chance of a large ratio is taken under one of two laws of the output, and the
 theorems in :mod:`stirred.semantics.belief_bounds` are each about one of them. *predictive*: the prior is correct, a
 dataset is drawn from it, and nothing else is given. *record*: the prior is correct and the target's record truly is r.
 The first averages over who the target may be; it says nothing about the person whose record is r.
@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import later
-from stirred.loss.checks import SUM_TOLERANCE, Number, finite, probability
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, probability
 from stirred.spec import FiniteMechanism, Specification
 
 sparse = later("scipy.sparse")
@@ -46,14 +46,14 @@ TIE = 1e-12
 
 
 def joined(dataset: Dataset) -> str:
-    """The name of a dataset unless another is given: its records, one after the other."""
+    """The default name of a dataset: its records, one after the other."""
     return "".join(map(str, dataset))
 
 
 @says_what_it_is_made_of
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """One attacker, one mechanism, one target: all posteriors by enumeration.
+    """All posteriors of one attacker about one target under one mechanism, by enumeration.
 
     ``prior`` gives datasets, tuples of records with one record for each person, their probabilities; any dependence
     between the records is allowed, and what is left out has probability 0. ``name`` is the name by which the mechanism
@@ -301,6 +301,7 @@ def checked_prior(prior: Mapping[Any, Number]) -> dict[Dataset, float]:
 
 
 def checked_target(target: int, people: int) -> int:
+    """The target's position as a whole number; refused unless there is such a person."""
     try:
         index = operator.index(target)
     except TypeError:

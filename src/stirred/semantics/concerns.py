@@ -1,13 +1,13 @@
 """What the guarantee is worth to a person who is concerned about one thing: an attribute, where they live, or both.
 
-A whole budget bounds what is learnt about a whole record. Somebody who minds only their race, or only on which block of
-their tract they live, compares fewer datasets: those that differ in nothing else. Only the queries whose answers then
-change tell anything, and their shares of rho add up (Kifer et al. 2022, section 8). Every bound on tests and beliefs
-holds with that smaller rho, for that concern.
+A whole budget bounds what is learnt about a whole record. For somebody concerned only about their race, or only about
+the block of their tract they live on, fewer datasets are compared: those that differ in nothing else. Only the queries
+whose answers then change tell anything, and their shares of rho add up (Kifer et al. 2022, section 8). Every bound on
+tests and beliefs holds with that smaller rho, for that concern.
 
-The invariant a reader must know: a concern restricts which datasets are compared; no noise is added. So an
+Keep in mind: a concern restricts which datasets are compared; no noise is added. So an
 :class:`Exposure` always names its queries, and a concern whose changes would break an invariant of the specification is
-told at the distance of the nearest dataset that does not.
+explained at the distance of the nearest dataset that does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOVED_CELLS = 2
 
 @dataclass(frozen=True)
 class Concern:
-    """What somebody minds: attributes, location within a unit of the level ``within``, both, or a choice of queries.
+    """What somebody is concerned about: attributes, location within a geographic level, both, or a choice of queries.
 
     ``cells`` is one's own choice of (level, query), in place of the rules; ``without`` takes away (level, query) that
     one regards as telling nothing. A concern with neither attributes, location nor cells is about everything.
@@ -131,7 +131,7 @@ class Concern:
         return tuple(cell for cell in kept if cell not in self.without)
 
     def columns(self, allocation: Allocation) -> tuple[str, ...]:
-        """What may differ in the one record: the attributes with their recodes, and the levels of its location. Of
+        """What may differ in the one record: attributes with their recodes, geographic levels of its location. Of
         chosen queries, what they tell about; a total tells about its level."""
         if self.cells is not None:
             told = {query.name: query.attributes for part in allocation.parts for query in part.queries}
@@ -165,6 +165,7 @@ class Exposure:
         return sum((self.rho_of(level, query) for level, query in self.cells), Fraction(0))
 
     def rho_of(self, level: str, query: str) -> Fraction:
+        """rho of one query at one geographic level."""
         return self.allocation.rho(level, query, rounded=self.rounded)
 
     @property
@@ -230,7 +231,7 @@ def exposure(allocation: Allocation, concern: Concern | str, *, rounded: bool) -
 
 @says_what_it_takes
 def overview(allocation: Allocation, unit: str, *, rounded: bool) -> tuple[Exposure, ...]:
-    """The concerns that everybody asks about: each attribute of a ``unit`` alone, and location within each level."""
+    """The standard concerns: each attribute of a ``unit`` alone, and location within each geographic level."""
     own = {a for part in allocation.parts if part.unit == unit for query in part.queries for a in query.attributes}
     attributes = [Concern((attribute,)) for attribute in allocation.attributes if attribute in own]
     locations = [Concern(within=level) for level in allocation.levels[:-1]]
@@ -333,7 +334,7 @@ def _named(typed: str, names: tuple[str, ...]) -> str:
 
 
 def _unread(specification: Specification) -> bool:
-    """Whether an invariant is told in words alone, so that nobody can say what breaks it."""
+    """Whether an invariant is given in words alone, so that what breaks it cannot be computed."""
     return any(invariant.name for invariant in specification.multiverse.invariants)
 
 

@@ -1,13 +1,12 @@
-"""Which two datasets a statement compares: a counterfactual that lies inside one universe, or the word that there is
-none.
+"""Which two datasets a statement compares: a counterfactual inside one universe, or the statement that there is none.
 
 A guarantee bounds how differently two datasets of one universe make the output behave, per unit of their distance. A
 sentence about a person therefore needs two datasets first: what is, and what might have been. Where invariants hold,
 changing one record usually breaks them, and the nearest dataset of the same universe is further away: two records for
 swapping, where values change places.
 
-The invariant a reader must know: a :class:`Change` never leaves its universe. Its distance is what every bound of this
-room is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
+Keep in mind: a :class:`Change` never leaves its universe. Its distance is what every bound of this
+package is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ class Change:
 
     @property
     def exists(self) -> bool:
+        """Whether there may be such a dataset; False where it is known that there is none."""
         return self.status != "none"
 
 

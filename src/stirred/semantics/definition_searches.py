@@ -1,11 +1,12 @@
-"""The auditor of definitions: it looks for small mechanisms that break what every definition of privacy should have.
+"""Audit definitions of privacy: search for small mechanisms that break what every definition should have.
 
 *Processing* the output must not break a definition, nor must running one of two mechanisms at random (*convexity*);
-then the largest power at each level is *concave* (Theorem 6.4 of Kifer et al. 2022). Kinds of output premetric are held
-against what they declare. Cases are tried in a fixed order: coins and three outputs with simple probabilities, those
-that the parameters suggest, the edge where mechanisms just hold, then evenly spread ones; what breaks is made simple.
+then the largest power is *concave* in the false-alarm probability (Theorem 6.4 of Kifer et al. 2022). Kinds of output
+premetric are compared with what they declare. Cases are tried in a fixed order: coins and three outputs with simple
+probabilities, those that the parameters suggest, the edge where mechanisms just hold, then evenly spread ones; what
+breaks is made simple.
 
-The invariant a reader must know: a counterexample carries all that is needed to check it by hand, and an audit without
+Keep in mind: a counterexample carries all that is needed to check it by hand, and an audit without
 one is no proof.
 """
 
@@ -75,16 +76,19 @@ class Found:
 
 
 class Processed(Found):
-    """A mechanism that holds, and a kernel after which it does not. Parts: its laws; the kernel, a row an output."""
+    """A mechanism that satisfies the definition, and a kernel after which it does not. Parts: its laws; the kernel."""
 
     @property
     def after(self) -> Array:
+        """The laws of the processed output."""
         return np.asarray(self.parts[0] @ self.parts[1])
 
     def check(self) -> bool:
+        """Whether the mechanism satisfies the definition and the processed one does not."""
         return self._lost(self.parts[:1], self.after)
 
     def smaller(self) -> Iterator[tuple[Array, ...]]:
+        """The same with one output less, before or after processing."""
         laws, kernel = self.parts
         for one, two in permutations(range(len(kernel)), 2):
             yield _joined(laws, one, two), np.delete(kernel, two, axis=0)
@@ -99,7 +103,7 @@ class Processed(Found):
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Found):
-    """Two mechanisms that hold, and a coin that chooses which to run: what comes out does not hold.
+    """Two mechanisms that satisfy the definition, and a coin that chooses which to run; the mixture does not.
 
     Parts: the laws of both; the chances of the coin. ``apart``: one sees which mechanism ran, which is the harder case
     wherever processing does no harm. Else the outputs of both have the same names.
@@ -109,6 +113,7 @@ class Mixed(Found):
 
     @property
     def mixture(self) -> Array:
+        """The laws of the mechanism that tosses the coin."""
         first, second, ((chance, rest),) = self.parts
         if self.apart:
             return np.hstack([chance * first, rest * second])
@@ -117,6 +122,7 @@ class Mixed(Found):
         return np.asarray(chance * first + rest * second)
 
     def check(self) -> bool:
+        """Whether both mechanisms satisfy the definition and their mixture does not."""
         return self._lost(self.parts[:2], self.mixture)
 
     def __str__(self) -> str:
@@ -127,14 +133,16 @@ class Mixed(Found):
 
 
 class Sagging(Mixed):
-    """Three levels at which the greatest power is not concave, and the coins that attain the outer two.
+    """Three false-alarm probabilities where the greatest power is not concave, and coins that attain the outer two.
 
-    Tossing one of the two coins, not seeing which, makes a test of the middle level with the power of the chord. Where
-    mixing and processing do no harm that test holds, so that the greatest power is on or above the chord (Theorem 6.4).
-    If it sags below, one of the two is lost; of definitions that survive processing it is convexity.
+    Tossing one of the two coins, not seeing which, makes a test of the middle false-alarm probability with the power of
+    the chord. Where mixing and processing do no harm that test holds, so that the greatest power is on or above the
+    chord (Theorem 6.4). If it sags below, one of the two is lost; of definitions that survive processing it is
+    convexity.
     """
 
     def check(self) -> bool:
+        """Whether the power curve lies below its chord, computed again."""
         level, chord = map(float, self.mixture[:, 0])
         return super().check() and not level_power(self.definition, level) >= chord * (1 - CLEARLY)
 
@@ -143,8 +151,8 @@ class Sagging(Mixed):
             map(short, one[:, 0]) for one in (*self.parts[:2], self.mixture)
         )
         most = short(level_power(self.definition, self.mixture[0, 0]))
-        held = f"power {first} at level {low} and power {second} at level {high} hold"
-        return f"{held}\nat level {level} no power above {most} does, and the chord has {chord}"
+        held = f"power {first} at false-alarm probability {low} and power {second} at {high} hold"
+        return f"{held}\nat {level} no power above {most} does, and the chord has {chord}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +164,7 @@ class Undeclared(Found):
     words: str
 
     def check(self) -> bool:
+        """Whether the first number exceeds the second, by more than rounding."""
         larger, smaller = self.compared(self.parts)
         return larger > smaller * (1 + CLEARLY) + CLEARLY
 
@@ -194,7 +203,7 @@ def audit(definition: Definition, *, tries: int = TRIES) -> Audit:
 
 @says_what_it_takes
 def audit_kind(output: OutputPremetric, *, tries: int = TRIES) -> Audit:
-    """Hold a kind of output premetric against what it declares, at all budgets.
+    """Search for counterexamples to what a kind of output premetric declares about itself, at all budgets.
 
     Registered kinds are believed as declared everywhere else; this is what tests them.
 
@@ -229,7 +238,9 @@ def _declared(definition: Definition, question: str) -> Verdict:
 
 def _frequentist(definition: Definition) -> Verdict:
     levels = (0.01, 0.05, 0.1) if definition.bounded else ()
-    words = ", ".join(f"{float(level_power(definition, level)):.4g} at level {level:g}" for level in levels)
+    words = ", ".join(
+        f"{float(level_power(definition, level)):.4g} at false-alarm probability {level:g}" for level in levels
+    )
     return Verdict("frequentist", "searched" if words else "no budget", words=words and f"power at most {words}")
 
 
@@ -271,7 +282,7 @@ def _mixtures(definition: Definition, coins: Sequence[Array], held: Sequence[Arr
 
 
 def _sags(definition: Definition, coins: Sequence[Array], tries: int) -> Iterator[Found]:
-    """Three levels and the greatest powers there; those that sag most, as a part of the chord, first."""
+    """Three false-alarm probabilities and the greatest powers there; those furthest below the chord first."""
     cases = []
     for low, middle, high in combinations(coins if definition.bounded else (), 3):
         chance = (high - middle)[0, 0] / (high - low)[0, 0]
@@ -346,7 +357,7 @@ def _mechanisms(definition: Definition, tries: int) -> tuple[list[Array], list[A
 
 
 def _coins(definition: Definition) -> list[Array]:
-    """Coins of the greatest power at each level; where there is no budget, all that cost something."""
+    """Coins of the greatest power at each false-alarm probability; without a budget, all that cost something."""
     levels = _levels(definition)
     if not definition.bounded:
         return [one for a in levels for b in levels if definition.at(one := coin(a, b)) is not None]

@@ -4,7 +4,7 @@ A definition is whatever somebody proposes to ask of the laws P and Q that a mec
 datasets: a predicate, or a number with a budget. Those of Kifer et al. (2022) are here as constructors. The searches
 for mechanisms that break a proposal are in :mod:`stirred.semantics.definition_searches`.
 
-The invariant a reader must know: rounding is never taken for a violation. Laws *break* a definition only if they fail
+Keep in mind: rounding is never taken for a violation. Laws *break* a definition only if they fail
 it and still fail it after being brought nearer to each other by a part of ``tolerance``; in a definition that may be
 mixed and processed freely that step can only help them.
 """
@@ -25,7 +25,7 @@ from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import divergences
-from stirred.loss.checks import Number, distributions, finite, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
 from stirred.loss.curves import EpsilonProfile
 from stirred.loss.tradeoffs import TradeOff, in_unit
 from stirred.spec.finite import divergence
@@ -87,7 +87,7 @@ class Definition:
 
     @property
     def bounded(self) -> bool:
-        """Whether mechanisms either hold or do not, without anybody naming a budget."""
+        """Whether every mechanism either satisfies the definition or not, without a budget being named."""
         return self.holds is not None or self.budget is not None
 
     def satisfied(self, p: ArrayLike, q: ArrayLike) -> bool:
@@ -95,7 +95,7 @@ class Definition:
         return self.passes(np.stack(distributions(p, q)))
 
     def passes(self, laws: Array) -> bool:
-        """The same for a mechanism, the two laws as rows; they are believed to be laws."""
+        """Whether a mechanism, two laws as rows, satisfies the definition; that they are laws is not checked."""
         if self.budget is not None:
             return self.price(laws) <= self.budget * (1 + ROUNDING)
         return all(self._holds(*order) for order in self._orders(laws))
@@ -111,7 +111,7 @@ class Definition:
         return max(self._cost(*order) for order in self._orders(laws))
 
     def judged(self, laws: Array) -> str:
-        """The laws, and whether they hold, for people."""
+        """The laws as text, and whether they satisfy the definition."""
         said = f"laws {told(laws)} {'hold' if self.passes(laws) else 'do not hold'}"
         return said if self.budget is None else f"{said}: {self.price(laws):.7g}, allowed {self.budget:.7g}"
 
@@ -185,7 +185,7 @@ class Definition:
 
     @classmethod
     def pbdp(cls, epsilon: Number, delta: Number) -> Definition:
-        """No test at level e^-epsilon delta has a power above delta: one point of pbdp (Definition 5.5)."""
+        """No test with false alarm e^-epsilon delta has a power above delta: one point of pbdp (Definition 5.5)."""
         e, d = finite("epsilon", epsilon), probability("delta", delta)
         if d == 0:
             raise errors.parameter_out_of_range("delta", delta, "above 0 (Remark 5.6)")
@@ -218,7 +218,7 @@ class Definition:
 
     @classmethod
     def tradeoff(cls, curve: TradeOff) -> Definition:
-        """No test has more power than the curve at its level (f-DP, Definition 5.9).
+        """No test has more power than the curve at its false-alarm probability (f-DP, Definition 5.9).
 
         The cost is the largest power as a part of what is allowed: at a vertex, since both are concave.
         """
@@ -227,14 +227,16 @@ class Definition:
             levels, powers = divergences.power_curve(p, q).T
             return float(np.max(np.where(powers > 0, powers / np.asarray(curve.power(levels)), 0.0)))
 
-        known = _known("by products of trade-off functions, adaptively", "the largest power at each level", "7.4")
+        known = _known(
+            "by products of trade-off functions, adaptively", "the largest power at each false-alarm probability", "7.4"
+        )
         return cls("trade-off function", None, cost, 1.0, hints=(float(curve.power(0.0)),), declared=known)
 
     @classmethod
     def total_variation(cls, t: Number) -> Definition:
         """No event is likelier by more than t."""
         most = probability("t", t)
-        known = _known("t's add up", "the most by which the power of a test exceeds its level")
+        known = _known("t's add up", "the most by which the power of a test exceeds its false-alarm probability")
         return cls(f"TV ({most:g})", None, divergences.total_variation, most, hints=(most,), declared=known)
 
     @classmethod
@@ -287,6 +289,7 @@ def _ratio(epsilon: float) -> tuple[float, ...]:
 
 
 def told(laws: Array) -> str:
+    """Laws as text, with simple fractions."""
     return " and ".join(f"({', '.join(map(short, law))})" for law in laws)
 
 
@@ -307,7 +310,7 @@ def coin(level: float, power: float) -> Array:
 
 @says_what_it_takes
 def level_power(definition: Definition, levels: ArrayLike) -> Array:
-    """g(level), the greatest power at each level over the coins that hold; not a number where none does.
+    """The greatest power at each false-alarm probability over coins that satisfy the definition; NaN where none does.
 
     A test of a mechanism's output is a coin. So, if processing does no harm, no test of any mechanism that holds has
     more power at this level; if mixing does none either, g is concave (Theorem 6.4 of Kifer et al. 2022), and bounds
@@ -336,7 +339,7 @@ def _greatest(definition: Definition, level: float) -> float:
 
 
 def edge(definition: Definition, laws: Array) -> Array | None:
-    """The last laws that hold on the way from their mean, where they are equal, through ``laws`` and beyond."""
+    """The furthest laws that satisfy the definition on the line from their mean through ``laws`` and beyond."""
     away = laws - (mean := laws.mean(axis=0))
     # How far one can go; laws that differ by rounding alone have no direction.
     ratios = np.divide(mean, np.abs(away[0]), out=np.full(len(mean), math.inf), where=away[0] != 0)
@@ -357,7 +360,8 @@ class Counterexample(Protocol):
     """Laws, and what was done with them, that break a property; as text it can be checked by hand."""
 
     @property
-    def parts(self) -> tuple[Array, ...]: ...
+    def parts(self) -> tuple[Array, ...]:
+        """The matrices of probabilities that it consists of."""
 
     def check(self) -> bool:
         """Whether it stands, computed again."""

@@ -6,7 +6,7 @@ prior can reach e^(n epsilon) for n records. It stays within e^(+-c epsilon) if 
 attacker's eyes, independent of everyone else (Bailie, Gong, Meng and Drechsler 2024, slides, corrected: see
 :func:`markov_boundary`).
 
-The invariant a reader must know: the ratio here is that of posterior to *prior*. The posterior-to-posterior ratio of
+Keep in mind: the ratio here is that of posterior to *prior*. The posterior-to-posterior ratio of
 :mod:`stirred.semantics.beliefs` keeps within e^(+-epsilon) under every dependence.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.loss.checks import SUM_TOLERANCE, Number, finite, non_negative
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative
 from stirred.loss.tradeoffs import in_unit
 from stirred.semantics.beliefs import Dataset, checked_prior, checked_target
 
@@ -39,7 +39,7 @@ probabilities by a factor of at most (1 + SAME) / (1 - SAME). Fractions are comp
 
 
 def posterior_factor(likelihood_ratio: ArrayLike, share: ArrayLike) -> Array:
-    """What an output of this likelihood ratio multiplies a prior of ``share`` by: C = LR / (LR share + 1 - share).
+    """The factor from prior to posterior at an output of this likelihood ratio: C = LR / (LR share + 1 - share).
 
     The ratio is P(w | record) / P(w | another record). C is nan where the output cannot occur: at a ratio of 0 and a
     share of 1.

@@ -25,17 +25,17 @@ from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeof
 from stirred.semantics import pictures
 from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
+from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
+from stirred.semantics.formatting import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.sections import IN_ORDER
-from stirred.semantics.setting import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
-from stirred.semantics.shown import SLACK, WIDTH, bullet, columns, shown_power
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
 
-FORM = 1
-"""Of the JSON of an explanation."""
+FORMAT_VERSION = 1
+"""Version of the JSON format of an explanation."""
 
 BRIEFLY = {
     "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
@@ -56,6 +56,7 @@ class Explanation:
 
     @property
     def specification(self) -> Specification:
+        """The specification that is explained."""
         return self.setting.specification
 
     def statement(self, id: str) -> Statement:
@@ -75,7 +76,7 @@ class Explanation:
 
     @cached_property
     def powers(self) -> list[dict[str, Any]]:
-        """Lower and upper bounds on the power of tests, one row for each level and each thing that is known."""
+        """Lower and upper bounds on the power of tests, one row for each noise and false-alarm probability."""
         return [
             {"noise": what, "level": level, "lower": float(low), "upper": float(high)}
             for what, lower, upper in self.setting.powers()
@@ -134,12 +135,13 @@ class Explanation:
         """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`."""
         return tuple(_pictures(self.setting))
 
-    # -- forms -----------------------------------------------------------------------------------------------
+    # -- JSON, text and HTML ---------------------------------------------------------------------------------
 
     def to_fields(self) -> dict[str, Any]:
+        """The explanation as a dictionary that JSON can hold."""
         change = self.setting.change
         return {
-            "stirred_explanation": FORM,
+            "stirred_explanation": FORMAT_VERSION,
             "specification": json.loads(self.specification.to_json()),
             "counterfactual": {
                 "change": change.words,
@@ -154,13 +156,14 @@ class Explanation:
         }
 
     def to_json(self) -> str:
+        """The explanation as JSON text: every sentence with its id, formula, source and numbers, and all tables."""
         return json.dumps(self.to_fields(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, brief: bool = False) -> str:
-        """For the terminal; ``brief`` leaves out what is said of every guarantee of the kind."""
+        """The explanation as text; ``brief`` leaves out sentences that hold for every guarantee of the kind."""
         lines = [f"What {self.specification.name or 'this guarantee'} means", ""]
         lines += [f"{name + ':':18}{words}" for name, words in self.specification.blocks()]
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
@@ -183,7 +186,7 @@ class Explanation:
 
     def _tables(self, section: str) -> Iterator[list[list[str]]]:
         """The tables of a section as rows of texts, the first one the heading."""
-        levels = [f"level {level:g}" for level in self.setting.levels]
+        levels = [f"false alarm {level:g}" for level in self.setting.levels]
         if section == "tests" and self.powers:
             rows: dict[str, list[str]] = {}
             for row in self.powers:
@@ -226,12 +229,12 @@ def explain(
     deltas: Iterable[float] = DELTAS,
     groups: Iterable[int] = GROUPS,
 ) -> Explanation:
-    """What a specification means.
+    """Explain a specification in sentences, tables and pictures.
 
-    ``allocation`` says how a budget of zCDP is divided among levels and queries; that of a known deployment is found by
-    its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within tract"``.
-    ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups`` numbers of
-    units that change together.
+    ``allocation`` says how a budget of zCDP is divided among geographic levels and queries; that of a known deployment
+    is found by its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within
+    tract"``. ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups``
+    numbers of units that change together.
     """
     given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups))
     said = [statement for section in IN_ORDER for statement in section(given)]

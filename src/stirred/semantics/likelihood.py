@@ -3,9 +3,9 @@ rest of the data.
 
 The test of Neyman and Pearson looks at the log likelihood ratio T = ln P/Q of the output, P the law under the null
 hypothesis: it rejects below a threshold, never above it, and with some probability on it (Kifer et al. 2022, section
-4). Only with that coin does it have every level.
+4). Only with that coin can it have every false-alarm probability.
 
-The invariant a reader must know: laws given as fractions make fractions. Ties are then exact; with floats, outputs
+Keep in mind: laws given as fractions make fractions. Ties are then exact; with floats, outputs
 whose ratios differ by rounding alone may be taken for different.
 """
 
@@ -53,7 +53,7 @@ class RatioTest:
 
 @says_what_it_takes
 def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> RatioTest:
-    """The most powerful test of ``null`` against ``alternative`` at exactly ``level``.
+    """The most powerful test of ``null`` against ``alternative`` with exactly this false-alarm probability.
 
     >>> best_test([Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)], Fraction(1, 8))
     RatioTest(threshold=Fraction(1, 3), on_threshold=Fraction(1, 2), level=Fraction(1, 8), power=Fraction(3, 8))
@@ -75,7 +75,7 @@ def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> Ra
 def level_and_power(
     null: Sequence[Any], alternative: Sequence[Any], threshold: Any, on_threshold: Any
 ) -> tuple[Probability, Probability]:
-    """Level and power of the test with a threshold on P/Q, from the distributions of the loss:
+    """False-alarm probability and power of the test with a threshold on P/Q, from the distributions of the loss:
 
         level = c P(L12 <= t) + (1 - c) P(L12 < t),  power = c P(L21 >= -t) + (1 - c) P(L21 > -t).
 

@@ -1,11 +1,11 @@
-"""What a picture shows, as data: lines over an axis, or bars, with every word that stands beside them.
+"""Pictures as data: lines over an axis, or bars, with titles, labels and captions.
 
-Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: what a test
-can gain at each level, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
+Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: the
+power of tests, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
 names and titles, which ``dataclasses.replace`` changes.
 
-The invariant a reader must know: a picture is checked when made and never changes. Its numbers are finite, each line
-runs from left to right, and its caption names the counterfactual: between which two worlds somebody tries to tell.
+Keep in mind: a picture is checked when made and never changes. Its numbers are finite, each line
+runs from left to right, and its caption names the counterfactual: which two datasets somebody tries to tell apart.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from stirred.loss import (
     tradeoff_to_pbdp_epsilon,
     zcdp_to_pbdp_delta,
 )
-from stirred.loss.checks import Number, finite, probability
+from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
 from stirred.semantics.concerns import Exposure
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
 
-FALSE_ALARM = "probability of a false alarm (level)"
+FALSE_ALARM = "probability of a false alarm"
 DETECTION = "probability of detection (power)"
 
 _TINY = (float(f"{m}e-{k}") for k in (6, 5, 4, 3) for m in range(1, 10))
 LEVELS = (0.0, *_TINY, *(k / 400 for k in range(4, 80)), *(k / 100 for k in range(20, 101)))
-"""From 0 to 1, dense near 0, where curves are steep and levels of interest lie."""
+"""False-alarm probabilities from 0 to 1, dense near 0, where curves are steep and those of interest lie."""
 
 PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspace(-14, 14, 113)))).tolist()}))
 """From 0 to 1, dense near both."""
@@ -181,7 +181,8 @@ def rounded_up(number: float, digits: int) -> str:
 class Powers(Protocol):
     """Any power curve: those of :mod:`stirred.loss`, and what is made of them."""
 
-    def power(self, level: ArrayLike) -> NDArray[np.float64]: ...
+    def power(self, level: ArrayLike) -> NDArray[np.float64]:
+        """The greatest power of a test with this false-alarm probability."""
 
 
 def level_power_picture(
@@ -191,7 +192,7 @@ def level_power_picture(
     caption: str = "",
     dashed: Collection[str] = (),
 ) -> Picture:
-    """Power against level, for each definition or mechanism; on the diagonal is a blind guess.
+    """Power against false-alarm probability, for each definition or mechanism; the diagonal is a blind guess.
 
     A pair of curves, as :meth:`stirred.loss.ComposedLoss.power_curve` gives it, is a lower and an upper bound: the
     upper one is drawn, and how far they are apart is said. Lines named in ``dashed`` are drawn with short dashes.
@@ -209,7 +210,7 @@ def level_power_picture(
         if isinstance(curve, tuple):
             lower, curve = curve
             gap = float(np.max(curve.power(LEVELS) - lower.power(LEVELS)))
-            words = f"upper bound; at the levels drawn the lower one is at most {rounded_up(gap, 1)} below"
+            words = f"upper bound; at the points drawn the lower one is at most {rounded_up(gap, 1)} below"
         own = curve.points if isinstance(curve, PowerCurve) and len(curve.points) <= _FEW else ()
         levels = tuple(sorted({*LEVELS, *(level for level, _ in own)}))
         lines.append(Line(name, levels, tuple(curve.power(levels).tolist()), name in dashed, words))
@@ -325,7 +326,7 @@ def belief_picture(epsilons: Sequence[Number], *, caption: str = "") -> Picture:
 def likely_belief_picture(
     curve: TradeOff, deltas: Sequence[Number] = (0.05, 0.01, 0.001), *, caption: str = ""
 ) -> Picture:
-    """The same for any trade-off function: for each delta what the posterior passes with at most that probability.
+    """The highest posterior against the prior for a trade-off function; for each delta it is passed with at most delta.
 
     The epsilons are those of pbdp. With the rest known, the law of the output given a record and its mixture over all
     other records are a pair within the same trade-off function, so the odds of the true record rise by more than
@@ -356,7 +357,7 @@ def _beliefs(epsilons: list[tuple[float, str]], caption: str) -> Picture:
 
 
 def concern_bars(exposures: Iterable[Exposure], *, level: Number | None = None, caption: str = "") -> Bars:
-    """A bar for each concern: rho of the queries that tell about it, or with ``level`` the power that it allows.
+    """A bar for each concern: rho of the queries about it, or the power at the false-alarm probability ``level``.
 
     A concern restricts the two worlds to records that differ in nothing else (:mod:`stirred.semantics.concerns`); the
     power is that of Gaussian noise of the same rho.

@@ -1,9 +1,9 @@
-"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been turned around.
+"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been flipped.
 
 Each respondent holds a bit and tells it truly with probability p, else its opposite (U = 1 with probability p, reported
 is whether X = U). A mean answer T then stands for a share of (T + p - 1) / (2 p - 1) of ones.
 
-The invariant a reader must know: all formulas are the same for p and 1 - p, with 0 and 1 exchanged in the answers; so p
+Keep in mind: all formulas are the same for p and 1 - p, with 0 and 1 exchanged in the answers; so p
 below 1/2 is as good as above, and only p = 1/2, where answers say nothing, is refused. Estimates are not cut off at 0
 and 1: that would make them biased.
 """

@@ -1,4 +1,4 @@
-"""From numbers to sentences: for each section of an explanation, which of its sentences are true here.
+"""Choose the sentences of an explanation: for each section, those that are true of the guarantee.
 
 Each function reads a :class:`Setting` and says what applies; a sentence whose condition fails is left out, never
 weakened. Shown numbers are rounded up where they bound what an attacker gains.
@@ -18,11 +18,11 @@ from stirred.loss import (
     approximate_power,
     zcdp_to_approximate,
 )
-from stirred.semantics import shown
+from stirred.semantics import formatting
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import broken_invariants, published_exposures
 from stirred.semantics.counterfactuals import held_fixed
-from stirred.semantics.setting import Concerned, Setting
+from stirred.semantics.explained_numbers import Concerned, Setting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
@@ -33,6 +33,7 @@ NEARLY_CERTAIN = 1 - 1e-6
 
 
 def compares(given: Setting) -> Iterator[Statement]:
+    """What is compared: the two datasets, and how far apart they are."""
     specification, change = given.specification, given.change
     letter, budget = specification.output_premetric.kind.budget, specification.budget
     for mark in specification.marks:
@@ -40,12 +41,12 @@ def compares(given: Setting) -> Iterator[Statement]:
     if not change.exists:
         yield say("compares.nothing", budget=f"{letter} = {budget.shown()}")
         return
-    distance = shown.plain(change.distance)
+    distance = formatting.plain(change.distance)
     if change.status == "assumed":
         yield say("compares.assumed", distance=distance)
     yield say("compares.worlds", change=change.words, distance=distance)
     if budget.by_universe:
-        yield say("compares.universes", budget=shown.stated(budget.number))
+        yield say("compares.universes", budget=formatting.stated(budget.number))
     if budget.varies:
         yield say("compares.varies", varies=budget.varies)
     if given.unbounded:
@@ -58,14 +59,15 @@ def compares(given: Setting) -> Iterator[Statement]:
             "compares.further",
             letter=letter,
             unit=premetric.unit,
-            budget=shown.stated(budget.number),
-            bound=shown.up(specification.budget_at(change.distance)),
+            budget=formatting.stated(budget.number),
+            bound=formatting.up(specification.budget_at(change.distance)),
         )
     if premetric.kind == "records" and _of_datasets(given):
         yield say("compares.causal")
 
 
 def protects(given: Setting) -> Iterator[Statement]:
+    """Who is protected, and from where on."""
     specification = given.specification
     premetric = specification.input_premetric
     said = str(premetric).rstrip(".")
@@ -79,6 +81,7 @@ def protects(given: Setting) -> Iterator[Statement]:
 
 
 def exposed(given: Setting) -> Iterator[Statement]:
+    """What is not protected: invariants, products and inferences outside the guarantee."""
     specification = given.specification
     premetric, multiverse = specification.input_premetric, specification.multiverse
     if multiverse.invariants:
@@ -106,12 +109,13 @@ def exposed(given: Setting) -> Iterator[Statement]:
 
 
 def tests(given: Setting) -> Iterator[Statement]:
+    """What a test can find out: its power at each false-alarm probability."""
     if given.curve is None:
         if given.known and given.protects:
             yield say("tests.none")
         return
     levels = _levels(given)
-    powers = shown.powers(given.curve.power(given.levels))
+    powers = formatting.powers(given.curve.power(given.levels))
     if min(powers.values) > NEARLY_CERTAIN:
         yield say("tests.vacuous", levels=levels, powers=powers)
     else:
@@ -120,15 +124,15 @@ def tests(given: Setting) -> Iterator[Statement]:
     yield say("tests.ideal")
     yield say("tests.worst", unit=given.specification.input_premetric.unit)
     if given.gaussian is not None:
-        yield say("tests.gaussian", powers=shown.powers(given.gaussian.power(given.levels)))
+        yield say("tests.gaussian", powers=formatting.powers(given.gaussian.power(given.levels)))
     if given.exact is not None and given.allocation is not None:
         bounds = given.exact_powers(given.exact)
         yield say(
             "tests.exact",
-            cells=shown.plain(len(list(given.allocation.cells()))),
+            cells=formatting.plain(len(list(given.allocation.cells()))),
             levels=levels,
-            powers=shown.powers(bound.upper for bound in bounds),
-            gap=shown.small(max(bound.upper - bound.lower for bound in bounds)),
+            powers=formatting.powers(bound.upper for bound in bounds),
+            gap=formatting.small(max(bound.upper - bound.lower for bound in bounds)),
         )
     if given.specification.input_premetric.kind == "records" and _of_datasets(given):
         yield say("tests.rest")
@@ -136,6 +140,7 @@ def tests(given: Setting) -> Iterator[Statement]:
 
 
 def beliefs(given: Setting) -> Iterator[Statement]:
+    """How much the release can change what an attacker believes."""
     specification = given.specification
     if not given.protects or not given.known:
         return
@@ -145,22 +150,22 @@ def beliefs(given: Setting) -> Iterator[Statement]:
     if pure and not given.partial:
         epsilon = specification.budget_at(given.change.distance)
         whom = ", whatever else they know" if _of_datasets(given) else " of the domain"
-        yield say("beliefs.odds", factor=shown.factor(epsilon), epsilon=shown.up(epsilon), whom=whom)
+        yield say("beliefs.odds", factor=formatting.factor(epsilon), epsilon=formatting.up(epsilon), whom=whom)
     if not given.beliefs:
         yield say("beliefs.outside", why=_outside(given))
     at = given.read_deltas[0]
     for bound in given.beliefs:
         if isinstance(bound, PureBelief):
-            factor, lowest = shown.factor(bound.limit), shown.lowest_factor(bound.limit)
+            factor, lowest = formatting.factor(bound.limit), formatting.lowest_factor(bound.limit)
             yield say("beliefs.every", unit=unit, factor=factor, lowest=lowest, knowing=knowing)
             yield say("beliefs.perceived")
             if specification.input_premetric.bounded and not fixed:
-                yield say("beliefs.default", factor=shown.factor(bound.default_record().limit))
+                yield say("beliefs.default", factor=formatting.factor(bound.default_record().limit))
             continue
         epsilon = given.bounded(bound.curve, at) if isinstance(bound, TrueRecordBelief) else bound.epsilon(at)
         if epsilon == math.inf or (isinstance(bound, PredictiveBelief) and epsilon >= -math.log(at) * (1 - 1e-12)):
             continue  # nothing is known, or nothing but what holds for every mechanism
-        told: dict[str, Fact] = {"factor": shown.factor(epsilon), "delta": shown.small(at)}
+        told: dict[str, Fact] = {"factor": formatting.factor(epsilon), "delta": formatting.small(at)}
         if isinstance(bound, TrueRecordBelief):
             yield say("beliefs.true", unit=unit, knowing=knowing, assuming=_assuming(bound.curve, given), **told)
         elif isinstance(bound, AnyPriorBelief):
@@ -178,6 +183,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
 
 
 def delta(given: Setting) -> Iterator[Statement]:
+    """How to read epsilon and delta."""
     curve, pure = given.readable, given.specification.output_premetric.kind.pure
     if curve is None or pure:
         return
@@ -186,25 +192,30 @@ def delta(given: Setting) -> Iterator[Statement]:
         for at in given.read_deltas[:1] if one is not None else ():
             epsilon = given.bounded(one, at)  # type: ignore[arg-type]
             if epsilon < math.inf:
-                told = {"factor": shown.factor(epsilon), "epsilon": shown.up(epsilon), "delta": shown.small(at)}
+                told = {
+                    "factor": formatting.factor(epsilon),
+                    "epsilon": formatting.up(epsilon),
+                    "delta": formatting.small(at),
+                }
                 yield say("delta.bounded", **told, assuming=_assuming(one, given))
     yield from _conversions(given)
     yield say("delta.reading")
     if certain > 0:
         records = given.specification.fact.get(facts.RECORDS)
         said = f", here 1/{int(records):,}" if isinstance(records, int) and records else ""
-        yield say("delta.catastrophe", delta=shown.small(certain), units=units, records=said)
+        yield say("delta.catastrophe", delta=formatting.small(certain), units=units, records=said)
     else:
         yield say("delta.gradual", units=units)
     yield from _one_point(given, given.gaussian or curve)
 
 
 def groups(given: Setting) -> Iterator[Statement]:
+    """What the guarantee is worth to households and other groups of units."""
     specification = given.specification
     premetric = specification.input_premetric
     if not given.protects or not given.known or premetric.kind != "records":
         return
-    letter, level = specification.output_premetric.kind.budget, shown.typed(given.level)
+    letter, level = specification.output_premetric.kind.budget, formatting.typed(given.level)
     linear = specification.output_premetric.kind.metric and premetric.sharpened
     how = "change" if premetric.bounded else "are added or removed"
     for count in given.groups:
@@ -213,15 +224,19 @@ def groups(given: Setting) -> Iterator[Statement]:
         if curve is None:
             continue
         told: dict[str, Fact] = {
-            "count": shown.plain(count),
+            "count": formatting.plain(count),
             "units": plural(premetric.unit),
             "how": how,
             "level": level,
         }
-        power = shown.power(float(curve.power(given.level)))
+        power = formatting.power(float(curve.power(given.level)))
         if linear:
             yield say(
-                "groups.units", **told, letter=letter, bound=shown.up(specification.budget_at(distance)), power=power
+                "groups.units",
+                **told,
+                letter=letter,
+                bound=formatting.up(specification.budget_at(distance)),
+                power=power,
             )
         else:
             yield say("groups.power", **told, power=power)
@@ -234,16 +249,17 @@ def groups(given: Setting) -> Iterator[Statement]:
         if linear:
             yield say(
                 "groups.respondent",
-                count=shown.plain(records),
+                count=formatting.plain(records),
                 letter=letter,
-                bound=shown.up(specification.budget_at(distance)),
+                bound=formatting.up(specification.budget_at(distance)),
             )
         elif (curve := given.curve_at(distance)) is not None:
-            power = shown.power(float(curve.power(given.level)))
-            yield say("groups.answers", count=shown.plain(records), level=level, power=power)
+            power = formatting.power(float(curve.power(given.level)))
+            yield say("groups.answers", count=formatting.plain(records), level=level, power=power)
 
 
 def concerns(given: Setting) -> Iterator[Statement]:
+    """What the guarantee is worth to someone concerned about one attribute or place."""
     if given.allocation is None or not given.concerned:
         return
     level = given.level
@@ -257,8 +273,8 @@ def concerns(given: Setting) -> Iterator[Statement]:
                 "concerns.barred",
                 concern=title,
                 unit=given.specification.input_premetric.unit,
-                invariants=shown.listed_plainly(str(invariant) for invariant in broken),
-                distance=shown.plain(one.change.distance),
+                invariants=formatting.listed_plainly(str(invariant) for invariant in broken),
+                distance=formatting.plain(one.change.distance),
             )
         if not one.asked:
             continue
@@ -269,12 +285,12 @@ def concerns(given: Setting) -> Iterator[Statement]:
             change=one.change.words,
             assumed=" (if there are such datasets)" if one.change.status == "assumed" else "",
             queries=one.exposure.queries() or "none",
-            rho=shown.up(one.exposure.rho, 4),
-            total=shown.up(total, 4),
-            bound=shown.up(one.rho, 4),
-            level=shown.typed(level),
-            power=shown.power(power),
-            worst=shown.power(worst),
+            rho=formatting.up(one.exposure.rho, 4),
+            total=formatting.up(total, 4),
+            bound=formatting.up(one.rho, 4),
+            level=formatting.typed(level),
+            power=formatting.power(power),
+            worst=formatting.power(worst),
         )
         if one.exact is not None:
             yield _exactly(given, one, title)
@@ -283,18 +299,19 @@ def concerns(given: Setting) -> Iterator[Statement]:
     if wrong := [one for one in published if not one.agrees]:
         yield say(
             "concerns.printed",
-            count=shown.plain(len(wrong)),
-            all=shown.plain(len(published)),
-            printed=shown.listed_numbers(
+            count=formatting.plain(len(wrong)),
+            all=formatting.plain(len(published)),
+            printed=formatting.listed_numbers(
                 [Fraction(one.published.rho) for one in wrong], [one.published.rho for one in wrong]
             ),
-            rhos=shown.listed_numbers(
+            rhos=formatting.listed_numbers(
                 [one.exposure.rho for one in wrong], [display(one.exposure.rho, 4) for one in wrong]
             ),
         )
 
 
 def careful(given: Setting) -> Iterator[Statement]:
+    """What to keep in mind when reading the rest, with the findings of the guarantee."""
     output = given.specification.output_premetric
     for finding in given.specification.findings:
         yield say("careful.finding", doubt=finding.words, id=finding.id)
@@ -332,7 +349,9 @@ def _conversions(given: Setting) -> Iterator[Statement]:
         found.append((zcdp_to_approximate(given.curve.rho, at, "classical"), "classical conversion"))
     for epsilon, conversion in found:
         if epsilon is not None and epsilon < math.inf:
-            yield say("delta.approximate", delta=shown.small(at), epsilon=shown.up(epsilon), conversion=conversion)
+            yield say(
+                "delta.approximate", delta=formatting.small(at), epsilon=formatting.up(epsilon), conversion=conversion
+            )
 
 
 def _one_point(given: Setting, curve: TradeOff) -> Iterator[Statement]:
@@ -345,10 +364,10 @@ def _one_point(given: Setting, curve: TradeOff) -> Iterator[Statement]:
     if display(point, 3) != display(whole, 3):
         yield say(
             "delta.curve",
-            delta=shown.small(at),
-            level=shown.typed(level),
-            point=shown.power(point),
-            curve=shown.power(whole),
+            delta=formatting.small(at),
+            level=formatting.typed(level),
+            point=formatting.power(point),
+            curve=formatting.power(whole),
         )
 
 
@@ -359,8 +378,8 @@ def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:
         "concerns.exact",
         concern=concern,
         levels=_levels(given),
-        powers=shown.powers(bound.upper for bound in powers),
-        gap=shown.small(max(bound.upper - bound.lower for bound in powers)),
+        powers=formatting.powers(bound.upper for bound in powers),
+        gap=formatting.small(max(bound.upper - bound.lower for bound in powers)),
     )
 
 
@@ -387,4 +406,4 @@ def _of_datasets(given: Setting) -> bool:
 
 
 def _levels(given: Setting) -> Numbers:
-    return Numbers(given.levels, shown.listed_plainly(f"{level:.12g}" for level in given.levels))
+    return Numbers(given.levels, formatting.listed_plainly(f"{level:.12g}" for level in given.levels))

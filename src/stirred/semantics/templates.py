@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from stirred._shown import brief
 
 VERSION = 1
-"""Of the form of the data file."""
+"""Format version of the data file."""
 
 SECTIONS = {
     "compares": "What is compared",
@@ -67,6 +67,7 @@ class Template:
 
     @property
     def section(self) -> str:
+        """The section of the sentence: the part of its id before the dot."""
         return self.id.partition(".")[0]
 
 
@@ -84,6 +85,7 @@ class Statement:
 
     @property
     def section(self) -> str:
+        """The section of the sentence: the part of its id before the dot."""
         return self.id.partition(".")[0]
 
     def to_fields(self) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
     """The sentence of this id with its facts.
 
     >>> say("tests.ideal").words
-    'Power equal to the level is the ideal: the test does no better than a coin thrown without looking.'
+    'Power equal to the false-alarm probability is the ideal: the test does no better than a blind guess.'
     """
     template = templates()[name]
     words = template.words.format(**_texts(facts))

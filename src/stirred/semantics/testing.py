@@ -1,10 +1,10 @@
-"""What a test can find out: the greatest power, at each level, of a test between two datasets of one universe.
+"""What a test can find out: the greatest power of a test between two datasets of one universe.
 
-The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that of a detection, and a blind
-guess has power equal to level. A definition alone bounds the power of every test on every mechanism that satisfies it
+The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that of a detection, and for a
+blind guess the two are equal. A definition alone bounds the power of every test on every mechanism that satisfies it
 (Kifer et al. 2022, section 6; the bounds are attained). What is known of the mechanism gives the power itself.
 
-The invariant a reader must know: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon
+Keep in mind: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon
 times d or rho times d squared; where the specification has no rule for that distance it refuses.
 """
 
@@ -57,7 +57,7 @@ class GroupCurve:
     steps: int
 
     def power(self, level: ArrayLike) -> Array:
-        """The largest power of a test at ``level``; of the shape of ``level``."""
+        """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
         reached = in_unit("level", level)
         for _ in range(self.steps):
             further = np.asarray(self.curve.power(reached))
@@ -105,7 +105,7 @@ def allowed_power(specification: Specification, distance: Any = None) -> Curve:
 
 @says_what_it_takes
 def power(specification: Specification, level: ArrayLike, distance: Any = None) -> tuple[Array, Array]:
-    """Lower and upper bounds on the power of a test at ``level``, for datasets at ``distance``.
+    """Lower and upper bounds on the power of a test with false-alarm probability ``level``, at ``distance``.
 
     The lower one is what even the worst test has: a test with less could be turned round into one with too much, at
     level 1 - level (the left sides of Theorems 6.1 and 6.2).
@@ -115,7 +115,7 @@ def power(specification: Specification, level: ArrayLike, distance: Any = None) 
 
 @says_what_it_takes
 def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLike) -> tuple[Array, Array]:
-    """The same for a curve; for a loss distribution the powers of its best and worst test, from below and above.
+    """Lower and upper bounds on power under a curve; for a loss distribution, of its worst and best test.
 
     >>> from stirred.loss import pure_power
     >>> lower, upper = power_bounds(pure_power(1), 0.05)

@@ -1,4 +1,4 @@
-"""The five building blocks of a guarantee: to hold, order, compose, weaken, compare and criticise."""
+"""Specifications, the five building blocks of a guarantee: order, compose, convert, compare and lint them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specifications of several releases, of processed releases, and in other units.
+"""Combine and change specifications: several releases together, processed releases, other units.
 
 *Composition* (section 2.5, Appendix A.5): releases with seeds of their own add up, once they speak of one domain, one
 multiverse, one input and one output premetric. *Post-processing* is free if all it reads is the release and what the

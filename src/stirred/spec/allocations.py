@@ -5,7 +5,7 @@ A part of the budget (persons, housing units) is divided among levels, and a lev
 query at a level is the product (Kifer et al. 2022, section 8.1). What one block's releases cost is the sum over all
 levels, one unit of each, so that levels add up along one path of the spine.
 
-The invariant a reader must know: shares are fractions that add up to exactly one, checked when read. Budgets come
+Keep in mind: shares are fractions that add up to exactly one, checked when read. Budgets come
 *rounded*, as printed, or as the noise was drawn; the two differ in both directions, so the caller always says which.
 """
 
@@ -28,7 +28,7 @@ from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 
 VERSION = 1
-"""Of the form of the data files."""
+"""Format version of the data files."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Query:
 @brief
 @dataclass(frozen=True)
 class AllocationPart:
-    """A budget of its own: for whom, how large, and its division.
+    """One part of an allocation: whose budget it is, how large it is, and how it is divided.
 
     ``scale`` is the global scale of the noise in production, where it is known; ``unrounded`` is 1 over its square.
     """
@@ -58,6 +58,7 @@ class AllocationPart:
 
     @property
     def unrounded(self) -> Fraction:
+        """rho before it was rounded for publication."""
         return self.rounded if self.scale is None else 1 / self.scale**2
 
     def budget(self, *, rounded: bool) -> Fraction:

@@ -170,10 +170,12 @@ class InputPremetric:
 
     @classmethod
     def metric(cls, name: str, unit: str = "record", **fields: Any) -> InputPremetric:
+        """A metric that is known by its name only."""
         return cls("metric", unit, False, True, True, name=name, **fields)
 
     @classmethod
     def relation(cls, name: str, unit: str = "record", **fields: Any) -> InputPremetric:
+        """A relation of neighbours that is known by its name only: distance 1 where it holds, else infinite."""
         return cls("relation", unit, False, True, False, name=name, **fields)
 
     @classmethod

@@ -28,7 +28,7 @@ _WIDTH = 110
 @brief
 @dataclass(frozen=True)
 class Row:
-    """One block of every specification, and how they stand to one another."""
+    """One block of every specification, and how these blocks compare."""
 
     block: str
     words: tuple[str, ...]
@@ -40,7 +40,7 @@ class Row:
 @brief
 @dataclass(frozen=True)
 class Verdict:
-    """How two of the specifications stand to each other, all five blocks together."""
+    """Which of two specifications is stronger, all five blocks together."""
 
     first: str
     second: str
@@ -64,6 +64,7 @@ class Comparison:
         return "\n".join([_text_table(self), *(_said(verdict) for verdict in self.verdicts), *map(_filled, self.notes)])
 
     def to_json(self) -> str:
+        """The comparison as JSON text."""
         return json.dumps({"stirred_comparison": 1, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
 
     def _repr_html_(self) -> str:

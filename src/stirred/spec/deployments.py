@@ -19,7 +19,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PRODUCTS_NOT_COVERED
-from stirred.spec.forms import FORM, KEY, from_fields
+from stirred.spec.json_format import FORMAT_VERSION, KEY, from_fields
 from stirred.spec.known import close, meant, names, tables
 from stirred.spec.pages import table
 from stirred.spec.specification import Finding, Specification
@@ -91,7 +91,7 @@ class Deployment:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The errata as findings, for whoever prints the guarantee."""
+        """The errata as findings, to be printed with the guarantee."""
         return tuple(
             Finding(e.id, f"printed: {e.printed}; here: {e.correct}", e.explanation, self.sources[0])
             for e in self.errata
@@ -106,7 +106,7 @@ class Deployment:
         return "\n".join([str(self.specification), *rows])
 
     def _rows(self) -> list[tuple[str, str]]:
-        """All but the specification: what is told, and the words."""
+        """Everything but the specification, as pairs of a heading and a text."""
         return [
             ("title", self.title),
             *(("not covered", product) for product in self.not_covered),
@@ -133,7 +133,7 @@ def deployment(name: str) -> Deployment:
 
 
 def find(name: str) -> Deployment | None:
-    """The same, or None if there is none."""
+    """The deployment that a name means, or None if there is none."""
     found = meant(name)
     return None if found is None else _built(found)
 
@@ -151,7 +151,7 @@ def _built(name: str) -> Deployment:
     if fields.get("not_covered"):
         facts[PRODUCTS_NOT_COVERED] = "; ".join(fields["not_covered"])
     blocks["facts"] = list(facts.items())
-    specification = from_fields({KEY: FORM, "name": fields["name"], **blocks})
+    specification = from_fields({KEY: FORMAT_VERSION, "name": fields["name"], **blocks})
     if sections := fields.pop("registry", None):
         fields["registry"] = {"deployment": sections}
     return _adapter().validate_python({**fields, "specification": specification})

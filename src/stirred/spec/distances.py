@@ -53,7 +53,7 @@ def bring(a: Specification, to: InputPremetric, held: Iterable[Invariant]) -> Ch
 
 
 class _Walk:
-    """The way from one premetric to another, one property at a time."""
+    """The steps from one premetric to another, one property at a time."""
 
     def __init__(self, start: Specification, to: InputPremetric, held: tuple[Invariant, ...]) -> None:
         self.reached = start

@@ -1,4 +1,4 @@
-"""Exact numbers: budgets and distances are fractions, shown rounded the safe way and written so that they come back.
+"""Exact numbers: budgets and distances are fractions, bounds are shown rounded up, and texts are read back exactly.
 
 A Python float means its shortest decimal (0.05 is 1/20, not the binary number beside it). Infinity is ``math.inf``.
 """
@@ -84,7 +84,7 @@ Exact = Annotated[
 
 
 def display(epsilon: Fraction | float, decimals: int = 2) -> str:
-    """A guarantee as it is shown: rounded up, never down; where so many decimals would show another size, two digits.
+    """An upper bound as text, rounded up: in some decimals, or in two digits where it is smaller than these show.
 
     >>> display(12.48496), display(1.1), display(0), display(Fraction(1, 3)), display(math.inf)
     ('12.49', '1.10', '0.00', '0.34', 'infinite')
@@ -128,7 +128,7 @@ def quoted(value: Fraction | float) -> str:
 
 
 def display_down(bound: Fraction | float, decimals: int = 2) -> str:
-    """A lower bound as it is shown: rounded down, never up.
+    """A lower bound as text: rounded down, never up.
 
     >>> display_down(12.48999)
     '12.48'

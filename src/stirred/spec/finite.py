@@ -92,6 +92,7 @@ class Loss:
 
     @property
     def number(self) -> float:
+        """The loss as a number; refuses a curve."""
         if not isinstance(self.value, float):
             raise errors.bad_block("This loss", "is a curve and not a number")
         return self.value

@@ -67,7 +67,7 @@ def _curves(curve: Any, distances: Mapping[Pair, Number]) -> dict[Pair, Any] | N
 
 
 def is_trivial(output: OutputPremetric, bound: Any) -> bool:
-    """Whether every two laws keep to a bound."""
+    """Whether every two laws satisfy a bound."""
     return output.kind.is_trivial(bound, output.parameter)
 
 
@@ -86,7 +86,7 @@ class Closure:
 
 
 def closed(bounds: Mapping[Pair, Number], output: OutputPremetric) -> Closure:
-    """What the bounds come to along paths, for an output premetric that is a metric."""
+    """The bounds tightened along paths, for an output premetric that is a metric."""
     if output.kind.power == 1:
         return Closure(_shortest(bounds), True)
     unit = next((bound for bound in bounds.values() if bound > 0), Fraction(1))

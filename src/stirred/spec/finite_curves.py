@@ -30,11 +30,12 @@ def loss_curves(rows: Array, finite: FiniteFlavor, deltas: Sequence[float]) -> t
 
 
 def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
-    """Whether every pair of every universe keeps to a budget that is a curve."""
+    """Whether every pair of every universe satisfies a budget that is a curve."""
     constrained = np.where(finite.compared, finite.distances, np.inf)
     kept, words = finite.output.kind.within_curve(rows, constrained, finite.names, budget)
     return answer("yes" if kept else "no", words)
 
 
 def answer(verdict: str, words: str) -> Answer:
+    """An answer that was found by enumeration, with its one step."""
     return Answer(verdict, (Step("enumeration", "Definition 2.4.5", words),))

@@ -115,6 +115,7 @@ class FiniteFlavor:
         return self.together & different & (self.distances < math.inf)
 
     def members(self, universe: int) -> tuple[str, ...]:
+        """The names of the datasets in a universe."""
         return tuple(name for name, inside in zip(self.names, self.universes[universe], strict=True) if inside)
 
 

@@ -146,7 +146,7 @@ def _converted(a: Specification, b: Specification, given: Closure) -> tuple[Clos
 
 
 def _kept(case: _Case, pair: Pair, bound: Any) -> bool:
-    """Whether what the first allows a pair is known to be at most ``bound``."""
+    """Whether the first specification is known to bound a pair by at most ``bound``."""
     same = case.a.output_premetric == case.b.output_premetric
     if same and pair in case.direct and _at_most(case.direct[pair], bound):
         return True

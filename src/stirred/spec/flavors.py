@@ -1,4 +1,4 @@
-"""Named flavors, each as its blocks (the table of the reference's section 1.11).
+"""Named flavors of differential privacy, each written as its four blocks.
 
 Every function returns a :class:`Flavor`; ``.at(budget)`` makes it a specification. Flavors whose output premetric is a
 metric measure distances along paths, so that groups are covered; the others compare neighbours, as they are defined.

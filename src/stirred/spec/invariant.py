@@ -52,7 +52,7 @@ class Invariant:
         return self.words or self.sentence()
 
     def sentence(self) -> str:
-        """What is kept, said from the fields alone."""
+        """The invariant in words, from its fields alone."""
         if self.name:
             return self.name
         said = f"the number of {plural(self.counts)}"
@@ -138,7 +138,8 @@ def merged(invariants: Iterable[Invariant], nesting: Nesting = ()) -> tuple[Inva
 
 
 def plural(unit: str) -> str:
-    """
+    """The plural of an English noun.
+
     >>> plural("household"), plural("city"), plural("day")
     ('households', 'cities', 'days')
     """

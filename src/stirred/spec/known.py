@@ -17,7 +17,7 @@ from typing import Any
 from stirred.errors.kinds import listed
 
 VERSION = 1
-"""Of the form of the data files."""
+"""Format version of the data files."""
 
 MOST = 12
 """Names that are suggested at most."""

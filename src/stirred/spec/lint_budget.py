@@ -1,4 +1,4 @@
-"""Rules about the number: the budget."""
+"""Lint rules about the budget."""
 
 from __future__ import annotations
 
@@ -131,4 +131,4 @@ def conversion_unnamed(specification: Specification) -> str:
     output = specification.output_premetric
     if not output.kind.takes_off or not output.parameter or specification.budget.conversion:
         return ""
-    return f"How {spent(specification)} was computed is not said."
+    return f"How {spent(specification)} was computed is not stated."

@@ -1,4 +1,4 @@
-"""Rules about what could have been, and what is compared: the domain and the multiverse."""
+"""Lint rules about the domain and the multiverse: which datasets there could have been, and which are compared."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def later_start(specification: Specification, before: Specification) -> str:
 @rule(
     "nothing-can-change",
     "multiverse",
-    "There is no other dataset to take the data for. The invariants alone give the data away, and the guarantee, "
+    "No other dataset agrees with the data on the invariants. These alone reveal the data, and the guarantee, "
     "whatever its budget, says nothing.",
     "sections 2.4.3 and 4.3; Proposition 2.4.13; Theorem 3.2.4 at b = 0",
     voids=True,
@@ -92,7 +92,7 @@ def nothing_can_change(specification: Specification) -> str:
                 "No stratum has both two held and two swap values: the release is the file itself, and the invariants "
                 "reveal it whole."
             )
-        return "The invariants leave one dataset only: whoever knows them knows the data."
+        return "The invariants leave one dataset only: anyone who knows them knows the data."
     if nearest(specification) == math.inf:
         return "No universe holds two datasets at a finite distance: there is no counterfactual to compare with."
     return ""
@@ -157,7 +157,7 @@ def _groups(specification: Specification, universe: tuple[str, ...]) -> int:
 @rule(
     "neighbours-in-empty-universes",
     "multiverse",
-    "A guarantee about neighbours alone says nothing in a universe that has none. Distances along paths keep it alive.",
+    "A guarantee about neighbours alone says nothing in a universe that has none. Distances along paths may.",
     "section 2.4.4; Appendix A.4",
 )
 def neighbours_in_empty_universes(specification: Specification) -> str:
@@ -225,8 +225,9 @@ def _divided(now: Multiverse, then: Multiverse) -> bool:
 @comparison(
     "finer-strata",
     "multiverse",
-    "The epsilon of swapping falls with the size of the largest stratum. Small strata leave a record few others to be "
-    "taken for, and their counts, which are published, reveal more: the number and the protection go opposite ways.",
+    "The epsilon of swapping falls with the size of the largest stratum. In a small stratum a record can "
+    "change places with few others, and its counts, which are published, reveal more: a smaller epsilon goes with "
+    "weaker protection.",
     "section 4.3, second way; Theorem 3.2.4; section 4.6.1",
 )
 def finer_strata(specification: Specification, before: Specification) -> str:

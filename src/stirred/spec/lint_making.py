@@ -1,4 +1,4 @@
-"""Rules about how a mechanism was made, what its budget covers, and what else is set beside it."""
+"""Lint rules about how a mechanism was made, what its budget covers, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parameters_unexplained(specification: Specification) -> str:
     if facts.MECHANISM not in specification.fact or specification.fact.get(facts.PARAMETERS_FROM):
         return ""
     return (
-        f"{_parameters(specification)}: where they came from is not said. If they were tuned on these data the "
+        f"{_parameters(specification)}: where they came from is not stated. If they were tuned on these data the "
         "guarantee is void."
     )
 

@@ -1,7 +1,7 @@
-"""What a rule of the lint is, the register of all rules, and the words that they share.
+"""Rules of the lint: their class, the list of all rules, and helpers that put findings into words.
 
 A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
-text means nothing. Its docstring says when it speaks and is what the documentation prints.
+text means nothing. Its docstring says when it gives a finding and is printed in the documentation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLOCKS = ("domain", "multiverse", "input premetric", "output premetric", "budget
 
 @dataclass(frozen=True)
 class Rule:
-    """One question put to a specification.
+    """One rule of the lint: a function that looks at a specification and returns findings.
 
     ``voids``: what it sees leaves no guarantee, or one that is not known to hold; such findings come first.
     """
@@ -39,7 +39,7 @@ class Rule:
     against: Against | None = None
 
     def sees(self, specification: Specification, before: Specification | None = None) -> str:
-        """What there is to say, as sentences; empty if there is nothing."""
+        """The findings about a specification, as sentences; empty if there are none."""
         said = [self.alone(specification)] if self.alone else []
         if self.against and before is not None:
             said.append(self.against(specification, before))
@@ -47,7 +47,7 @@ class Rule:
 
     @property
     def when(self) -> str:
-        """When it speaks."""
+        """When the rule gives a finding, in words."""
         looks = (self.alone, self.against)
         return " ".join(" ".join((look.__doc__ or "").split()) for look in looks if look)
 
@@ -76,7 +76,7 @@ def comparison(id: str, block: str, why: str, source: str) -> Callable[[Against]
 
 
 def also_before(id: str) -> Callable[[Against], Against]:
-    """Give a rule about one specification a second look, at an earlier one."""
+    """Add to a rule a second function, which compares the specification with an earlier one."""
 
     def registered(look: Against) -> Against:
         RULES[id] = replace(RULES[id], against=look)
@@ -105,7 +105,8 @@ def joined(items: Iterable[object], most: int = 4) -> str:
 
 
 def many(number: int, noun: str) -> str:
-    """
+    """A number and its noun, in the plural where needed.
+
     >>> many(1, "record"), many(12000, "record")
     ('1 record', '12,000 records')
     """
@@ -164,7 +165,7 @@ def smaller(specification: Specification, before: Specification) -> bool:
 
 
 def fall(specification: Specification, before: Specification) -> str:
-    """That the budget is smaller, in words."""
+    """A clause that says by how much the budget is smaller."""
     budget, earlier = specification.budget, before.budget
     if isinstance(budget.value, GaussianCurve) and isinstance(earlier.value, GaussianCurve):
         return f"mu falls from {earlier.value.mu:g} to {budget.value.mu:g}"

@@ -1,4 +1,4 @@
-"""Rules about the standard by which laws of the output are told apart: the output premetric."""
+"""Lint rules about the output premetric: the standard by which laws of the output are compared."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def standard_does_not_compose(specification: Specification) -> str:
 @rule(
     "not-post-processing-immune",
     "output premetric",
-    "Whoever receives the release can process it until it tells datasets apart better than the budget says.",
+    "A recipient can process the release until it tells datasets apart better than the budget says.",
     "Definition 2.5.2; Proposition 2.5.4",
 )
 def not_post_processing_immune(specification: Specification) -> str:

@@ -1,4 +1,4 @@
-"""Rules about swapping (Algorithm 3.2.1 and Theorem 3.2.4), by the facts that a swap states.
+"""Lint rules about swapping (Algorithm 3.2.1 and Theorem 3.2.4), from the facts that a swap states.
 
 With b the size of the largest stratum that holds two different records and o = p/(1-p) the odds of the swap rate,
 epsilon = max(ln(b+1) - ln o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1.
@@ -130,7 +130,7 @@ def strata_of_duplicates(specification: Specification) -> str:
     "uniques",
     "multiverse",
     "A count of one that is published exactly is a record that anybody who knows its values can find, and no noise "
-    "stands in front of it.",
+    "protects it.",
     "sections 2.4.3 and 4.3",
 )
 def uniques(specification: Specification) -> str:

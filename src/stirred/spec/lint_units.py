@@ -1,4 +1,4 @@
-"""Rules about who is protected, and from what: the input premetric."""
+"""Lint rules about the input premetric: who is protected, and against which changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNTED_HOMES = (*HOMES, "housing unit", "dwelling")
 @rule(
     "finer-unit",
     "input premetric",
-    "The finer the unit, the smaller is the budget of the same noise. Who holds many units is protected that many "
+    "The finer the unit, the smaller is the budget of the same noise. A holder of many units is protected that many "
     "times less: epsilon is multiplied by their number, rho by its square.",
     "section 4.3, third way; Proposition 2.4.15",
 )
@@ -44,7 +44,7 @@ def _coarser(specification: Specification, unit: str, most: int | None) -> str:
         return f"{said}; at most how many {plural(fine)} one {unit} has is not stated."
     said += f", which has up to {most:,} {plural(fine)}"
     if specification.budget.is_curve or not specification.input_premetric.sharpened:
-        return f"{said}; of changes in more than one {fine} the specification does not speak."
+        return f"{said}; the specification says nothing about changes in more than one {fine}."
     return f"{said}; for all of them together the bound is {spent_at(specification, most)}, not {spent(specification)}."
 
 
@@ -107,7 +107,7 @@ def units_after_imputation(specification: Specification) -> str:
         return f"{said}; how many records one respondent's answers enter is not stated."
     said += f", whose answers enter up to {int(touched):,} records"
     if specification.budget.is_curve or not specification.input_premetric.sharpened:
-        return f"{said}; of changes in more than one record the specification does not speak."
+        return f"{said}; the specification says nothing about changes in more than one record."
     return f"{said}: the bound for a respondent is {spent_at(specification, touched)}, not {spent(specification)}."
 
 

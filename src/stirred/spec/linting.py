@@ -1,4 +1,4 @@
-"""Doubts about a guarantee: what its other four blocks, and its making, do to the number in the fifth.
+"""Findings about a guarantee: how the first four blocks, and the making of the mechanism, affect the budget.
 
 Section 4.3 is a guide to smaller budgets without more noise: restrict the domain, hold more fixed, protect smaller
 units, measure by a weaker standard, look at fewer events, let the data choose the mechanism. Each way is a rule here,

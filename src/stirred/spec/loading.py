@@ -15,7 +15,7 @@ from stirred import errors
 from stirred.loss.curves import GaussianCurve
 from stirred.spec import flavors, known
 from stirred.spec.exact import DECIMAL_COMMA, exact
-from stirred.spec.forms import from_fields, from_json
+from stirred.spec.json_format import from_fields, from_json
 from stirred.spec.specification import Flavor, Specification
 
 FILE = "specification.json"

@@ -21,7 +21,7 @@ from stirred.spec.specification import Answer, Specification, Step
 
 
 class Stop(Exception):
-    """The chain ends: no further step is known, or a mechanism shows that there is none."""
+    """Raised where a chain of steps ends: no further step is known, or a mechanism shows that there is none."""
 
     def __init__(self, verdict: str, step: Step) -> None:
         super().__init__(verdict)

@@ -20,7 +20,7 @@ def table(head: Sequence[str], rows: Iterable[tuple[Sequence[str], bool]]) -> st
 
 
 def page(title: str, body: str) -> str:
-    """A whole document that needs nothing else."""
+    """A complete HTML document that needs no other file."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         f'<body style="font-family:sans-serif"><h1>{escape(title)}</h1>\n{body}\n</body></html>\n'

@@ -48,6 +48,7 @@ class OutputPremetric:
 
     @property
     def kind(self) -> Kind:
+        """What is known about this kind of output premetric."""
         return KINDS[self.name]
 
     @property
@@ -65,6 +66,7 @@ class OutputPremetric:
 
     @property
     def symbol(self) -> str:
+        """The symbol, with the parameter where there is one."""
         if self.parameter is None:
             return self.kind.symbol
         return f"{self.kind.symbol} with {self.kind.parameter} = {_short(self.parameter)}"
@@ -156,6 +158,7 @@ class Budget:
 
     @property
     def is_curve(self) -> bool:
+        """Whether the budget is a curve and not a number."""
         return isinstance(self.value, Curve)
 
     @property

@@ -20,7 +20,7 @@ from stirred.spec.deployments import Deployment
 from stirred.spec.exact import exact, written
 from stirred.spec.invariant import Invariant
 from stirred.spec.premetrics import Budget, OutputPremetric
-from stirred.spec.registry_form import dump, ordered, parse, tier, validate
+from stirred.spec.registry_format import dump, ordered, parse, tier, validate
 from stirred.spec.specification import Finding, Specification
 
 RENYI, CUSTOM = "Renyi DP", "Custom"
@@ -76,20 +76,20 @@ def _specification(record: Mapping[str, Any]) -> Specification:
     )
 
 
-def _doubt(findings: list[Finding], id: str, words: str) -> None:
+def _finding(findings: list[Finding], id: str, words: str) -> None:
     findings.append(Finding(f"registry-{id}", words, source=SOURCE))
 
 
 def _domain(variant: Mapping[str, Any], name: str, findings: list[Finding]) -> Domain:
     said = " ".join(variant.get("data_domain", "").split())
     if not said:
-        _doubt(findings, "domain-unstated", "The record does not say which datasets there could have been.")
+        _finding(findings, "domain-unstated", "The record does not say which datasets there could have been.")
     return Domain(said or f"the data of '{name}'")
 
 
 def _multiverse(variant: Mapping[str, Any], findings: list[Finding]) -> Multiverse:
     if "unprotected_quantities" not in variant:
-        _doubt(findings, "invariants-unstated", "The record does not say whether anything was released as it is.")
+        _finding(findings, "invariants-unstated", "The record does not say whether anything was released as it is.")
     items = _items(variant.get("unprotected_quantities", ""))
     return Multiverse(tuple(Invariant(name=item) for item in items))
 
@@ -100,10 +100,10 @@ def _input(loss: Mapping[str, Any], findings: list[Finding]) -> InputPremetric:
     plain = re.sub(r"[\s_-]*levels?$", "", said.lower().rstrip(". "))
     details = " ".join(loss.get("privacy_unit_details", "").split())
     if not said:
-        _doubt(findings, "unit-unstated", "The record does not say whose data is protected.")
+        _finding(findings, "unit-unstated", "The record does not say whose data is protected.")
         return InputPremetric.relation("neighbours as the deployment defined them", "unit")
     if plain not in UNITS:
-        _doubt(findings, "unit-unclear", f"'{said}' names no single unit, so nothing is deduced from it.")
+        _finding(findings, "unit-unclear", f"'{said}' names no single unit, so nothing is deduced from it.")
         return InputPremetric.relation(said, said, words=details)
     unit = "person" if plain == "individual" else plain
     # A number of units is a distance; neighbours alone are compared where the record speaks of no more.
@@ -112,7 +112,7 @@ def _input(loss: Mapping[str, Any], findings: list[Finding]) -> InputPremetric:
         if re.search(pattern, details.lower()):
             return InputPremetric("records", unit, bounded, sharpened=counted, words=details)
     words = f"The record does not say what makes neighbours of one {unit}: replaced, or added and removed."
-    _doubt(findings, "neighbours-unstated", words)
+    _finding(findings, "neighbours-unstated", words)
     return InputPremetric.relation(said, unit, words=details)
 
 
@@ -130,7 +130,7 @@ def _output(name: str | None, loss: Mapping[str, Any], findings: list[Finding]) 
     if name in ("Approximate DP", "Zero-concentrated DP", "Renyi DP") and None not in (epsilon, delta):
         if name != "Approximate DP":
             words = f"The record names {name} and gives epsilon and delta: by which conversion is not said."
-            _doubt(findings, "converted", words)
+            _finding(findings, "converted", words)
         return OutputPremetric("approximate", delta), Budget(epsilon, conversion="as the record has it")
     if name is None or name == "Custom":
         raise errors.registry_without_guarantee(f"its variant is {f'{name!r}' if name else 'not given'}")

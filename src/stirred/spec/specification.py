@@ -2,7 +2,7 @@
 
 A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
 together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
-them, so they travel together. ``findings`` are doubts that belong to the guarantee and are printed with it.
+them, so they are kept together. ``findings`` are what lint says about the guarantee; they are printed with it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be rep
 
 # Methods of a specification whose code stands in modules above this one. The one place where spec reaches upwards.
 _implies = function_later("stirred.spec.order", "implies")
-_to_json = function_later("stirred.spec.forms", "to_json")
-_from_json = function_later("stirred.spec.forms", "from_json")
+_to_json = function_later("stirred.spec.json_format", "to_json")
+_from_json = function_later("stirred.spec.json_format", "from_json")
 
 Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
@@ -37,7 +37,7 @@ BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget
 @brief
 @dataclass(frozen=True)
 class Finding:
-    """A doubt about the guarantee: a stable id, and the sentence."""
+    """A finding of the lint about the guarantee: a stable id, and the sentence."""
 
     id: str
     words: str
@@ -48,7 +48,7 @@ class Finding:
 @says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Flavor:
-    """What is protected, where, in which units and by which standard: all but how much."""
+    """The first four blocks of a guarantee: what is protected, where, in which units and by which standard."""
 
     domain: Domain
     multiverse: Multiverse
@@ -87,7 +87,7 @@ class Flavor:
 @says_what_it_is_made_of
 @dataclass(frozen=True, repr=False)
 class Specification:
-    """One guarantee, all five blocks of it.
+    """One guarantee, with all five building blocks.
 
     Parameters
     ----------
@@ -140,10 +140,12 @@ class Specification:
 
     @property
     def flavor(self) -> Flavor:
+        """The first four blocks: all but the budget."""
         return Flavor(*(getattr(self, block.name) for block in fields(Flavor)))
 
     @property
     def fact(self) -> Mapping[str, Fact]:
+        """The facts by name."""
         return dict(self.facts)
 
     def budget_at(self, distance: Any) -> Fraction | float:
@@ -172,10 +174,12 @@ class Specification:
         return replace(self, findings=(*self.findings, *(f for f in findings if f.id not in known)))
 
     def to_json(self) -> str:
+        """The specification as JSON text; :meth:`from_json` reads it back."""
         return _to_json(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Specification:
+        """Read a specification from JSON text; refuse a text that is none."""
         return _from_json(text)  # type: ignore[no-any-return]
 
     def blocks(self) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from stirred.errors import listed
 from stirred.releases.texts import fill, findings_and_stops, named_rows
-from stirred.semantics.shown import columns
+from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee

@@ -16,7 +16,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred.loss.checks import as_float
+from stirred.loss.argument_checks import as_float
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json

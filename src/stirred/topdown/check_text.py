@@ -6,7 +6,7 @@ import math
 
 from stirred.errors import listed
 from stirred.releases.texts import fill, findings_and_stops
-from stirred.semantics.shown import columns
+from stirred.semantics.formatting import columns
 from stirred.spec.exact import display
 from stirred.topdown.checking import LEVEL, TopDownCheck
 

@@ -1,4 +1,4 @@
-"""The kinds of output premetric, one module each; a kind of one's own is registered in the same way."""
+"""The kinds of output premetric, one module each; users register their own in the same way."""
 
 from stirred.spec.kinds.approximate import APPROXIMATE
 from stirred.spec.kinds.approximate_profile import APPROXIMATE_PROFILE

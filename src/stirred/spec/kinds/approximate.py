@@ -36,6 +36,7 @@ class Approximate(Kind):
     )  # fmt: skip
 
     def check_parameter(self, parameter: Number) -> None:
+        """Refuse a parameter outside its range."""
         if not 0 <= parameter <= 1:
             raise errors.bad_block("delta", "is a probability, from 0 to 1")
 
@@ -44,42 +45,54 @@ class Approximate(Kind):
         return (MULTIPLICATIVE, None) if parameter == 0 else (self, parameter)
 
     def asks_less(self, parameter: Number, than: Number) -> bool:
+        """Whether one parameter is a weaker standard than another."""
         return parameter > than
 
     def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
+        """Whether every two laws satisfy a bound."""
         return parameter == 1 or super().is_trivial(bound, parameter)
 
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
         return parameter != 1
 
     def separates_at(self, parameter: Parameter) -> bool:
+        """Whether two laws without a common output break every finite bound."""
         return parameter != 1
 
     def measure(self, parameter: Parameter) -> Measure:
+        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured(float(parameter or 0))
 
     def told(self, bound: Number, parameter: Parameter) -> Number | None:
+        """The probability with which a mechanism within this bound may reveal the dataset outright."""
         return parameter
 
     def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
+        """Whether revealing the dataset outright with this probability is known to break the bound."""
         return chance > (parameter or 0)
 
     def grouped(self, budget: Any, parameter: Parameter, size: int) -> Grouped | str:
+        """The bound between datasets ``size`` neighbours apart, from the bound between neighbours."""
         epsilon, delta = conversions.group_approximate(budget, parameter or 0, size)
         if delta >= 1:
             return "delta grows beyond 1 on the way"
         return Grouped(epsilon, delta, f"epsilon is multiplied by {size} and delta becomes {float(delta):.3g}")
 
     def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        """The greatest power of tests between laws within a bound."""
         return approximate_power(bound, parameter or 0)
 
     def tests_of_group(self, budget: Any, parameter: Parameter, scale: Number, steps: int) -> PowerCurve:
+        """The greatest power of tests between datasets several neighbours apart."""
         return approximate_power(*conversions.group_approximate(budget * scale, parameter or 0, steps))
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
         return (1 - float(parameter or 0)) * errors_of_pure(float(bound))
 
     def allows_words(self, bound: Any) -> str:
+        """What a very large bound allows, in words."""
         return odds_words(bound)
 
 

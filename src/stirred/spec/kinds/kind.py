@@ -1,4 +1,4 @@
-"""What a kind of output premetric is: what it declares about itself, and every question that is put to one.
+"""The class of a kind of output premetric: the properties it declares, and the methods the rest of stirred calls.
 
 A kind answers as methods, so nothing else compares names of kinds. Whatever a kind does not declare is answered by
 "not known", and what needs it is refused: nothing is guessed. A new kind is one module, with a subclass that overrides
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rule:
-    """A bound on one output premetric by another, which holds for all laws P, Q; kinds are named.
+    """A bound on one output premetric by another, which holds for all laws P, Q; both kinds are given by name.
 
     ``formula(budget, from_parameter, to_parameter)`` is the new budget, or None where the rule says nothing.
     ``neighbours``: the bound is for distance one and does not grow linearly.
@@ -48,7 +48,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Grouped:
-    """What a bound between neighbours comes to for a group of them: budget, parameter, and how they changed."""
+    """The bound for a group of neighbours: budget, parameter, and how they follow from those between neighbours."""
 
     budget: Any
     parameter: Parameter
@@ -169,7 +169,7 @@ class Kind:
     # -- parameters and budgets ------------------------------------------------------------------------------
 
     def check_parameter(self, parameter: Number) -> None:
-        """Refuse a parameter that has no meaning."""
+        """Refuse a parameter outside its range."""
 
     def takes_curve(self, curve: Curve) -> bool:
         """Whether a budget that is a curve is of the right sort: by default a power curve."""
@@ -188,7 +188,7 @@ class Kind:
         return self.name in other.weaker or other.name in self.stronger
 
     def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
-        """Whether every two laws keep to a bound."""
+        """Whether every two laws satisfy a bound."""
         if isinstance(bound, PowerCurve):
             return bool(bound.points[0][1] == 1)
         if isinstance(bound, EpsilonProfile):
@@ -210,7 +210,7 @@ class Kind:
     # -- two laws --------------------------------------------------------------------------------------------
 
     def measure(self, parameter: Parameter) -> Measure:
-        """How finite distributions are told apart, and the worst pair of a mechanism found; refuses if not known."""
+        """The divergence of finite distributions, and the search for a mechanism's worst pair; refuses if not known."""
         if self.divergence is None:
             raise errors.cannot_evaluate(f"the output premetric '{self.name}'")
         return Plain(self.divergence)
@@ -220,25 +220,25 @@ class Kind:
         return float(self.measure(parameter).between(p, q))
 
     def keeps_mirrored(self, chance: float, bound: Any, parameter: Parameter, slack: float) -> bool:
-        """Whether the laws (p, 1 - p) and (1 - p, p) keep to a bound, or exceed it by no more than a factor."""
+        """Whether the laws (p, 1 - p) and (1 - p, p) satisfy a bound, or exceed it by no more than a factor."""
         apart = self.between([chance, 1 - chance], [1 - chance, chance], parameter)
         return bool(apart**self.power <= float(bound) * slack)
 
     def coin(self, distance: Number) -> float | None:
-        """The chance of a coin that is moved by a distance along a line; None where the moved laws are no coins."""
+        """The chance of heads of a coin moved by a distance along a line; None where the moved laws are no coins."""
         return None
 
     def told(self, bound: Number, parameter: Parameter) -> Number | None:
-        """The probability with which a dataset may be told from one at this bound outright, else saying nothing; None
-        where it is not known to be above 0."""
+        """The probability with which a mechanism within this bound may reveal the dataset outright, else saying
+        nothing; None where it is not known to be above 0."""
         return None
 
     def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
-        """Whether telling two datasets apart outright with a probability is known to break a bound between them."""
+        """Whether revealing the dataset outright with this probability is known to break the bound."""
         return self.same_support and chance > 0
 
     def loss_curve(self, rows: Array, distances: Array, deltas: Sequence[float]) -> Curve:
-        """The smallest curve that the rows of a mechanism keep to, between those at a finite distance."""
+        """The smallest curve that the rows of a mechanism satisfy, over pairs at a finite distance."""
         raise errors.cannot_evaluate(f"the output premetric '{self.name}'")
 
     def largest_curve(self, curves: Sequence[Any], deltas: Sequence[float]) -> Curve:
@@ -246,13 +246,13 @@ class Kind:
         raise errors.cannot_evaluate(f"the output premetric '{self.name}'")
 
     def within_curve(self, rows: Array, distances: Array, names: Sequence[str], curve: Any) -> tuple[bool, str]:
-        """Whether the rows of a mechanism, by name, keep to a curve, and which rows show it."""
+        """Whether the rows of a mechanism, by name, satisfy a curve, and which rows show it."""
         raise errors.cannot_evaluate(f"the output premetric '{self.name}'")
 
     # -- several datasets, several releases, other standards -------------------------------------------------
 
     def grouped(self, budget: Any, parameter: Parameter, size: int) -> Grouped | str | None:
-        """What a bound between neighbours gives between datasets ``size`` neighbours apart, where the kind is no
+        """The bound between datasets ``size`` neighbours apart, from that between neighbours, where the kind is no
         metric; a text if the rule comes to nothing, None if there is no rule."""
         return None
 
@@ -276,19 +276,19 @@ class Kind:
         return None
 
     def tests_of_curve(self, curve: Any, distance: Number, scale: Number) -> TradeOff | None:
-        """The same for a budget that is a curve, at a distance where neighbours are ``scale`` apart."""
+        """The greatest power of tests for a budget that is a curve, where neighbours are ``scale`` apart."""
         return None
 
     def tests_of_group(self, budget: Any, parameter: Parameter, scale: Number, steps: int) -> TradeOff | None:
-        """The same for datasets so many neighbours apart, where there is a sharper rule than one step after another."""
+        """The greatest power of tests between datasets ``steps`` neighbours apart, where a sharper rule is known."""
         return None
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
-        """The smallest sum of the two errors of a test that a bound allows; 1 where none is known."""
+        """The smallest sum of the two error probabilities of a test that a bound allows; 1 where none is known."""
         return 1.0
 
     def allows_words(self, bound: Any) -> str:
-        """What a very large bound allows."""
+        """What a very large bound allows, in words."""
         return "a test that errs less than once in 1,000 times"
 
 
@@ -297,7 +297,7 @@ KINDS: dict[str, Kind] = {}
 
 
 def register(kind: Kind) -> Kind:
-    """Make a kind of output premetric known. What it declares is believed: the declarer answers for it."""
+    """Make a kind of output premetric known by its name. What it declares is not checked."""
     if kind.name in KINDS and KINDS[kind.name] != kind:
         raise errors.bad_block(f"The output premetric '{kind.name}'", "is registered already, with other properties")
     KINDS[kind.name] = kind

@@ -19,7 +19,7 @@ RESPONSE = "randomised response is the worst case"
 
 
 class Multiplicative(Kind):
-    """D_Mult: a metric, infinite as soon as one law excludes what another allows."""
+    """D_Mult: a metric, infinite where one law gives an output that the other cannot give."""
 
     pure: ClassVar[bool] = True
     same_support: ClassVar[bool] = True
@@ -46,22 +46,28 @@ class Multiplicative(Kind):
     )  # fmt: skip
 
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
         return True
 
     def measure(self, parameter: Parameter) -> Measure:
+        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured()
 
     def coin(self, distance: Number) -> float:
+        """The probability of heads of a coin that is moved by a distance along a line."""
         # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
         return math.exp(-float(distance)) / 2
 
     def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        """The greatest power of tests between laws within a bound."""
         return pure_power(bound)
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
         return errors_of_pure(float(bound))
 
     def allows_words(self, bound: Any) -> str:
+        """What a very large bound allows, in words."""
         return odds_words(bound)
 
 

@@ -40,22 +40,27 @@ class NormalisedRenyi(Kind):
     )  # fmt: skip
 
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
         return True
 
     def measure(self, parameter: Parameter) -> Measure:
+        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured()
 
     def classical_epsilon(self, budget: Number, delta: Number) -> float:
+        """Epsilon at a delta by the classical formula."""
         return conversions.zcdp_to_approximate(budget, delta, "classical")
 
     def tests(self, bound: Number, parameter: Parameter) -> ZcdpCurve:
+        """The greatest power of tests between laws within a bound."""
         return ZcdpCurve(float(bound))
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
-        """Those of Gaussian noise, which another mechanism of this rho may undercut."""
+        """The smallest sum of errors under Gaussian noise; other mechanisms of this rho may allow a smaller one."""
         return errors_of_gaussians(math.sqrt(2 * float(bound)))
 
     def allows_words(self, bound: Any) -> str:
+        """What a very large bound allows, in words."""
         return f"Gaussian noise whose means are {math.sqrt(2 * bound):.2f} deviations apart"
 
 

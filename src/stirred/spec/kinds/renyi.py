@@ -16,7 +16,7 @@ TAIL = "Canonne, Kamath and Steinke 2020, Proposition 12"
 
 
 class Renyi(Kind):
-    """D_alpha: of one direction, and finite for Gaussian noise."""
+    """D_alpha(P||Q): not symmetric, and finite for Gaussian noise."""
 
     finite_for_gaussians: ClassVar[bool] = True
     same_support: ClassVar[bool] = True
@@ -34,19 +34,24 @@ class Renyi(Kind):
     )  # fmt: skip
 
     def check_parameter(self, parameter: Number) -> None:
+        """Refuse a parameter outside its range."""
         if not parameter > 1:
             raise errors.bad_block("The order alpha of a Renyi divergence", "is above 1")
 
     def asks_less(self, parameter: Number, than: Number) -> bool:
+        """Whether one parameter is a weaker standard than another."""
         return parameter < than
 
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
         return True
 
     def measure(self, parameter: Parameter) -> Measure:
+        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured(_order(parameter))
 
     def tests(self, bound: Number, parameter: Parameter) -> RenyiCurve:
+        """The greatest power of tests between laws within a bound."""
         return RenyiCurve(((_order(parameter), float(bound)),))
 
 

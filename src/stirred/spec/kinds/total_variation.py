@@ -26,27 +26,35 @@ class TotalVariation(Kind):
     )  # fmt: skip
 
     def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
+        """Whether every two laws satisfy a bound."""
         return bool(bound >= self.largest)
 
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
         return bound < self.largest
 
     def measure(self, parameter: Parameter) -> Measure:
+        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured()
 
     def coin(self, distance: Number) -> float:
+        """The probability of heads of a coin that is moved by a distance along a line."""
         return float(distance)
 
     def told(self, bound: Number, parameter: Parameter) -> Number:
+        """The probability with which a mechanism within this bound may reveal the dataset outright."""
         return min(bound, self.largest)
 
     def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
+        """Whether revealing the dataset outright with this probability is known to break the bound."""
         return chance > bound
 
     def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        """The greatest power of tests between laws within a bound."""
         return approximate_power(0, min(bound, self.largest))
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
         return 1 - float(bound)
 
 

@@ -1,4 +1,4 @@
-"""Tr, trade-off functions (f-DP): the greatest power of any test between two laws, at every level.
+"""Tr, trade-off functions (f-DP): the greatest power of any test at every false-alarm probability.
 
 They bound neighbours, that is datasets at distance 1; at distance 0 laws must be equal.
 """
@@ -23,7 +23,7 @@ CERTAINTY = PowerCurve(((0, 1), (1, 1)))
 
 
 class TradeOffFunction(Kind):
-    """Tr(P, Q): a curve of one direction, and the finest of all standards."""
+    """Tr(P, Q): a curve for the ordered pair (P, Q), and the finest of all standards."""
 
     neighbours_only: ClassVar[bool] = True
     mirrored: ClassVar[bool] = True
@@ -40,12 +40,15 @@ class TradeOffFunction(Kind):
     )  # fmt: skip
 
     def curve_at_most(self, first: Curve, second: Curve) -> bool:
+        """Whether one budget lies nowhere above another, both being curves."""
         return at_most(first, second)
 
     def keeps_mirrored(self, chance: float, bound: Any, parameter: Parameter, slack: float) -> bool:
+        """Whether the laws (p, 1 - p) and (1 - p, p) satisfy a bound, up to a factor for rounding."""
         return at_most(PowerCurve(((0, 0), (1 - chance, chance), (1, 1))) if chance < 1 else CERTAINTY, bound)
 
     def loss_curve(self, rows: Array, distances: Array, deltas: Sequence[float]) -> PowerCurve:
+        """The smallest curve that the rows of a mechanism satisfy, over pairs at a finite distance."""
         _require_neighbours(distances)
         curves = [NO_TEST]
         for first, second in np.argwhere(np.isfinite(distances)):
@@ -56,9 +59,11 @@ class TradeOffFunction(Kind):
         return _least_above(curves)
 
     def largest_curve(self, curves: Sequence[PowerCurve], deltas: Sequence[float]) -> PowerCurve:
+        """The smallest curve above several of :meth:`loss_curve`."""
         return _least_above([NO_TEST, *curves])
 
     def within_curve(self, rows: Array, distances: Array, names: Sequence[str], curve: Any) -> tuple[bool, str]:
+        """Whether the rows of a mechanism satisfy a curve, and which rows show it."""
         _require_neighbours(distances)
         for first, second in np.argwhere(np.isfinite(distances)):
             if not at_most(_power(rows, first, second), curve if distances[first, second] else NO_TEST):
@@ -67,11 +72,13 @@ class TradeOffFunction(Kind):
         return True, "no test between two neighbours has more power than the curve allows"
 
     def grouped(self, budget: Any, parameter: Parameter, size: int) -> Grouped | None:
+        """The bound between datasets ``size`` neighbours apart, from the bound between neighbours."""
         if not isinstance(budget, GaussianCurve):
             return None
         return Grouped(GaussianCurve(budget.mu * size), parameter, f"mu is multiplied by {size}")
 
     def composed_curves(self, curves: Sequence[Any]) -> Composed | None:
+        """The budget of several releases whose budgets are curves."""
         if all(isinstance(curve, GaussianCurve) for curve in curves):
             mu = sum(curve.mu**2 for curve in curves) ** 0.5
             words = f"mu is the root of the sum of squares, {mu:g}"
@@ -82,12 +89,15 @@ class TradeOffFunction(Kind):
         return None
 
     def tests_of_curve(self, curve: Any, distance: Number, scale: Number) -> TradeOff | None:
+        """The greatest power of tests under a budget that is a curve."""
         return curve if distance == scale else None
 
     def tests_of_group(self, budget: Any, parameter: Parameter, scale: Number, steps: int) -> TradeOff | None:
+        """The greatest power of tests between datasets several neighbours apart."""
         return GaussianCurve(budget.mu * steps) if isinstance(budget, GaussianCurve) else None
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
         if isinstance(bound, GaussianCurve):
             return errors_of_gaussians(bound.mu)
         return float(1 - max(power - level for level, power in bound.points))

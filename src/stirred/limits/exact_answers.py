@@ -1,11 +1,11 @@
-"""Exact companions of the bounds: what is true for mechanisms and models that can be worked out (section 5.9).
+"""Exact powers and posteriors of mechanisms and models that can be computed, beside the bounds (section 5.9).
 
 The bounds of :mod:`stirred.limits.bounds` hold for every mechanism, model and prior. Here are the numbers of some that
 are known in full, to be put beside them: the best test and the beliefs on a count with Laplace noise, and on randomised
 responses. A count is that of bits; at Hamming distance d the count differs by at most d, and by d for the two
 datasets that are compared. The clamped count of Example 5.6.5 is in :mod:`stirred.limits.clamped`.
 
-The invariant a reader must know: nothing is drawn and nothing is searched for; every number is a closed form or a
+Keep in mind: nothing is drawn and nothing is searched for; every number is a closed form or a
 finite sum.
 """
 
@@ -23,7 +23,7 @@ from stirred._lazy import later
 from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
-from stirred.loss.checks import Number, finite
+from stirred.loss.argument_checks import Number, finite
 from stirred.loss.tradeoffs import in_unit
 
 special = later("scipy.special")
@@ -61,7 +61,7 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
 
 @says_what_it_takes
 def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
-    """Above which output this test of the smaller count, taken as 0, rejects: the quantile of the noise at 1 - level.
+    """The output above which this test of the smaller count, taken as 0, rejects: the noise's 1 - level quantile.
 
     >>> laplace_threshold(0.05, 1).round(6).tolist()
     2.302585
@@ -92,8 +92,9 @@ class Beliefs(NamedTuple):
 
 @says_what_it_takes
 def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Number) -> Beliefs:
-    """Everything about the count of bits where ``weights`` are the probabilities of the sums 0, 1, ..., n: as a model
-    of the data, p(t | theta); as what somebody believes, the prior predictive density and the posterior.
+    """Exact densities and posteriors for the count of bits where ``weights`` are the probabilities of the sums 0, 1,
+    ..., n: as a model of the data, p(t | theta); as what somebody believes, the prior predictive density and the
+    posterior.
 
     >>> found = laplace_count_beliefs([0, 0.5], [0.5, 0.5], 1)  # section 5.9: one bit, all others known
     >>> found.posterior.round(6).tolist()
@@ -118,7 +119,7 @@ def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Numbe
 @says_what_it_takes
 def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array:
     """The power of the best test of n zeros against n ones on their randomised responses: how many are ones is
-    sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2 at every level.
+    sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2.
 
     >>> response_power([0.05, 0.5], 1).round(6).tolist()
     [0.135914, 0.81606]

@@ -15,7 +15,7 @@ from stirred.loss.one_way import Curve, Margins, bounded
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """All finite losses with their masses."""
+    """A composed loss as the list of all its finite values with their masses."""
 
     atoms: Atoms
     margins: Margins

@@ -1,12 +1,12 @@
-"""Limits of learning as people read them: a section for an explanation, and the answer to ``stirred limits``.
+"""The section about limits of learning: part of an explanation, and the answer to ``stirred limits``.
 
 ``of_explanation`` asks at the distances that the universes of a specification allow: the nearest two datasets, a
-replaced record, groups, the whole database where its size is known. It says one sentence where the guarantee is not
-pure, and why. ``of_epsilon`` answers for an epsilon and a number of records alone.
+replaced record, groups, the whole database where its size is known. Where the guarantee is not pure it gives one
+sentence that says why there are no limits. ``of_epsilon`` answers for an epsilon and a number of records alone.
 
-The invariant a reader must know: the text, the JSON and the HTML show the same statements and the same limits. Where
-something is held fixed nobody knows which distances its universes have, beyond the nearest; limits at others are told
-of datasets *up to* that far apart, which is true whether there are any or not.
+Keep in mind: the text, the JSON and the HTML show the same statements and the same limits. Where
+something is held fixed it is not known which distances its universes have, beyond the nearest; limits at others are
+stated for datasets *up to* that far apart, which is true whether there are any or not.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limit
 from stirred.reports.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
 from stirred.semantics import Explanation
 from stirred.semantics.counterfactuals import held_fixed
-from stirred.semantics.setting import Setting
-from stirred.semantics.shown import bullet, columns, listed_plainly
+from stirred.semantics.explained_numbers import Setting
+from stirred.semantics.formatting import bullet, columns, listed_plainly
 from stirred.semantics.templates import Statement
 from stirred.spec import facts
 from stirred.spec.exact import exact, quoted, written
@@ -50,7 +50,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True)
 class LimitsSection:
-    """Sentences about limits, and the limits themselves, one for each question; what was asked, ready for JSON."""
+    """The sentences about limits, the limits themselves, one for each question, and what was asked."""
 
     heading: str
     statements: tuple[Statement, ...]
@@ -58,20 +58,20 @@ class LimitsSection:
     asked: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, brief: bool = False) -> str:
-        """For the terminal."""
+        """The section as text for the terminal."""
         said = [one for one in self.statements if not brief or one.formula or one.id in BRIEFLY]
         lines = [self.heading, *(bullet(one.words) for one in said)]
         return "\n".join(lines) + "\n" + (f"\n{columns(self._rows())}\n" if self.limits else "")
 
     def html(self) -> str:
-        """To stand below an explanation."""
+        """The section as HTML, to be placed below an explanation."""
         items = "".join(f'<li title="{escape(one.source)}">{escape(one.words)}</li>' for one in self.statements)
         rows = self._rows() if self.limits else []
         shown = table(rows[0], [(row, False) for row in rows[1:]]) if rows else ""
         return f"<h3>{escape(self.heading.capitalize())}</h3><ul>{items}</ul>{shown}"
 
     def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON; what is infinite, or means nothing, is None."""
+        """All fields, ready for JSON; what is infinite, or means nothing, is None."""
         return {
             "heading": self.heading,
             **self.asked,
@@ -80,14 +80,15 @@ class LimitsSection:
         }
 
     def to_json(self) -> str:
+        """The section as JSON text, with its format version."""
         return (
             json.dumps({"stirred_limits": 1, **self.to_fields()}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
     def _rows(self) -> list[list[str]]:
-        """The table: for each question the greatest powers at the levels, and the range of beliefs from the priors."""
+        """The table: for each question the greatest powers of tests, and the range of posteriors from the priors."""
         first = self.limits[0]
-        head = ["question", "distance"]
+        head = ["question (power at a false alarm)", "distance"]
         head += [f"power at {level:g}" for level in first.levels]
         head += [f"belief {prior:g} becomes" for prior in first.priors]
         rows = [head]
@@ -111,7 +112,7 @@ def of_epsilon(
     priors: Iterable[float] = PRIORS,
     bounded: bool = True,
 ) -> LimitsSection:
-    """The standard questions: one record and the whole database, or one distance of one's own.
+    """Limits from epsilon and a number of records: for one record and the whole database, or for one distance.
 
     ``bounded`` means that records are replaced and their number is known; else they are added and removed.
 
@@ -142,7 +143,7 @@ at most 0.0111, 0.0553 and 0.111.
 
 
 def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> LimitsSection:
-    """The limits that a specification sets, in the form of a section of its explanation."""
+    """The limits that follow from an explained specification, as a section of its explanation."""
     given = explained.setting
     why = _why_not(given)
     if why is not None:
@@ -176,7 +177,7 @@ def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> 
 
 
 def _why_not(given: Setting) -> Statement | None:
-    """The sentence that stands in place of limits, where there are none."""
+    """The sentence that says why there are no limits; None where there are."""
     output, objects = given.specification.output_premetric, given.specification.domain.objects
     if not output.kind.pure:
         one = objects.removesuffix("s")

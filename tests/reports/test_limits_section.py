@@ -16,7 +16,7 @@ from stirred.errors import StirredError
 from stirred.limits import Pufferfish, limit_at, posterior_bounds, power_bounds
 from stirred.loss import GaussianCurve
 from stirred.reports.limit_sentences import TEMPLATES, Asked, about, shown_down, shown_up
-from stirred.reports.limits_said import of_epsilon, of_explanation
+from stirred.reports.limits_section import of_epsilon, of_explanation
 from stirred.semantics import explain
 from stirred.spec import Invariant, OutputPremetric, Specification, flavors
 from stirred.spec.loading import load
@@ -106,11 +106,11 @@ def test_the_standard_questions_are_answered_for_one_record_and_for_all():
 def test_every_sentence_with_a_number_says_for_whom_it_holds():
     for one in of_epsilon(1, 10).statements:
         if one.id in ("limits.data", "limits.predictive", "limits.posterior"):
-            assert re.search("somebody who holds only datasets possible that are at most (1|10) apart", one.words)
+            assert re.search("somebody who considers only datasets possible that are at most (1|10) apart", one.words)
         if one.id == "limits.power":
             assert re.search("two hypotheses whose possible datasets are at most (1|10) apart", one.words)
     given = flavors.given_invariants(flavors.pure(), [Invariant("person", by=("county",))], nearest=2).at("0.1")
-    told = [one.words for one in section(given).statements if "somebody who holds only" in one.words]
+    told = [one.words for one in section(given).statements if "somebody who considers only" in one.words]
     assert len(told) == 3
     assert all("apart and knows the number of persons and what is held fixed" in words for words in told)
 
@@ -205,7 +205,7 @@ def test_a_bounded_pure_guarantee_is_asked_at_one_record_and_at_groups():
     assert questions(found) == {"the nearest two datasets": 1, "2 persons replaced": 2, "5 persons replaced": 5}
     assert said(found)[-2:] == ["limits.further", "limits.unknown"]
     assert "n persons but their number the distance is n:" in found.statements[-2].words
-    assert "Whoever does not know the number of persons may learn it" in found.statements[-1].words
+    assert "Somebody who does not know the number of persons may learn it" in found.statements[-1].words
 
 
 def test_an_unbounded_one_at_twice_the_distance():

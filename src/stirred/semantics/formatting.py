@@ -1,6 +1,6 @@
 """How numbers are shown in sentences: rounded so that what an attacker gains is never understated.
 
-The invariant a reader must know: a :class:`Number` keeps the value beside its text, and the text is at least the value
+Keep in mind: a :class:`Number` keeps the value beside its text, and the text is at least the value
 (but for :data:`SLACK`, which is what searches and floats leave behind).
 """
 
@@ -24,15 +24,18 @@ SMALL = 0.01
 
 
 def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
+    """Several numbers with their texts joined to a list."""
     return Numbers(tuple(map(float, values)), listed_plainly(shown))
 
 
 def powers(values: Iterable[float]) -> Numbers:
+    """Powers of tests, rounded up, joined to a list."""
     found = tuple(map(float, values))
     return Numbers(found, listed_plainly(shown_power(one) for one in found))
 
 
 def power(value: float) -> Number:
+    """The power of a test, rounded up."""
     return Number(value, shown_power(value))
 
 
@@ -50,7 +53,8 @@ def shown_power(power: float) -> str:
 
 
 def listed_plainly(items: Iterable[str]) -> str:
-    """
+    """Texts joined by commas and "and".
+
     >>> listed_plainly(["a", "b", "c"])
     'a, b and c'
     """
@@ -59,20 +63,24 @@ def listed_plainly(items: Iterable[str]) -> str:
 
 
 def up(value: Fraction | float, decimals: int = 2) -> Number:
+    """A number rounded up to some decimals."""
     slack = SLACK * (1 + value) if isinstance(value, float) else 0  # what searches and floats leave behind
     return Number(value, display(max(0, value - slack), decimals))
 
 
 def typed(value: float) -> Number:
+    """A number as a person typed it."""
     return Number(value, f"{value:.12g}")
 
 
 def stated(value: Fraction | float) -> Number:
+    """A stated number: exactly while that is short, else rounded up."""
     text = written(value)
     return Number(value, text if len(text) <= 8 else quoted(value) if value < 1 else display(value))
 
 
 def plain(value: Fraction | float) -> Number:
+    """A number in at most six digits, to the nearest."""
     return Number(value, f"{float(value):g}")
 
 
@@ -95,6 +103,7 @@ def factor(epsilon: Fraction | float) -> Number:
 
 
 def lowest_factor(epsilon: Fraction | float) -> Number:
+    """e^-epsilon, three digits, rounded down."""
     value = math.exp(-epsilon)
     if 0 < epsilon < SMALL:
         return Number(value, written(1 - Fraction(significant(-math.expm1(-epsilon), 2))))
@@ -121,7 +130,7 @@ def columns(rows: Sequence[Sequence[str]], *, numbers_right: bool = False) -> st
 
 
 def _is_number(cell: str) -> bool:
-    """Also a stand-in for one."""
+    """Whether a text is a number, or stands for one."""
     return cell[:1].isdigit() or cell in ("-", "unknown")
 
 

@@ -1,6 +1,6 @@
-"""Everything an explanation starts from: the two datasets, the curves between them, the concerns.
+"""The numbers of one explanation: the two datasets, the power curves between them, the concerns.
 
-The invariant a reader must know: curves and exposures are made here and nowhere else. Sentences, tables and pictures
+Keep in mind: curves and exposures are made here and nowhere else. Sentences, tables and pictures
 read their numbers off one :class:`Setting`, so that what is said, shown and drawn agree.
 """
 
@@ -76,6 +76,7 @@ class Concerned:
 
     @property
     def gaussian(self) -> GaussianCurve:
+        """The power curve of Gaussian noise with this rho."""
         return gaussian_curve(self.rho)
 
     @property
@@ -105,15 +106,17 @@ class Setting:
 
     @property
     def level(self) -> float:
-        """The level that single sentences are told at: 0.05 if it is asked about, else the first."""
+        """The false-alarm probability of sentences that name one: 0.05 if it is asked about, else the first."""
         return MIDDLE if MIDDLE in self.levels else self.levels[0]
 
     @cached_property
     def change(self) -> Change:
+        """The nearest two datasets of a universe."""
         return smallest_change(self.specification)
 
     @cached_property
     def replaced(self) -> Change | None:
+        """The change of one redrawn record; None where no record can change alone."""
         return replaced_record(self.specification)
 
     @property
@@ -147,7 +150,7 @@ class Setting:
         return self.curve_at(self.change.distance) if self.known and self.protects else None
 
     def curve_at(self, distance: Fraction | float) -> Curve | None:
-        """The same at a distance; None where there is no rule for it."""
+        """The greatest power at a distance; None where there is no rule for it."""
         try:
             return allowed_power(self.specification, distance)
         except errors.SpecificationError:
@@ -172,7 +175,7 @@ class Setting:
         return exposure(self.allocation, Concern(), rounded=self.rounded).loss(GRID)
 
     def powers(self) -> list[tuple[str, Array, Array]]:
-        """Lower and upper powers at the levels: under the definition, with Gaussian noise, with the noise in use."""
+        """Lower and upper bounds on powers: under the definition, with Gaussian noise, with the noise in use."""
         found = []
         if self.curve is not None:
             found.append((ANY, *power_bounds(self.curve, self.levels)))
@@ -183,7 +186,7 @@ class Setting:
         return found
 
     def exact_powers(self, loss: ComposedLoss) -> list[Bounds]:
-        """The power of the best test on a mechanism at each level, between two numbers."""
+        """Bounds on the power of the best test on a mechanism, at each false-alarm probability."""
         return [loss.power(level) for level in self.levels]
 
     # -- beliefs ---------------------------------------------------------------------------------------------
@@ -289,7 +292,7 @@ def setting(
     deltas: tuple[float, ...] = DELTAS,
     groups: tuple[int, ...] = GROUPS,
 ) -> Setting:
-    """What is asked, checked: the allocation adds up to the budget, and concerns have one to be looked up in."""
+    """Check what is asked: the allocation adds up to the budget, and there is one where concerns are asked about."""
     for name, values in (("level", levels), ("delta", deltas)):
         if not values or not all(0 < value < 1 for value in values):
             raise errors.parameter_out_of_range(name, "0, 1 or beyond", "above 0 and below 1")

@@ -15,8 +15,8 @@ from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Finding, Specification
 
 KEY = "stirred_specification"
-FORM = 2
-"""Version of the JSON form. Form 1 had words only and was never released."""
+FORMAT_VERSION = 2
+"""Version of the JSON format. Version 1 had words only and was never released."""
 
 for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, Budget, Finding, Specification):
     _class.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
@@ -29,7 +29,7 @@ def _adapter() -> TypeAdapter[Specification]:
 
 def to_json(specification: Specification) -> str:
     """The text of a specification; :func:`from_json` gives it back."""
-    fields = {KEY: FORM} | _adapter().dump_python(specification, mode="json")
+    fields = {KEY: FORMAT_VERSION} | _adapter().dump_python(specification, mode="json")
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -40,15 +40,15 @@ def from_json(text: str | bytes) -> Specification:
     except (ValueError, RecursionError):
         raise errors.not_a_specification("it is not JSON") from None
     if not isinstance(fields, dict) or KEY not in fields:
-        raise errors.not_a_specification(f"the field '{KEY}' with the form's version is missing")
+        raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
     return from_fields(fields)
 
 
 def from_fields(fields: dict[str, Any]) -> Specification:
-    """The same from JSON that has been parsed."""
-    form = fields.get(KEY)
-    if form != FORM or isinstance(form, bool):
-        raise errors.specification_version(form, FORM)
+    """Read a specification from JSON that has been parsed."""
+    version = fields.get(KEY)
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise errors.specification_version(version, FORMAT_VERSION)
     try:
         return _adapter().validate_python({name: value for name, value in fields.items() if name != KEY})
     except ValidationError as problem:
@@ -58,9 +58,9 @@ def from_fields(fields: dict[str, Any]) -> Specification:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of the form, as published in ``docs/specification.schema.json``."""
+    """The JSON schema of this format, as published in ``docs/specification.schema.json``."""
     described = _adapter().json_schema(mode="serialization")
-    properties = {KEY: {"const": FORM, "description": "Version of this form."}} | described["properties"]
+    properties = {KEY: {"const": FORMAT_VERSION, "description": "Version of this format."}} | described["properties"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **described,

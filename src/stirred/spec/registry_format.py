@@ -1,4 +1,4 @@
-"""The form of a record of the public deployments registry: its sections, its fields, and what each may hold.
+"""The format of a record of the public deployments registry: its sections, its fields, and what each may hold.
 
 The registry publishes a JSON schema; this is the same in a table of our own, so that a record can be read, checked and
 written without that file. Order here is the order of the fields in what is written.
@@ -140,7 +140,7 @@ def tier(deployment: Mapping[str, Any]) -> int:
 
 
 def ordered(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with its fields in the order of the form."""
+    """The record with its fields in the order of the format."""
     deployment = record["deployment"]
     sections = {
         section: {name: deployment[section][name] for name in fields if name in deployment[section]}

@@ -1,4 +1,4 @@
-"""What every number about distributions must satisfy before it is used: ranges, and probabilities that sum to one."""
+"""Checks of arguments: numbers in their range, and probabilities that sum to one."""
 
 from __future__ import annotations
 
