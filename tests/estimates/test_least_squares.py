@@ -14,7 +14,7 @@ from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.presets import HHGQ, preset
 from strategies import Draws

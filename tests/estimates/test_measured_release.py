@@ -16,7 +16,7 @@ from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.counting import count_tables
 from stirred.topdown.design import Design
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.plan import TopDownPlan
 

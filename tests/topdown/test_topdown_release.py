@@ -26,8 +26,8 @@ from stirred.topdown import finishing
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables, marginal
 from stirred.topdown.drawing import reopen
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.finishing import fit
-from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.releasing import draw, release
 from stirred.topdown.verifying import tabulate, verify

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown.agreement import Agreement, about
 from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import ConstraintSection, TableSection

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.topdown.constraints import Counts
-from stirred.topdown.forms import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
 from stirred.topdown.hierarchy import BlockTree, Upward
+from stirred.topdown.margin_blocks import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
 from stirred.topdown.measuring import Entry, Measurements, entries, parts
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.shapes import Shapes

@@ -14,9 +14,9 @@ from stirred.noise import RandomSource, SystemSource
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
-from stirred.topdown.agreement import Agreement, read_agreements
 from stirred.topdown.constraints import Counts, invariant_values, require_agreement, require_kept, require_nested
 from stirred.topdown.counting import Counted, count_tables
+from stirred.topdown.earlier import Agreement, read_agreements
 from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan

@@ -23,8 +23,8 @@ import numpy as np
 
 from stirred import errors
 from stirred.releases.progress import Progress
-from stirred.topdown.agreement import Agreement
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.earlier import Agreement
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan

@@ -112,7 +112,7 @@ class TopDown(Mechanism):
         return check(plan, data, progress=progress, **options)
 
     def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
-        from stirred.topdown.agreement import require_counted
+        from stirred.topdown.earlier import require_counted
 
         require_counted(plan, ledger)
 
@@ -163,7 +163,7 @@ class TopDown(Mechanism):
         return tabulate_release(release, by, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Estimates:
-        from stirred.topdown.measured import estimate
+        from stirred.topdown.estimating import estimate
 
         return estimate(release, **options)
 
