@@ -40,7 +40,7 @@ ELSEWHERE = {
     "wrong-argument": "tests/test_wrong_arguments.py",
     "cannot-write": "tests/releases/test_refusals.py",
     "file-changed": "tests/releases/test_refusals.py",
-    "invariants-broken": "a fault of the program",
+    "invariants-broken": "a fault in stirred",
     "needs-extra": "a missing package",
     "not-a-release": "tests/cli/test_cli.py",
     "not-a-table": "frames in memory",

@@ -103,7 +103,7 @@ def test_what_is_not_measured_is_not_told(tmp_path):
     with pytest.raises(StirredError) as refused:
         release.estimate("persons", "colour", level="town")
     assert refused.value.kind == "not-estimable"
-    with pytest.raises(StirredError, match="Nothing that was measured of 'persons' tells this count in this place"):
+    with pytest.raises(StirredError, match="No measurement of 'persons' determines this count in this place"):
         release.explain("persons", {"colour": "x"}, places=[("town", "s0c0t0")])
 
 

@@ -136,7 +136,7 @@ def test_a_release_that_reads_some_variables_leaves_a_number(path):
 
 def test_another_dataset_is_refused(ledger):
     other = replace(ZCDP, domain=replace(DOMAIN, name="tax register"))
-    with refused("ledger-other-dataset", "counts releases of 'health survey'; this specification is about 'tax regis"):
+    with refused("ledger-other-dataset", "records releases of 'health survey'; this specification is about 'tax regis"):
         ledger.spend(other.at("0.1"), "taxes")
     with refused("ledger-other-dataset", 'dataset = "health survey" in the plan'):
         ledger.check_dataset(None)
@@ -230,7 +230,7 @@ def test_a_release_folder_is_counted_once_wherever_it_lies(ledger, tmp_path):
     folder = make_release(tmp_path / "out")
     ledger.record(ZCDP.at("0.1"), "by hand", folder)
     moved = folder.rename(tmp_path / "moved")
-    with refused("ledger-counted-already", "is entry 1 of the ledger"):
+    with refused("ledger-counted-already", "is already recorded as entry 1 of the ledger"):
         ledger.record(ZCDP.at("0.1"), "by hand, again", moved)
 
 

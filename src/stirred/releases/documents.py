@@ -97,7 +97,7 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
-        raise errors.not_a_release(folder, f"its {name} is of a form this version does not know")
+        raise errors.not_a_release(folder, f"this version does not know the format of its {name}")
     return dict(fields)
 
 

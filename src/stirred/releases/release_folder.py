@@ -51,7 +51,7 @@ class ReleaseFolder:
         if not path.is_dir():
             raise errors.not_a_release(path, "there is no such folder")
         if is_unfinished(path):
-            raise errors.not_a_release(path, "the run that wrote it did not end")
+            raise errors.not_a_release(path, "the run that was writing it did not finish")
         read_manifest(path)
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
         described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")

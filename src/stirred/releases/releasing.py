@@ -230,7 +230,7 @@ def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
     if ledger is None:
         return
     if drawn.entry is None or drawn.entry not in [(entry.id, entry.seal) for entry in ledger.entries()]:
-        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} did not count what was drawn into it")
+        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} has no entry for the draw in it")
 
 
 def _write(

@@ -50,7 +50,12 @@ def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) ->
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
-    lines += ["", "# publish = [[...]]        # tables of counts to write beside the microdata", "", *_input(path, folder)]
+    lines += [
+        "",
+        "# publish = [[...]]        # tables of counts to write beside the microdata",
+        "",
+        *_input(path, folder),
+    ]
     if linked is not None:
         lines += _linked(linked, folder, identifier, of_role["swap"])
     return "\n".join(lines) + "\n"

@@ -171,7 +171,7 @@ def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped
 def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> Input:
     source = data if data is not None else section.path
     if source is None:
-        raise errors.topdown_plan(f"The input of '{name}'", "has a path, or is given in Python")
+        raise errors.topdown_plan(f"The input of '{name}'", "must have a path, or be given in Python")
     opened = open_input(name, source, section.options())
     missing = [column for column in columns if column not in opened.kinds]
     if missing:

@@ -19,12 +19,12 @@ from stirred.topdown.plan_sections import slug
 def draft_plan(path: Path, geography: Path | None = None, folder: Path = Path()) -> str:
     """The draft as TOML; its levels are the columns of ``geography``, and paths in it are relative to ``folder``."""
     if geography is None:
-        raise errors.topdown_plan("A draft for TopDown", "needs the public list of places: --geography FILE")
+        raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
     levels = list(open_input("geography", geography).kinds)
     columns = list(open_input("table", path).kinds)
     if levels[-1] not in columns:
         raise errors.topdown_plan(
-            f"The finest level '{levels[-1]}', the last column of {geography},", f"is a column of {path} too"
+            f"The finest level '{levels[-1]}', the last column of {geography},", f"must also be a column of {path}"
         )
     attributes = [name for name in columns if name not in levels]
     share = f"1/{len(levels)}"

@@ -48,7 +48,7 @@ def require_counted(plan: TopDownPlan, ledger: Ledger) -> None:
     known = {entry.manifest for entry in ledger.entries()}
     for section in plan.earlier:
         if manifest_of(Path(section.path)) not in known:
-            raise errors.topdown_earlier(section.path, f"the ledger {ledger.path} has not counted it")
+            raise errors.topdown_earlier(section.path, f"it is not recorded in the ledger {ledger.path}")
 
 
 def _read(plan: TopDownPlan, spine: Spine, section: EarlierSection) -> Agreement:

@@ -204,7 +204,7 @@ class MeasuredRelease:
 
     def _units(self, level: int, wanted: Sequence[str]) -> Index:
         if not len(wanted):
-            raise errors.estimate_question("A question", "names at least one geounit")
+            raise errors.estimate_question("A question", "must name at least one geounit")
         place = {name: number for number, name in enumerate(self.spine.names[level].to_pylist())}
         strange = [name for name in wanted if name not in place]
         if strange:
@@ -214,7 +214,7 @@ class MeasuredRelease:
     def _leaves(self, places: Sequence[Place]) -> Any:
         """Which leaves lie in the union."""
         if not len(places):
-            raise errors.estimate_question("A union", "names at least one geounit")
+            raise errors.estimate_question("A union", "must name at least one geounit")
         covered = np.zeros(self.spine.leaves, dtype=np.bool_)
         for level in dict.fromkeys(level for level, _ in places):
             at = self._level(level)
@@ -256,9 +256,11 @@ def estimate(
     ``sources`` also gives, for a union, the measurements that the total of the chosen records rests on.
     """
     if (level is None) == (not places):
-        raise errors.estimate_question("A question", "has either a level or places (--level or --place)")
+        raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
     if sources and not places:
-        raise errors.estimate_question("The sources of an estimate (--sources)", "go with places (--place)")
+        raise errors.estimate_question(
+            "The sources of an estimate (--sources)", "can be shown for places only (--place)"
+        )
     opened = MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
     if level is not None:

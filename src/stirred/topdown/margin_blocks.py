@@ -57,7 +57,7 @@ class Margin:
         for name in where or {}:
             schema.base(name)
         if len(set(names)) < len(names):
-            raise errors.estimate_question("A margin", "names each attribute or recode once")
+            raise errors.estimate_question("A margin", "must name each attribute or recode once")
         bases = [attribute.name for attribute in schema.attributes]
         places = [bases.index(schema.base(name)) for name in names]
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))

@@ -33,7 +33,7 @@ def _places(given: Sequence[str]) -> list[tuple[str, str]]:
     for text in given:
         level, sign, unit = (part.strip() for part in text.partition("="))
         if not (level and sign and unit):
-            raise errors.estimate_question(f"The --place {text!r}", "is written as level=name")
+            raise errors.estimate_question(f"The --place {text!r}", "must be written as level=name")
         found.append((level, unit))
     return found
 
@@ -129,7 +129,7 @@ class TopDown(Mechanism):
         from stirred.topdown.drawing import draw_into
 
         if folder is None:
-            raise errors.topdown_plan("A draw of TopDown", "is kept in a work folder: name one with work=FOLDER")
+            raise errors.topdown_plan("A draw", "must be kept in a work folder: name one with work=FOLDER")
         return draw_into(folder, plan, data, keep_truth=keep_truth, source=source, progress=progress)
 
     def reopen(self, plan: TopDownPlan, work: Path) -> TopDownDraw:

@@ -1,4 +1,4 @@
-"""The parts of a TopDown plan: geography, tables with their queries, what is kept, what is asked for.
+"""The parts of a TopDown plan: geography, tables with their queries, what is kept, what is published.
 
 Names and values here are public; shares and budgets are exact fractions.
 """
@@ -32,9 +32,11 @@ def _share(written: object) -> Fraction:
     try:
         share = as_fraction(written)
     except NOT_A_NUMBER:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is a number, or a fraction in quotes") from None
+        raise errors.topdown_plan(
+            f"The share or budget {written!r}", "must be a number, or a fraction in quotes"
+        ) from None
     if share < 0:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is not negative")
+        raise errors.topdown_plan(f"The share or budget {written!r}", "cannot be negative")
     return share
 
 
