@@ -307,7 +307,7 @@ def test_a_certificate_that_lacks_its_parts_fails_or_is_refused_in_words(out, co
     renew_manifest(out)
     ended = command("verify", out)
     assert ended.code in (1, 2)
-    assert "unforeseen" not in ended.err
+    assert "unexpected" not in ended.err
 
 
 # -- tabulate ----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def build() -> typer.Typer:
     """All commands, with the options and commands that each mechanism adds."""
     app = typer.Typer(
         name="stirred",
-        help="Publish confidential data under differential privacy with invariants, and explain what the guarantee means.",
+        help="Publish data under differential privacy with invariants, and explain what the guarantee means.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

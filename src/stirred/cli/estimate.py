@@ -69,7 +69,7 @@ def _print_sources(found: Estimates) -> None:
     from stirred.semantics.shown import columns
 
     if not found.sources:
-        print("\nThe total of the chosen records is known exactly, from the invariants; no measurement is used.")
+        print("\nThe total of the chosen records is known exactly; no measurement is used.")
         return
     print("\nMeasurements from which the total of the chosen records is estimated")
     print(columns(source_rows(found.sources)))

@@ -112,9 +112,8 @@ def entries(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json([_entry_fields(entry) for entry in found])
         return
-    print(
-        f"'{ledger.dataset}': {len(found)} entries, of which {sum(entry.counted for entry in found)} spent budget. Confidential."
-    )
+    spent = sum(entry.counted for entry in found)
+    print(f"'{ledger.dataset}': {len(found)} entries, of which {spent} spent budget. Confidential.")
     for entry in found:
         cost = _cost(entry) if entry.counted else f"from entry {entry.derived_from}, free"
         past = ", recorded as past" if entry.past else ""

@@ -15,7 +15,7 @@ def leftovers(
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Delete those for which no budget was spent.")] = False,
 ) -> None:
-    """List unfinished folders of runs that were killed. They may hold confidential rows. Exits with 1 if any is left."""
+    """List unfinished folders of killed runs. They may hold confidential rows. Exits with 1 if any is left."""
     import shutil
 
     from stirred import mechanisms
@@ -32,8 +32,8 @@ def leftovers(
             left += 1
             number = counted.id if counted else stated[0]
             print(
-                f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it is "
-                "the only copy of that draw. Delete it by hand if you do not need it."
+                f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it "
+                "is the only copy of that draw. Delete it by hand if you do not need it."
             )
         elif remove:
             shutil.rmtree(path)

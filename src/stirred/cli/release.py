@@ -60,8 +60,8 @@ def release(
     _print_findings(made.specification, out)
     if confidential is not None:
         print(
-            f"The comparison with the true values is in {confidential}. It is confidential. Drawing again and choosing the "
-            "best draw voids the guarantee."
+            f"The comparison with the true values is in {confidential}. It is confidential. Drawing again and choosing "
+            "the best draw voids the guarantee."
         )
     if work is not None:
         print(f"The draw is kept in {work}: another release from it, with other tables to publish, spends nothing.")

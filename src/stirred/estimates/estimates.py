@@ -59,6 +59,7 @@ class Estimates:
 
     @property
     def standard_errors(self) -> Array:
+        """The standard error of each estimate; infinite where nothing is known."""
         return np.sqrt(self.variances)
 
     def interval(self, confidence: float = 0.9) -> tuple[Array, Array]:

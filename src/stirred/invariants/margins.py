@@ -45,6 +45,7 @@ class Margin:
         return f"{said} by " + (f"{', '.join(first)} and {last}" if first else last)
 
     def count(self, table: Table) -> Cells:
+        """The counts of a table's rows by the columns of this margin."""
         return cells(table.pick(self.columns), table.rows)
 
     def counted_as(self, cells: int, sha256: str) -> Margin:

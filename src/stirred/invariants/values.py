@@ -92,6 +92,7 @@ class Inequality:
             raise errors.bad_block("An inequality", "compares counts by the same columns")
 
     def words(self) -> str:
+        """The inequality in words."""
         by = " and ".join(self.smaller.columns)
         where = f" in each {by}" if by else ""
         return f"the number of rows of {self.smaller.table} is at most that of {self.larger.table}{where}"

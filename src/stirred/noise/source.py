@@ -41,6 +41,7 @@ class SystemSource:
     for_release = True
 
     def take(self, count: int) -> bytes:
+        """``count`` fresh bytes from the operating system."""
         return os.urandom(count)
 
 
@@ -60,6 +61,7 @@ class SeededSource:
         self._block = 0
 
     def take(self, count: int) -> bytes:
+        """The next ``count`` bytes of the repeatable stream."""
         name = self._key + self._block.to_bytes(8, "big")
         self._block += 1
         return hashlib.shake_128(name).digest(count)

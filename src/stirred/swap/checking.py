@@ -105,10 +105,12 @@ class SwapCheck:
 
     @property
     def largest(self) -> int:
+        """b of Theorem 3.2.4: the size of the largest stratum with two different records."""
         return self.strata.largest
 
     @property
     def epsilon(self) -> float:
+        """The epsilon that a release would have."""
         return float(self.specification.budget.number)
 
     @property
@@ -127,6 +129,7 @@ class SwapCheck:
         return rows
 
     def to_json(self) -> str:
+        """The check as JSON. Confidential."""
         strata, largest, rate = self.strata, self.largest, self.plan.rate
         fields = {
             "records": self.records,
@@ -165,6 +168,7 @@ class SwapCheck:
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
+        """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
         if self.wanted_epsilon is None or not self.largest:
             return None
         return guarantee.rates_for(self.wanted_epsilon, self.largest)

@@ -57,10 +57,12 @@ class Margins:
 
     @property
     def held(self) -> CountedMargin:
+        """The margin by match and held variables."""
         return self.counted[0]
 
     @property
     def swapped(self) -> CountedMargin:
+        """The margin by match and swap variables."""
         return self.counted[1]
 
 
@@ -138,10 +140,12 @@ class Strata:
 
     @property
     def changeable(self) -> NDArray[np.bool_]:
+        """Which strata a swap can change."""
         return self.held_varies & self.swapped_varies
 
     @property
     def singletons(self) -> int:
+        """The number of strata of one record."""
         return int(np.count_nonzero(self.sizes == 1))
 
 

@@ -64,6 +64,7 @@ class SwapRelease:
 
     @property
     def draw(self) -> SwapRelease:
+        """The draw; for a swap it is the release itself."""
         return self
 
     def finish(self, progress: Progress | None = None) -> SwapRelease:
@@ -72,6 +73,7 @@ class SwapRelease:
 
     @property
     def plan(self) -> SwapPlan:
+        """The plan."""
         return self.dataset.plan
 
     def frame(self, name: str = MAIN) -> Any:
@@ -89,6 +91,7 @@ class SwapRelease:
 
     @property
     def summary(self) -> tuple[str, ...]:
+        """Lines for the terminal that say what was released."""
         stated = self.specification
         nearest = stated.nearest if stated.nearest != math.inf else "no"
         return (
@@ -120,6 +123,7 @@ class SwapRelease:
             yield rows, rows.linked.input
 
     def write_files(self, folder: Path, progress: Progress) -> None:
+        """Write everything that a recipient gets into an empty folder."""
         progress.stage("writing microdata")
         with ThreadPoolExecutor() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))

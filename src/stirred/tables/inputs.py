@@ -141,6 +141,7 @@ def check_columns(table: str, names: Sequence[str]) -> None:
 
 
 def columns_of(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Names and types of a schema's columns."""
     return {item.name: item.type for item in schema}
 
 

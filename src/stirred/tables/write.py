@@ -36,9 +36,11 @@ class Cell:
 
     @property
     def kind(self) -> pa.DataType:
+        """The Arrow type of the values."""
         return self.column.type if self.column is not None else pa.int64()
 
     def array(self, keep_text_coded: bool = False) -> pa.Array:
+        """The values as an Arrow array."""
         if self.column is None:
             return pa.array(self.codes)
         if keep_text_coded and pa.types.is_string(self.kind) and self.column.values.null_count == 0:

@@ -86,6 +86,7 @@ class TopDownCheck:
         return self.stops
 
     def to_json(self) -> str:
+        """The check as JSON. Confidential."""
         fields: dict[str, Any] = {
             "records": dict(self.records),
             "geounits": dict(self.geounits),

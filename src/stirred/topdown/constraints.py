@@ -38,6 +38,7 @@ class Kept:
     """Groups of cells and how many records of each an earlier release has: bounds that are written out when needed."""
 
     def of_units(self, units: slice) -> Kept:
+        """The constraints of some units."""
         bounds = [Bounds(one.groups, one.lower[units], one.upper[units]) for one in self.bounds]
         allowed = [Allowed(one.groups, one.allowed[units]) for one in self.allowed]
         for groups, histograms in self.agreed:
@@ -248,6 +249,7 @@ def constraint_words(constraint: ConstraintSection) -> str:
 
 
 def agreement_words(agreement: Agreement) -> str:
+    """The earlier counts in words, for messages."""
     return f"the earlier release's '{agreement.table}' by {', '.join(agreement.by) or 'place alone'}"
 
 

@@ -45,10 +45,12 @@ class Measured:
 
     @property
     def parameter(self) -> float:
+        """The parameter of the noise that the release states as its variance."""
         return float(Fraction(self.entry.variance))
 
     @property
     def variance(self) -> float:
+        """The variance to compute with: the parameter, but at least ``LEAST``."""
         return max(LEAST, self.parameter)
 
 

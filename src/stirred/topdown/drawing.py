@@ -57,6 +57,7 @@ class TopDownDraw:
 
     @property
     def measurements(self) -> Measurements:
+        """The noisy measurements of the work folder."""
         return Measurements(self.folder / MEASUREMENTS)
 
     def finish(self, progress: Progress | None = None) -> TopDownRelease:

@@ -35,6 +35,7 @@ class Agreement:
     """SHA-256 of the earlier release's manifest."""
 
     def published(self) -> dict[str, Any]:
+        """The agreement as the certificate states it."""
         return {"table": self.table, "by": list(self.by), "manifest_sha256": self.manifest}
 
 

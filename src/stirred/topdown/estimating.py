@@ -90,6 +90,7 @@ class MeasuredRelease:
 
     @cached_property
     def shapes(self) -> Shapes:
+        """Which units of the geography have the same shape, and so the same variances."""
         return Shapes.of(self.spine)
 
     # -- questions -------------------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ class Margin:
 
     @property
     def groups(self) -> int:
+        """The number of groups."""
         return math.prod(self.sizes)
 
     def arranged(self, values: NDArray[np.generic]) -> Array:
@@ -150,6 +151,7 @@ class Axis:
 
     @property
     def widths(self) -> tuple[int, int]:
+        """The numbers of vectors that are constant on sets of alike values, and of the others."""
         return self.shared, self.basis.shape[1] - self.shared
 
 
@@ -180,10 +182,12 @@ class Block:
 
     @property
     def size(self) -> int:
+        """How many numbers a copy holds."""
         return math.prod(axis.widths[0] for axis, inner in zip(self.axes, self.within, strict=True) if not inner)
 
     @property
     def copies(self) -> int:
+        """How many copies there are."""
         return math.prod(axis.widths[1] for axis, inner in zip(self.axes, self.within, strict=True) if inner)
 
     def information(self, margin: Margin) -> Array:

@@ -159,6 +159,7 @@ class Measurements:
         self._metadata: dict[str, Any] = {}
 
     def of(self, table: str, level: str) -> list[Entry]:
+        """The entry of a query at a level."""
         return [entry for entry in self.entries if (entry.table, entry.level) == (table, level)]
 
     def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:

@@ -75,6 +75,7 @@ class TopDownPlan(Plan):
         return tuple(table for table in self.tables if table.rho is not None)
 
     def table(self, name: str) -> TableSection:
+        """The section of a table; raises if there is no such table."""
         for table in self.tables:
             if table.name == name:
                 return table

@@ -85,9 +85,11 @@ class QuerySection(Section):
 
     @property
     def name(self) -> str:
+        """The attributes joined by ``*``, or the name of the total."""
         return "*".join(self.by) or TOTAL
 
     def share(self, level: str) -> Fraction:
+        """The query's share of a level's budget."""
         return self.shares.get(level, Fraction(0)) if isinstance(self.shares, Mapping) else self.shares
 
 
@@ -113,6 +115,7 @@ class TableSection(Section):
 
     @cached_property
     def schema_of(self) -> Schema:
+        """Attributes, recodes and cells of the table."""
         attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
         return Schema(attributes, tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes))
 
@@ -165,6 +168,7 @@ class PublishSection(Section):
 
     @property
     def name(self) -> str:
+        """The name of its file, without the extension."""
         return "-".join(slug(part) for part in (self.table, self.level, *self.by))
 
 

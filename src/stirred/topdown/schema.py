@@ -77,10 +77,12 @@ class Schema:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of values of each attribute."""
         return tuple(len(attribute.values) for attribute in self.attributes)
 
     @property
     def cells(self) -> int:
+        """The number of cells."""
         return math.prod(self.shape)
 
     @cached_property
@@ -108,6 +110,7 @@ class Schema:
         return result
 
     def number_of_groups(self, names: Sequence[str]) -> int:
+        """The number of groups of the marginal by ``names``."""
         return math.prod(len(self.values(name)) for name in names)
 
     def labels(self, names: Sequence[str]) -> list[tuple[str, ...]]:

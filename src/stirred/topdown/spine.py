@@ -34,10 +34,12 @@ class Spine:
     """By level but the last, where the children of each unit begin; one entry more than units."""
 
     def units(self, level: int) -> int:
+        """The number of units of each level."""
         return len(self.names[level])
 
     @property
     def leaves(self) -> int:
+        """The number of finest geounits."""
         return self.units(len(self.levels) - 1)
 
     @property

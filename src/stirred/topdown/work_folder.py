@@ -112,6 +112,7 @@ def read_geography(path: Path, plan: TopDownPlan) -> Spine:
 
 
 def invariant_file(number: int, invariant: InvariantSection) -> str:
+    """The name of the file with the values of an invariant."""
     return (
         "-".join([str(number + 1), slug(invariant.table), slug(invariant.level), *map(slug, invariant.by)]) + ".parquet"
     )
