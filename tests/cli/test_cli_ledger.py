@@ -132,7 +132,10 @@ def test_a_limit_about_another_dataset_is_refused(limit, place, command):
 
 def test_without_a_ledger_a_release_says_that_nothing_is_counted(plan, place, command):
     ended = command("release", plan, "--out", place / "out")
-    assert "Not recorded in a ledger; pass --ledger FILE (stirred ledger init FILE --dataset NAME" in ended.out
+    assert (
+        "Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME"
+        in ended.out
+    )
 
 
 def test_releases_are_counted_until_the_limit_refuses(plan, ledger, place, command):
@@ -190,7 +193,7 @@ def test_a_plan_of_another_dataset_or_of_none_is_not_counted(line, plan, ledger,
     plan.write_text(PLAN.replace('dataset = "households of Utopia"\n', line), encoding="utf-8")
     ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
     assert ended.code == 2
-    assert 'say so: dataset = "households of Utopia" in the plan' in ended.err
+    assert 'give it that name: dataset = "households of Utopia" in the plan' in ended.err
     assert Ledger.open(ledger).entries() == ()
     assert list(place.iterdir()) == []
 
@@ -333,5 +336,5 @@ def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger, command):
     more = ["--derived-from", "1", "--what", "maps"] if verb == "add" else []
     ended = command("ledger", verb, ledger, *more)
     assert ended.code == 2
-    assert "is damaged" in ended.err and "Bring back the last copy" in ended.err
+    assert "is damaged" in ended.err and "Restore the last backup" in ended.err
     assert ledger.read_bytes() == whole[:5000]

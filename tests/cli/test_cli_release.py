@@ -249,12 +249,12 @@ TAMPERING = {
     "a column's name": (lambda out: replace_once(out / "microdata.csv", "tenure", "tenor"), "FAILS"),
     "epsilon": (
         lambda out: edit_json(out / "certificate.json", lower_epsilon),
-        "FAILS  epsilon recomputed from the released data is the one certified (3.828641)",
+        "FAILS  epsilon recomputed from the released data is that of the certificate (3.828641)",
     ),
     "the rate": (lambda out: edit_json(out / "certificate.json", claim_another_rate), "FAILS  epsilon recomputed"),
     "the plan": (
         lambda out: edit_json(out / "certificate.json", lambda fields: fields["plan"].update(unit="person")),
-        "FAILS  the plan is the one whose hash is certified",
+        "FAILS  the plan has the hash in the certificate",
     ),
     "the rows that the dictionary counts": (
         lambda out: edit_json(out / "data_dictionary.json", lambda fields: fields["tables"][0].update(rows=91)),

@@ -54,7 +54,7 @@ def test_a_check_says_what_a_release_would_be(census, command, tmp_path):
     assert ended.code == 0
     assert "CONFIDENTIAL" in ended.out and "the number of 'persons' in each state" in ended.out
     assert "Expected standard error" in ended.out and "location within county" in ended.out
-    assert "Forecast of the release" in ended.out and "The data keep every constraint" in ended.out
+    assert "Forecast of the release" in ended.out and "the data keep every constraint" in ended.out
     assert Specification.from_json((tmp_path / "limit.json").read_text()).budget.number == Fraction(5, 6)
     fields = json.loads(command("check", census / "plan.toml", "--json").out)
     assert fields["confidential"] is True and fields["geounits"]["state"] == 1
@@ -116,7 +116,7 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
     with monkeypatch.context() as patched:
         patched.setattr(finishing, "fit_table", stop)
         ended = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
-    assert ended.code == 130 and "the same command goes on from it and spends nothing" in ended.said
+    assert ended.code == 130 and "the same command continues from it and spends nothing" in ended.said
     assert "entry 1 of" in ended.said
     again = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
     assert again.code == 0 and "nothing is spent again" in again.out
@@ -178,7 +178,7 @@ def test_estimates_from_a_release(census, command, tmp_path):
     written = command("estimate", out, "--level", "block", "--where", "adult=yes", "--out", tmp_path / "blocks.csv")
     assert written.code == 0 and pl.read_csv(tmp_path / "blocks.csv").columns[1:3] == ["estimate", "standard_error"]
     long = command("estimate", out, "--level", "block", "--by", "race")
-    assert "more: --out FILE writes all" in long.out
+    assert "more; --out FILE writes all of them" in long.out
 
 
 @pytest.mark.parametrize(

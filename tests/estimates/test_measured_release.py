@@ -237,7 +237,7 @@ def test_questions_that_cannot_be_asked_are_refused(folder, monkeypatch):
     refusal("unknown-choice", "There is no attribute or recode 'age'", ask((), {"age": "1"}))
     refusal("unknown-choice", "There is no value of 'sex' 'q'", ask((), {"sex": ["f", "q"]}))
     refusal("unknown-choice", "There is no table 'units'", lambda: release.estimate("units", level="town"))
-    refusal("estimate-question", "names each attribute or recode once", ask(["sex", "sex"]))
+    refusal("estimate-question", "must name each attribute or recode once", ask(["sex", "sex"]))
     refusal("unknown-geounit", "The level 'town' has no unit '09'", ask(units=["09"]))
     refusal("estimate-question", "must name at least one geounit", ask(units=[]))
     refusal("estimate-question", "must name at least one geounit", lambda: release.union("persons", places=[]))

@@ -127,7 +127,7 @@ def test_a_full_disk_leaves_nothing_and_is_told_without_a_cell(kind, tmp_path, p
     ended = run_with_small_files(1_000_000, "release", plan, "--out", place / "out", "--confidential", place / "own")
     assert ended.returncode == 2, ended.stderr
     assert f"{place / 'out'} could not be written" in ended.stderr
-    assert "Nothing was released and the partial files were removed." in ended.stderr
+    assert "Nothing was released, and partial files were removed." in ended.stderr
     assert MARKER not in ended.stderr + ended.stdout
     assert list(place.iterdir()) == []
 

@@ -133,8 +133,8 @@ def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
     stated = documents.read_specification(release.path)
     same = json.loads(stated.to_json()) == release.certificate["specification"]
     return [
-        Verdict(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
-        Verdict(same, "the specification is the one that is certified"),
+        Verdict(digest == release.certificate["plan_sha256"], "the plan has the hash in the certificate"),
+        Verdict(same, "the specification is that of the certificate"),
     ]
 
 

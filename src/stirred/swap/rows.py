@@ -1,4 +1,4 @@
-"""The order in which released rows are written, free of the order in which they came.
+"""Puts released rows into an order that does not depend on the order of the input.
 
 Two orders are safe, and which of them is used depends on the invariants alone. *Sorted by all columns*: a function of
 the released rows only. *Shuffled*: a permutation drawn uniformly from fresh randomness. Rows that belong to a record

@@ -1,4 +1,4 @@
-"""Grouping records by several columns at once: dense group numbers, and counts of cells.
+"""Groups records by several columns at once: group numbers, and counts of cells.
 
 Codes are packed into one 64-bit key per record (mixed radix). Where the number of possible keys is moderate a table
 indexed by the key does the work; otherwise keys are sorted. Columns too many for one key are folded: the groups of

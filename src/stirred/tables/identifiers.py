@@ -1,4 +1,4 @@
-"""Identifier columns: are they unique, and which record does a reference point to?
+"""Checks that ids are unique, and finds the record that each reference points to.
 
 Identifiers are compared and then forgotten: no release contains one.
 """

@@ -1,4 +1,4 @@
-"""Writing tables chunk by chunk: Parquet, CSV, Arrow.
+"""Writes tables chunk by chunk as Parquet, CSV or Arrow.
 
 Files carry names, types and cells. No metadata of the input, no index, no dictionary order but the sorted one, and no
 time stamp is written.

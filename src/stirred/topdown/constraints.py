@@ -1,4 +1,4 @@
-"""What a release keeps: invariants read from the data, and the bounds and zeros that follow at every level.
+"""Values of invariants, and the bounds and zeros that constraints imply at every level.
 
 A constraint at the finest level binds above it too: lower bounds of children add up to a lower bound of their parent,
 and what no child may have the parent may not have. Carried up like this, each step down the spine can keep them.
@@ -54,7 +54,7 @@ def invariant_values(counted: Counted) -> tuple[Counts, ...]:
 
 
 def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> None:
-    """Refuse a plan that wants margins kept which cross: rounding needs each group inside or outside every other."""
+    """Raise if margins to be kept cross: rounding needs each group inside or outside every other."""
     for table in plan.released:
         schema = table.schema_of
         families = [
@@ -71,7 +71,7 @@ def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> N
 def require_agreement(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], agreements: Sequence[Agreement]
 ) -> None:
-    """Refuse an earlier release that contradicts an invariant, a constraint or a zero of the plan, naming it."""
+    """Raise if an earlier release contradicts an invariant, a constraint or a zero of the plan."""
     for agreement in agreements:
         table = plan.table(agreement.table)
         schema = table.schema_of
@@ -108,7 +108,7 @@ def _refuse(
 
 
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
-    """Refuse data that contradict a constraint of the plan, naming it; before any noise is drawn."""
+    """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
         if units := leaves_breaking(counted, constraint, exact):
             leaf = counted.plan.spine.levels[-1]
@@ -161,7 +161,7 @@ def kept(
 def _together(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
 ) -> list[Bounds]:
-    """Lower bounds of constraints on several groups together, which no range of a single group tells."""
+    """Lower bounds on several groups together; ranges of single groups do not express them."""
     found = []
     for constraint in plan.constraints:
         if constraint.table == table.name and constraint.at_least:

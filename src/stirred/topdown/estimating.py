@@ -1,6 +1,6 @@
-"""Unbiased answers from the noisy measurements of a TopDown release.
+"""Unbiased estimates from the noisy measurements of a TopDown release.
 
-The fitted tables of a release are whole, nonnegative and consistent, and therefore biased. Its measurements are not:
+The fitted tables of a release are integer, nonnegative and consistent, and therefore biased. Its measurements are not:
 each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module
 gives the best linear unbiased estimate of any count in any place, its exact variance and an interval. Estimates are
 consistent as well: those of children add up to their parent's, those of a margin to its total.
@@ -44,7 +44,7 @@ Place = tuple[str, str]
 
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
-    """The measurements of a release, ready to be asked."""
+    """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
@@ -99,8 +99,8 @@ class MeasuredRelease:
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str,
         units: Sequence[str] | None = None,
     ) -> Estimates:  # fmt: skip
-        """The marginal by some attributes or recodes, of the records with the values of ``where``, in every unit of a
-        level or in some of them."""
+        """Estimate counts by some attributes or recodes, of the records with the values of ``where``, in all or some
+        units of a level."""
         by, where, at = _names(by), _conditions(where), self._level(level)
         answer = self._answer(table, by, where, at)
         chosen = np.arange(self.spine.units(at)) if units is None else self._units(at, units)
@@ -114,7 +114,7 @@ class MeasuredRelease:
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
         name: str = "union",
     ) -> Estimates:  # fmt: skip
-        """The same in the union of some units, of one level or of several; a leaf that is named twice counts once."""
+        """Estimate counts in the union of some units of any levels; a leaf that is named twice counts once."""
         by, where, units = _names(by), _conditions(where), self._whole_units(places)
         answer = self._answer(table, by, where, max(units))
         variances = answer.design.variances_of_sum(units)

@@ -1,4 +1,4 @@
-"""Finish: fit what was drawn, and write a release folder that appears whole or not at all.
+"""Finishes a TopDown draw: fits tables to the measurements, and writes the release folder.
 
 Everything here is post-processing of the measurements and of the invariants' values: it costs nothing, and can be done
 again from the same work folder, with other constraints or other tables to publish.

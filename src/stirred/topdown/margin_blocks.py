@@ -1,4 +1,4 @@
-"""Margins as products of small matrices, and the blocks into which a least-squares problem about margins falls apart.
+"""Writes margins as products of small matrices, and splits least squares about margins into independent blocks.
 
 A cell is a combination of values, so a sum over cells that asks about each attribute separately is a product of forms,
 one on the values of each attribute. A marginal query is a product of matrices, A = A_1 x ... x A_k, where A_a puts the

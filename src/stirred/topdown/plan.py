@@ -31,7 +31,7 @@ from stirred.topdown.plan_sections import (
 
 
 class TopDownPlan(Plan):
-    """What the TopDown Algorithm is to do. Frozen; docs/topdown.md explains every field."""
+    """The plan of a TopDown release. Frozen; docs/topdown.md explains every field."""
 
     mechanism: ClassVar[str] = "topdown"
     earlier_names: ClassVar[Mapping[str, str]] = {"asked": "publish"}
@@ -83,12 +83,12 @@ class TopDownPlan(Plan):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the budget's division, also those that the spine does not have."""
+        """The levels among which the budget is divided, also those that the spine does not have."""
         return (*self.spine.absent, *self.spine.all_levels)
 
     @cached_property
     def rho(self) -> Fraction:
-        """What is spent: the shares of the levels that the spine has."""
+        """The budget that is spent: the shares of the levels that the spine has."""
         return sum(
             (
                 table.rho_of(level, query)
@@ -100,7 +100,7 @@ class TopDownPlan(Plan):
         )
 
     def allocation(self) -> Allocation:
-        """The division of the budget as semantics look things up in it; absent levels have no part in it."""
+        """How the budget is divided among levels and queries, for explanations; absent levels are left out."""
         levels = self.spine.all_levels
         parts = []
         for table in self.released:
@@ -152,7 +152,7 @@ class TopDownPlan(Plan):
         return super().from_published({**fields, "earlier": earlier})
 
     def drawn_hash(self) -> str:
-        """Of what is fixed once measurements are drawn. The rest is for the fit, which costs nothing to repeat."""
+        """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
         later = ("publish", "earlier", "passes", "licence", "released_by")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 

@@ -24,7 +24,7 @@ TOTAL = "total"
 
 
 def slug(text: object) -> str:
-    """A name as a part of a file's name."""
+    """A name made safe for file names."""
     return re.sub(r"\W+", "_", str(text))
 
 
@@ -57,7 +57,7 @@ class SpineSection(Section):
 
     @property
     def all_levels(self) -> tuple[str, ...]:
-        """From the root of this spine to its leaves."""
+        """All levels from the root of this spine to its leaves."""
         return (self.root, *self.levels) if self.root is not None else self.levels
 
 
@@ -137,7 +137,7 @@ class InvariantSection(Section):
 
     @property
     def margin(self) -> Margin:
-        """The invariant as certificate and recipient know it."""
+        """The margin that is kept, as the certificate states it."""
         by = f" by {', '.join(self.by)}" if self.by else ""
         words = f"the number of '{self.table}'{by} in each {self.level}"
         return Margin(self.table, (self.level, *self.by), words)
