@@ -251,7 +251,7 @@ def test_an_earlier_release_is_added_once(plan, ledger, place, command):
     assert (ended.code, ended.err) == (0, "")
     assert "Recorded as entry 1" in ended.out and "epsilon = 4.17" in ended.out
     again = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
-    assert again.code == 2 and "is entry 1 of the ledger" in again.err
+    assert again.code == 2 and "is already recorded as entry 1 of the ledger" in again.err
     assert command("ledger", "verify", ledger).code == 0
 
 
@@ -278,7 +278,7 @@ def test_derived_products_are_listed_at_no_cost(plan, ledger, place, command):
     assert command("ledger", "add", ledger, "--derived-from", "9", "--what", "maps").code == 2
     assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
     listed = command("ledger", "list", ledger).out
-    assert "2 entries, 1 counted" in listed
+    assert "2 entries, of which 1 spent budget" in listed
     assert "from entry 1, free" in listed and "maps" in listed
 
 

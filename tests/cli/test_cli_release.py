@@ -245,7 +245,7 @@ TAMPERING = {
         "FAILS  recounted and equal: the number of rows of persons by size and age",
     ),
     "a record less": (drop_the_last_row, "FAILS"),
-    "an id": (lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"), "FAILS  microdata: 'hhid' counts"),
+    "an id": (lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"), "FAILS  microdata: 'hhid' numbers"),
     "a column's name": (lambda out: replace_once(out / "microdata.csv", "tenure", "tenor"), "FAILS"),
     "epsilon": (
         lambda out: edit_json(out / "certificate.json", lower_epsilon),
@@ -380,7 +380,7 @@ def test_the_demonstration_prints_the_published_table_and_leaves_a_release_that_
     assert "Suffolk" in ended.out
     assert "Mean absolute percentage error: published run" in ended.out
     assert "FAILS" not in ended.out
-    assert "Left in stirred-demo-swap-2" in ended.out
+    assert "stirred-demo-swap-2 holds" in ended.out
     assert list(Path("stirred-demo-swap").iterdir()) == []
     assert {path.name for path in Path("stirred-demo-swap-2").iterdir()} == {
         "dwellings.parquet",

@@ -125,7 +125,7 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
 
 def test_a_named_work_folder_is_kept(census, command, tmp_path):
     ended = command("release", census / "plan.toml", "--out", tmp_path / "out", "--work", tmp_path / "work")
-    assert ended.code == 0 and "stays in" in ended.out and (tmp_path / "work" / "draw.json").exists()
+    assert ended.code == 0 and "is kept in" in ended.out and (tmp_path / "work" / "draw.json").exists()
     second = command("release", census / "plan.toml", "--out", tmp_path / "second", "--work", tmp_path / "work")
     assert second.code == 0 and "Continuing from the draw" in second.out
     swap = tmp_path / "plan.toml"

@@ -176,6 +176,6 @@ def bad_candidate(text: str) -> PlanError:
 def seeded_release() -> PlanError:
     return PlanError(
         "seeded-release",
-        "This was drawn from a seeded random source, which is for tests only, so it is not written as a release.",
+        "This was drawn from a seeded random source, which is for tests: it is not for release.",
         "Draw without source=, or pass for_tests=True to write it for a test.",
     )
