@@ -40,7 +40,7 @@ ELSEWHERE = {
     "wrong-argument": "tests/test_wrong_arguments.py",
     "cannot-write": "tests/releases/test_refusals.py",
     "file-changed": "tests/releases/test_refusals.py",
-    "invariants-broken": "a fault of the program",
+    "invariants-broken": "a fault in stirred",
     "needs-extra": "a missing package",
     "needs-posix": "tests/releases/test_folder.py",
     "unknown-page": "tests/cli/test_cli_docs.py",
@@ -229,7 +229,7 @@ def test_a_check_says_what_would_stop_the_release(folder, tmp_path, command):
     ended = command("check", folder / "plan.toml")
     assert ended.code == 2
     assert words(folder) in ended.said
-    assert "A release of this plan stops here." in ended.out
+    assert "A release of this plan would end with an error, because of the stops above." in ended.out
     assert MARKER not in ended.said
     assert contents(tmp_path) == before
 

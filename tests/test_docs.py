@@ -133,7 +133,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     }
     assert commands == {
         *("init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"),
-        *("population", "estimate", "limits"),
+        *("population", "estimate", "limits", "leftovers"),
     }
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)

@@ -112,7 +112,7 @@ def test_what_a_seeded_source_drew_is_not_published(counting, tmp_path):
 def test_a_folder_that_names_an_unknown_mechanism_imports_nothing(counting, plan, tmp_path, command):
     command("release", plan, "--out", tmp_path / "out")
     mechanisms.forget("count")
-    with pytest.raises(OutputError, match="'count', which is not known here"):
+    with pytest.raises(OutputError, match="'count', which this version does not know"):
         stirred.verify(tmp_path / "out")
     with pytest.raises(StirredError, match="no mechanism 'os'"):
         mechanisms.named("os")

@@ -1,17 +1,17 @@
-"""Release data under differential privacy with invariants, and say honestly what the guarantee means.
+"""Publish data under differential privacy with invariants, and explain what the guarantee means.
 
 Make a release and check it::
 
     import stirred
 
     plan = stirred.SwapPlan(unit="household", match=["size"], swap=["county"], hold=["tenure"], rate=0.05)
-    print(stirred.check(plan, "households.csv"))           # before anything is drawn; confidential
+    print(stirred.check(plan, "households.csv"))           # draws nothing; confidential
     stirred.release(plan, "households.csv", out="release")  # draws once
     stirred.verify("release")                              # from the folder alone
 
 Understand a guarantee::
 
-    stirred.explain("das-2020-overall")                    # what can be tested and believed, and about whom
+    stirred.explain("das-2020-overall")                    # what can be learnt, and about whom
     stirred.compare("das-2020-overall", "rho=1")           # side by side
     stirred.lint("release")                                # what it leaves out
 
@@ -20,11 +20,11 @@ What is here
 Plans: ``SwapPlan``, ``LinkedTable``, ``TopDownPlan``.
 With a plan: ``check``, ``release``. With a release: ``verify``, ``tabulate``, ``estimate``.
 With any guarantee: ``read``, ``explain``, ``compare``, ``lint``, ``compose``, ``report``. The guarantee itself:
-``Specification``, ``flavors`` (named kinds of it). All releases of one dataset: ``Ledger``.
-Modules: ``swap``, ``topdown`` (the mechanisms), ``limits`` (what anyone can at most learn), ``semantics``, ``loss``
+``Specification``, ``flavors`` (named types of guarantees). A record of all releases of one dataset: ``Ledger``.
+Modules: ``swap``, ``topdown`` (the mechanisms), ``limits`` (the most that anyone can learn), ``semantics``, ``loss``
 (privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of them).
 
-Every error that is meant for people is a ``StirredError``: what is wrong, and what to do about it.
+Every error meant for users is a ``StirredError``: its message says what is wrong, then what to do.
 """
 
 from typing import TYPE_CHECKING

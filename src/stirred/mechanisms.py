@@ -1,7 +1,7 @@
-"""The list of mechanisms, and what is done with any of them by name.
+"""The list of mechanisms, by name.
 
-Mechanisms are found in one list. A plan or a received folder names one of them; a name that is not in the list is
-refused, and nothing else is ever imported for it. :func:`register` adds a mechanism of one's own.
+A plan or a release folder names one of them. An unknown name is an error, and never imports anything.
+:func:`register` adds a mechanism of your own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from stirred import errors
 from stirred.releases.mechanism import Mechanism
 
 BUILT_IN = {"swap": "stirred.swap.mechanism", "topdown": "stirred.topdown.mechanism"}
-"""By name, the modules whose ``MECHANISM`` is one of the package's own."""
+"""The modules of the built-in mechanisms, by name; each has its mechanism as ``MECHANISM``."""
 
 _REGISTERED: dict[str, Mechanism] = {}
 
 
 def names() -> list[str]:
-    """The names of all mechanisms, the package's own first."""
+    """The names of all mechanisms, built-in ones first."""
     return [*BUILT_IN, *(name for name in _REGISTERED if name not in BUILT_IN)]
 
 
@@ -41,7 +41,7 @@ def every() -> list[Mechanism]:
 
 
 def register(mechanism: Mechanism) -> Mechanism:
-    """Add a mechanism of one's own, for plans, releases and the command line of this process."""
+    """Add a mechanism of your own, for plans, releases and the command line of this process."""
     if mechanism.name in names() and named(mechanism.name) is not mechanism:
         raise errors.mechanism_taken(mechanism.name)
     _REGISTERED[mechanism.name] = mechanism
@@ -49,6 +49,6 @@ def register(mechanism: Mechanism) -> Mechanism:
 
 
 def forget(name: str) -> None:
-    """Take a mechanism of one's own off the list again."""
+    """Remove a mechanism that was added by :func:`register`."""
     if name not in BUILT_IN:
         _REGISTERED.pop(name, None)

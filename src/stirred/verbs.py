@@ -1,4 +1,4 @@
-"""The verbs of the package: each works for every mechanism, and looks it up by the plan or by the release folder."""
+"""The functions of the package, such as ``check`` and ``release``; each works for every mechanism."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ CERTIFICATE = "certificate.json"
 def check(
     plan: Plan | str | Path, data: Data | None = None, *, progress: Progress | None = None, **options: Any
 ) -> Check:
-    """Look at the data without drawing: the guarantee of a release, what it gives away, what it costs. Confidential.
+    """Check a plan against its data: the guarantee of a release, its risks and its cost. Draws nothing; confidential.
 
     Parameters
     ----------
     plan
         A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
     data
-        The data in place of the plan's own paths: a path or a frame, or a mapping of such by the name of the table.
+        Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
     progress
-        Told which stage begins; by default nobody is.
+        Receives the name of each stage when it begins; by default nothing is shown.
     options
-        What this mechanism's check takes besides, such as ``rates`` for a swap.
+        Further options of this mechanism's check, such as ``rates`` for a swap.
 
     Returns
     -------
     Check
-        Its text is the page a custodian reads; ``specification`` is the guarantee, ``open_stops`` what would stop a
-        release.
+        ``print`` shows it as a page of text; ``specification`` is the guarantee, ``open_stops`` are the stops that
+        would end a release.
 
     Examples
     --------
@@ -68,25 +68,26 @@ def release(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Draw once and write a release folder, which appears whole or not at all.
+    """Draw once and write a release folder, which appears complete or not at all.
 
     Parameters
     ----------
     plan
         A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
     data
-        The data in place of the plan's own paths: a path or a frame, or a mapping of such by the name of the table.
+        Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
     out
         The folder to write; it must not exist.
     work
-        For TopDown, the private folder in which the draw is kept. If it is there, the release is made from it and
-        nothing is spent.
+        For TopDown, the private folder that keeps the draw. If it exists, the release is made from it and nothing is
+        spent.
     confidential
-        A folder for the comparison of released with true values; not to be given away.
+        A new folder for the comparison of released with true values. It is confidential.
     ledger
-        The dataset's ledger, or its path: the release is recorded in it before it appears, or refused.
+        The dataset's ledger, or its path. The release is recorded in it before it appears; if it would exceed the
+        ledger's limit, an error is raised and nothing is released.
     progress
-        Told which stage begins; by default nobody is.
+        Receives the name of each stage when it begins; by default nothing is shown.
 
     Returns
     -------
@@ -138,7 +139,7 @@ def verify(path: str | Path) -> list[Verdict]:
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
-    """Count the released rows by some columns. It is post-processing and costs nothing.
+    """Count the released rows by some columns. This is post-processing and costs no budget.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def estimate(
     table
         Which table; by default the first.
     options
-        What this mechanism's estimates take besides; for TopDown ``level``, or ``places`` and ``sources``.
+        Further options of this mechanism; for TopDown ``level``, or ``places`` and ``sources``.
 
     Returns
     -------
@@ -219,7 +220,7 @@ def explain(
     deltas: Sequence[float] | None = None,
     groups: Sequence[int] | None = None,
 ) -> Explanation:
-    """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected.
+    """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected.
 
     Parameters
     ----------
@@ -229,7 +230,7 @@ def explain(
     allocation
         How the budget is divided among queries; by default that of the release, where its mechanism divides it.
     concerns
-        What somebody minds in place of the whole record, such as ``"cenrace"`` or ``"block within tract"``.
+        What to explain in place of the whole record, such as ``"cenrace"`` or ``"block within tract"``.
     false_alarms
         Probabilities of a false alarm of the tests whose power is given.
     deltas
@@ -240,7 +241,7 @@ def explain(
     Returns
     -------
     Explanation
-        Its text is the explanation; ``tables()``, ``pictures()`` and ``to_fields()`` have its numbers.
+        ``print`` shows it; ``tables()``, ``pictures()`` and ``to_fields()`` give its numbers.
 
     Examples
     --------
@@ -259,7 +260,7 @@ def explain(
 
 
 def compare(*what: Specification | str | Path) -> Comparison:
-    """Put guarantees side by side, block by block, and say which is stronger, or why none is.
+    """Compare guarantees part by part, and say which is stronger, or why none is.
 
     Parameters
     ----------
@@ -269,7 +270,7 @@ def compare(*what: Specification | str | Path) -> Comparison:
     Returns
     -------
     Comparison
-        Prints as a table; ``verdicts`` has each pair's.
+        ``print`` shows a table; ``verdicts`` has the verdict for each pair.
 
     Examples
     --------
@@ -283,14 +284,14 @@ def compare(*what: Specification | str | Path) -> Comparison:
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
-    """Criticise a guarantee: what its blocks leave out, and how its number may have become small.
+    """List findings about a guarantee: what its parts leave out, and what may make its number look small.
 
     Parameters
     ----------
     what
         A specification, or anything that :func:`read` reads.
     before
-        An earlier or a rival guarantee: findings then also say what was weakened since.
+        An earlier or rival guarantee: findings then also say what is weaker than in it.
 
     Returns
     -------
@@ -319,7 +320,7 @@ def read(what: str | Path) -> Specification:
     Returns
     -------
     Specification
-        The five building blocks.
+        The guarantee in its five parts.
 
     Examples
     --------
@@ -370,5 +371,7 @@ def _of_release(path: str | Path) -> tuple[Mechanism, ReleaseFolder]:
 
     opened = ReleaseFolder.open(path)
     if opened.mechanism not in mechanisms.names():
-        raise errors.not_a_release(opened.path, f"it names the mechanism {opened.mechanism!r}, which is not known here")
+        raise errors.not_a_release(
+            opened.path, f"it names the mechanism {opened.mechanism!r}, which this version does not know"
+        )
     return mechanisms.named(opened.mechanism), opened

@@ -103,7 +103,7 @@ def test_wrong_usage_exits_with_two(words, command):
 
 
 @pytest.mark.parametrize("fault", [ValueError, OSError, KeyError, AssertionError, ZeroDivisionError])
-def test_an_unforeseen_exception_is_told_without_its_text(fault, plan, command, monkeypatch):
+def test_an_unexpected_exception_is_told_without_its_text(fault, plan, command, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise fault(f"could not parse {MARKER}")
 
@@ -111,13 +111,13 @@ def test_an_unforeseen_exception_is_told_without_its_text(fault, plan, command, 
     monkeypatch.setattr("stirred.swap.checking.load", fail)
     ended = command("check", plan)
     assert ended.code == 1
-    assert f"an unforeseen {fault.__name__} in swap/checking.py, line " in ended.err
-    assert "STIRRED_DEBUG=1 shows it" in ended.err
+    assert f"unexpected {fault.__name__} in swap/checking.py, line " in ended.err
+    assert "STIRRED_DEBUG=1 to see it" in ended.err
     assert MARKER not in ended.said
     assert "Traceback" not in ended.said
 
 
-def test_debugging_shows_an_unforeseen_exception(plan, monkeypatch):
+def test_debugging_shows_an_unexpected_exception(plan, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ValueError("the text")
 
@@ -136,7 +136,7 @@ def test_a_stopped_command_says_so(end, plan, command, monkeypatch):
     monkeypatch.setattr("stirred.swap.checking.load", stop)
     ended = command("check", plan)
     assert ended.code == 130
-    assert "stopped; partial files were removed" in ended.err
+    assert "interrupted. Partial files were removed" in ended.err
 
 
 # -- init --------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_a_typed_limit_is_about_the_ledgers_dataset(place, command):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--budget", "3"], "a budget alone limits nothing"),
+        (["--budget", "3"], "a budget alone is not a guarantee"),
         (["--limit", "rho=1", "--budget", "a lot"], "A budget cannot be 'a lot'"),
         (["--limit", "nothing.json"], "nothing.json"),
     ],
@@ -132,14 +132,17 @@ def test_a_limit_about_another_dataset_is_refused(limit, place, command):
 
 def test_without_a_ledger_a_release_says_that_nothing_is_counted(plan, place, command):
     ended = command("release", plan, "--out", place / "out")
-    assert "Not recorded in a ledger; pass --ledger FILE (stirred ledger init FILE --dataset NAME" in ended.out
+    assert (
+        "Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME"
+        in ended.out
+    )
 
 
 def test_releases_are_counted_until_the_limit_refuses(plan, ledger, place, command):
     for number, left in enumerate((4.17, 0.34)):
         ended = command("release", plan, "--out", place / f"out-{number}", "--ledger", ledger)
         assert ended.code == 0
-        assert f"Counted in {ledger}. Left for releases of the limit's own flavor: epsilon = {left}." in ended.out
+        assert f"Recorded in {ledger}. Left for releases of the limit's own flavor: epsilon = {left}." in ended.out
         assert command("verify", place / f"out-{number}").code == 0
     before = sorted(place.iterdir())
     own = place / "own"
@@ -190,7 +193,7 @@ def test_a_plan_of_another_dataset_or_of_none_is_not_counted(line, plan, ledger,
     plan.write_text(PLAN.replace('dataset = "households of Utopia"\n', line), encoding="utf-8")
     ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
     assert ended.code == 2
-    assert 'say so: dataset = "households of Utopia" in the plan' in ended.err
+    assert 'give it that name: dataset = "households of Utopia" in the plan' in ended.err
     assert Ledger.open(ledger).entries() == ()
     assert list(place.iterdir()) == []
 
@@ -246,9 +249,9 @@ def test_an_earlier_release_is_added_once(plan, ledger, place, command):
     assert command("release", plan, "--out", place / "out").code == 0
     ended = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
     assert (ended.code, ended.err) == (0, "")
-    assert "Counted as entry 1" in ended.out and "epsilon = 4.17" in ended.out
+    assert "Recorded as entry 1" in ended.out and "epsilon = 4.17" in ended.out
     again = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
-    assert again.code == 2 and "is entry 1 of the ledger" in again.err
+    assert again.code == 2 and "is already recorded as entry 1 of the ledger" in again.err
     assert command("ledger", "verify", ledger).code == 0
 
 
@@ -262,7 +265,7 @@ def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place,
     ended = command("ledger", "add", ledger, specification, "--what", "number 3", "--past")
     assert ended.code == 0
     assert "WARNING: with entry 3 the total of 'households of Utopia' is not known to keep its limit." in ended.err
-    assert "every further release from this dataset is refused" in " ".join(ended.err.split())
+    assert "no further release of this dataset can be recorded" in " ".join(ended.err.split())
     assert command("release", plan, "--out", place / "next", "--ledger", ledger).code == 2
     assert command("ledger", "verify", ledger).code == 1
     assert "recorded as past" in command("ledger", "list", ledger).out
@@ -271,11 +274,11 @@ def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place,
 def test_derived_products_are_listed_at_no_cost(plan, ledger, place, command):
     assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
     ended = command("ledger", "add", ledger, "--derived-from", "1", "--what", "maps")
-    assert "Listed as entry 2" in ended.out and "it costs nothing" in ended.out
+    assert "Recorded as entry 2" in ended.out and "it costs nothing" in ended.out
     assert command("ledger", "add", ledger, "--derived-from", "9", "--what", "maps").code == 2
     assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
     listed = command("ledger", "list", ledger).out
-    assert "2 entries, 1 counted" in listed
+    assert "2 entries, of which 1 spent budget" in listed
     assert "from entry 1, free" in listed and "maps" in listed
 
 
@@ -287,13 +290,13 @@ def test_an_entry_says_what_it_is_and_under_which_specification(words, ledger, c
 
 
 def test_total_gives_the_guarantee_the_argument_and_what_is_left(plan, ledger, place, command):
-    assert "Nothing is counted yet." in command("ledger", "total", ledger).out
+    assert "No release has spent budget yet." in command("ledger", "total", ledger).out
     for number in (1, 2):
         assert command("release", plan, "--out", place / f"out-{number}", "--ledger", ledger).code == 0
     ended = command("ledger", "total", ledger)
-    assert "2 counted of 2 entries" in ended.out
+    assert "2 entries, of which 2 spent budget" in ended.out
     assert "budget:           epsilon = 7.66" in ended.out
-    assert "Does the total imply it? yes" in ended.out
+    assert "Does the total keep the limit? yes" in ended.out
     assert "Left for releases of the limit's own flavor: epsilon = 0.34." in ended.out
     fields = json.loads(command("ledger", "total", ledger, "--json").out)
     assert fields["within_limit"] == "yes"
@@ -320,7 +323,7 @@ def test_verify_lists_spends_without_a_release_and_leftover_folders(plan, ledger
     ended = command("ledger", "verify", ledger)
     assert ended.code == 1
     assert f"nothing is at {place / 'out'} any more" in ended.out
-    assert "FAILS  entry 2 (a run that was killed) is spent and nothing is at" in ended.out
+    assert "FAILS  entry 2 (a run that was killed) spent budget, but nothing is at" in ended.out
     assert f"FAILS  {place / '.next.stirred-unfinished-abc'} was left by a run that was killed" in ended.out
     kinds = [fields["kind"] for fields in json.loads(command("ledger", "verify", ledger, "--json").out)]
     assert kinds == ["file", "total", "release-missing", "spent-without-release", "leftover"]
@@ -333,5 +336,5 @@ def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger, command):
     more = ["--derived-from", "1", "--what", "maps"] if verb == "add" else []
     ended = command("ledger", verb, ledger, *more)
     assert ended.code == 2
-    assert "is damaged" in ended.err and "Bring back the last copy" in ended.err
+    assert "is damaged" in ended.err and "Restore the last backup" in ended.err
     assert ledger.read_bytes() == whole[:5000]

@@ -245,16 +245,16 @@ TAMPERING = {
         "FAILS  recounted and equal: the number of rows of persons by size and age",
     ),
     "a record less": (drop_the_last_row, "FAILS"),
-    "an id": (lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"), "FAILS  microdata: 'hhid' counts"),
+    "an id": (lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"), "FAILS  microdata: 'hhid' numbers"),
     "a column's name": (lambda out: replace_once(out / "microdata.csv", "tenure", "tenor"), "FAILS"),
     "epsilon": (
         lambda out: edit_json(out / "certificate.json", lower_epsilon),
-        "FAILS  epsilon recomputed from the released data is the one certified (3.828641)",
+        "FAILS  epsilon recomputed from the released data is that of the certificate (3.828641)",
     ),
     "the rate": (lambda out: edit_json(out / "certificate.json", claim_another_rate), "FAILS  epsilon recomputed"),
     "the plan": (
         lambda out: edit_json(out / "certificate.json", lambda fields: fields["plan"].update(unit="person")),
-        "FAILS  the plan is the one whose hash is certified",
+        "FAILS  the plan has the hash in the certificate",
     ),
     "the rows that the dictionary counts": (
         lambda out: edit_json(out / "data_dictionary.json", lambda fields: fields["tables"][0].update(rows=91)),
@@ -307,7 +307,7 @@ def test_a_certificate_that_lacks_its_parts_fails_or_is_refused_in_words(out, co
     renew_manifest(out)
     ended = command("verify", out)
     assert ended.code in (1, 2)
-    assert "unforeseen" not in ended.err
+    assert "unexpected" not in ended.err
 
 
 # -- tabulate ----------------------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ def test_the_demonstration_prints_the_published_table_and_leaves_a_release_that_
     assert "Suffolk" in ended.out
     assert "Mean absolute percentage error: published run" in ended.out
     assert "FAILS" not in ended.out
-    assert "Left in stirred-demo-swap-2" in ended.out
+    assert "stirred-demo-swap-2 holds" in ended.out
     assert list(Path("stirred-demo-swap").iterdir()) == []
     assert {path.name for path in Path("stirred-demo-swap-2").iterdir()} == {
         "dwellings.parquet",

@@ -54,7 +54,7 @@ def test_a_check_says_what_a_release_would_be(census, command, tmp_path):
     assert ended.code == 0
     assert "CONFIDENTIAL" in ended.out and "the number of 'persons' in each state" in ended.out
     assert "Expected standard error" in ended.out and "location within county" in ended.out
-    assert "Forecast of the release" in ended.out and "The data keep every constraint" in ended.out
+    assert "Forecast of the release" in ended.out and "the data keep every constraint" in ended.out
     assert Specification.from_json((tmp_path / "limit.json").read_text()).budget.number == Fraction(5, 6)
     fields = json.loads(command("check", census / "plan.toml", "--json").out)
     assert fields["confidential"] is True and fields["geounits"]["state"] == 1
@@ -90,7 +90,7 @@ def test_release_verify_tabulate_and_explain(census, command, tmp_path):
         tmp_path / "e",
     )
     assert ended.code == 0, ended.err
-    assert "3,000 persons" in ended.out and "rho 0.84" in ended.out and "Counted in" in ended.out
+    assert "3,000 persons" in ended.out and "rho 0.84" in ended.out and "Recorded in" in ended.out
     assert not (tmp_path / "out-work").exists() and (tmp_path / "e" / "errors.csv").exists()
     verified = command("verify", out)
     assert verified.code == 0 and "FAILS" not in verified.out and "rho recomputed" in verified.out
@@ -116,7 +116,7 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
     with monkeypatch.context() as patched:
         patched.setattr(finishing, "fit_table", stop)
         ended = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
-    assert ended.code == 130 and "the same command goes on from it and spends nothing" in ended.said
+    assert ended.code == 130 and "the same command continues from it and spends nothing" in ended.said
     assert "entry 1 of" in ended.said
     again = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
     assert again.code == 0 and "nothing is spent again" in again.out
@@ -125,9 +125,9 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
 
 def test_a_named_work_folder_is_kept(census, command, tmp_path):
     ended = command("release", census / "plan.toml", "--out", tmp_path / "out", "--work", tmp_path / "work")
-    assert ended.code == 0 and "stays in" in ended.out and (tmp_path / "work" / "draw.json").exists()
+    assert ended.code == 0 and "is kept in" in ended.out and (tmp_path / "work" / "draw.json").exists()
     second = command("release", census / "plan.toml", "--out", tmp_path / "second", "--work", tmp_path / "work")
-    assert second.code == 0 and "Going on from what was drawn" in second.out
+    assert second.code == 0 and "Continuing from the draw" in second.out
     swap = tmp_path / "plan.toml"
     swap.write_text(
         'stirred = 1\nmechanism = "swap"\nrate = 0.5\nswap = ["a"]\nhold = ["b"]\n[input]\npath = "x.csv"\n'
@@ -174,11 +174,11 @@ def test_estimates_from_a_release(census, command, tmp_path):
     assert state.out.splitlines()[1].split()[1:4] == ["3,000.0", "0.00", "3,000"]  # an invariant
     tracts = pl.read_parquet(out / "measurements" / "geography.parquet")["tract"].unique().sort().to_list()
     union = command("estimate", out, *(word for name in tracts for word in ("--place", f"tract={name}")), "--sources")
-    assert union.code == 0 and "3,000.0" in union.out and "rests on no measurement" in union.out
+    assert union.code == 0 and "3,000.0" in union.out and "no measurement is used" in union.out
     written = command("estimate", out, "--level", "block", "--where", "adult=yes", "--out", tmp_path / "blocks.csv")
     assert written.code == 0 and pl.read_csv(tmp_path / "blocks.csv").columns[1:3] == ["estimate", "standard_error"]
     long = command("estimate", out, "--level", "block", "--by", "race")
-    assert "more: --out FILE writes all" in long.out
+    assert "more; --out FILE writes all of them" in long.out
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import Counted, count_tables, marginal
 from stirred.topdown.design import LEAST
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.plan import TopDownPlan
 

@@ -15,7 +15,7 @@ from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.presets import HHGQ, preset
 from strategies import Draws
@@ -72,7 +72,7 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
     for number, level in enumerate(LEVELS):
         expected, variances, _ = dense.answer(dense.forms(number, by, where))
         if np.isinf(variances).all():
-            with pytest.raises(StirredError, match="Nothing that was measured of 'persons' tells"):
+            with pytest.raises(StirredError, match="No measurement of 'persons' determines"):
                 release.estimate("persons", by, where, level=level)
             continue
         agree(release.estimate("persons", by, where, level=level), expected, variances)
@@ -95,7 +95,7 @@ def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
     forms = dense.forms(2, by, where).reshape(spine.leaves, groups, -1)[leaves].sum(axis=0)
     expected, variances, weights = dense.answer(forms)
     if np.isinf(variances).all():
-        with pytest.raises(StirredError, match="Nothing that was measured"):
+        with pytest.raises(StirredError, match="No measurement of"):
             release.union("persons", by, where, places=places)
         return
     agree(release.union("persons", by, where, places=places), expected, variances)

@@ -16,7 +16,7 @@ from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.counting import count_tables
 from stirred.topdown.design import Design
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
 from stirred.topdown.plan import TopDownPlan
 
@@ -103,7 +103,7 @@ def test_what_is_not_measured_is_not_told(tmp_path):
     with pytest.raises(StirredError) as refused:
         release.estimate("persons", "colour", level="town")
     assert refused.value.kind == "not-estimable"
-    with pytest.raises(StirredError, match="Nothing that was measured of 'persons' tells this count in this place"):
+    with pytest.raises(StirredError, match="No measurement of 'persons' determines this count in this place"):
         release.explain("persons", {"colour": "x"}, places=[("town", "s0c0t0")])
 
 
@@ -237,10 +237,10 @@ def test_questions_that_cannot_be_asked_are_refused(folder, monkeypatch):
     refusal("unknown-choice", "There is no attribute or recode 'age'", ask((), {"age": "1"}))
     refusal("unknown-choice", "There is no value of 'sex' 'q'", ask((), {"sex": ["f", "q"]}))
     refusal("unknown-choice", "There is no table 'units'", lambda: release.estimate("units", level="town"))
-    refusal("estimate-question", "names each attribute or recode once", ask(["sex", "sex"]))
+    refusal("estimate-question", "must name each attribute or recode once", ask(["sex", "sex"]))
     refusal("unknown-geounit", "The level 'town' has no unit '09'", ask(units=["09"]))
-    refusal("estimate-question", "names at least one geounit", ask(units=[]))
-    refusal("estimate-question", "names at least one geounit", lambda: release.union("persons", places=[]))
+    refusal("estimate-question", "must name at least one geounit", ask(units=[]))
+    refusal("estimate-question", "must name at least one geounit", lambda: release.union("persons", places=[]))
     found = release.estimate("persons", level="town")
     refusal("parameter-out-of-range", "between 0 and 1", lambda: found.interval(90))
     monkeypatch.setattr("stirred.topdown.design.LARGEST", 0)

@@ -177,7 +177,7 @@ def assert_nothing_is_left_after(number: signal.Signals, delay: float, once_writ
     if not assert_whole_or_absent(place):  # a signal that comes when all is done finds a whole release
         assert code != 0
         if once_writing:
-            assert "stopped; partial files were removed" in said
+            assert "interrupted. Partial files were removed" in said
             assert code == 130
     assert list(place.iterdir()) == []
 

@@ -70,7 +70,7 @@ def test_the_limit_is_held_in_its_own_flavor_by_conversion(ledger):
     # Bun and Steinke: epsilon = 1 costs rho = 1/2, so the third is too much.
     ledger.spend(PURE.at(1), "pure")
     assert ledger.standing().left is None
-    assert "depends on the release to come" in str(ledger.standing())
+    assert "depends on the next release" in str(ledger.standing())
     ledger.spend(PURE.at(1), "pure")
     assert ledger.total().specification.budget.value == 2  # rho = 2 by this road, 1 by converting first
     assert ledger.standing().left == 0
@@ -136,7 +136,7 @@ def test_a_release_that_reads_some_variables_leaves_a_number(path):
 
 def test_another_dataset_is_refused(ledger):
     other = replace(ZCDP, domain=replace(DOMAIN, name="tax register"))
-    with refused("ledger-other-dataset", "counts releases of 'health survey'; this specification is about 'tax regis"):
+    with refused("ledger-other-dataset", "records releases of 'health survey'; this specification is about 'tax regis"):
         ledger.spend(other.at("0.1"), "taxes")
     with refused("ledger-other-dataset", 'dataset = "health survey" in the plan'):
         ledger.check_dataset(None)
@@ -212,7 +212,7 @@ def test_past_releases_are_recorded_beyond_the_limit_and_stop_all_that_follow(le
         ledger.record(ZCDP.at(3), "tables of 2010")
     entry = ledger.record(ZCDP.at(3), "tables of 2010", past=True)
     assert (entry.past, entry.state) == (True, "released")
-    assert "every further release is refused" in str(ledger.standing())
+    assert "no further release can be recorded" in str(ledger.standing())
     with refused("ledger-over-limit"):
         ledger.spend(ZCDP.at(0), "something that costs nothing")
     assert [verdict.kind for verdict in ledger.verify() if not verdict.holds] == ["total"]
@@ -230,7 +230,7 @@ def test_a_release_folder_is_counted_once_wherever_it_lies(ledger, tmp_path):
     folder = make_release(tmp_path / "out")
     ledger.record(ZCDP.at("0.1"), "by hand", folder)
     moved = folder.rename(tmp_path / "moved")
-    with refused("ledger-counted-already", "is entry 1 of the ledger"):
+    with refused("ledger-counted-already", "is already recorded as entry 1 of the ledger"):
         ledger.record(ZCDP.at("0.1"), "by hand, again", moved)
 
 
@@ -262,7 +262,7 @@ def test_a_spend_without_a_release_stays_and_is_listed(ledger, tmp_path):
     ledger.spend(ZCDP.at("0.1"), "tables", tmp_path / "out")
     ((kind, words),) = failing(ledger)
     assert kind == "spent-without-release"
-    assert f"entry 1 (tables) is spent and nothing is at {tmp_path / 'out'}" in words
+    assert f"entry 1 (tables) spent budget, but nothing is at {tmp_path / 'out'}" in words
     assert ledger.standing().left == Fraction(9, 10)
 
 

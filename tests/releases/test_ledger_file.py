@@ -96,7 +96,7 @@ def test_a_ledger_of_another_form_is_refused_and_left_as_it_is(form, ledger, pat
     change(path, f"PRAGMA user_version = {form}")
     before = path.read_bytes()
     for use in (Ledger.open, lambda path: ledger.spend(ZCDP.at("0.1"), "tables")):
-        with refused("ledger-version", f"is in form {form}; this version of stirred reads form 1"):
+        with refused("ledger-version", f"has format version {form}; this version of stirred reads format version 1"):
             use(path)
     assert path.read_bytes() == before
 

@@ -126,8 +126,8 @@ def test_a_full_disk_leaves_nothing_and_is_told_without_a_cell(kind, tmp_path, p
     (plan.parent / "households.csv").write_text("size,county,tenure\n" + "\n".join(lines) + "\n", encoding="utf-8")
     ended = run_with_small_files(1_000_000, "release", plan, "--out", place / "out", "--confidential", place / "own")
     assert ended.returncode == 2, ended.stderr
-    assert f"Writing beside {place / 'out'} failed" in ended.stderr
-    assert "Nothing was released and the partial files were removed." in ended.stderr
+    assert f"{place / 'out'} could not be written" in ended.stderr
+    assert "Nothing was released, and partial files were removed." in ended.stderr
     assert MARKER not in ended.stderr + ended.stdout
     assert list(place.iterdir()) == []
 

@@ -387,9 +387,9 @@ def test_tries_are_a_positive_whole_number(tries):
 
 
 def test_kinds_that_give_no_number_are_refused(kind):
-    with pytest.raises(SpecificationError, match="Nothing is known about the output premetric 'trade-off'"):
+    with pytest.raises(SpecificationError, match="Cannot evaluate the output premetric 'trade-off'"):
         audit_kind(OutputPremetric("trade-off"))
-    with pytest.raises(SpecificationError, match=r"^Nothing is known about the output premetric 'mine'"):
+    with pytest.raises(SpecificationError, match=r"^Cannot evaluate the output premetric 'mine'"):
         audit_kind(kind(None))
 
 

@@ -385,7 +385,7 @@ def yes(p, q):
         (lambda: Definition.pure(math.inf), "epsilon is inf"),
         (lambda: Definition.approximate(1, 2), "delta is 2"),
         (lambda: Definition.pbdp(1, 0), "delta is 0.*above 0"),
-        (lambda: Definition.by_premetric(OutputPremetric(events="some"), 1), "Nothing is known about events"),
+        (lambda: Definition.by_premetric(OutputPremetric(events="some"), 1), "Cannot evaluate events"),
         (lambda: Definition.by_premetric(OutputPremetric("trade-off"), 1), "is a curve where the output premetric is"),
         (lambda: level_power(Definition.pure(1), 2), "level is below 0, above 1"),
         (lambda: level_power(Definition("x", cost=max), 0.5), "have a budget to hold its cost against"),

@@ -299,7 +299,7 @@ def test_nothing_can_change_where_every_stratum_has_one_held_value():
     found = checked([alike("x"), alike("y")])
     assert (found.largest, found.strata.largest_changeable) == (2, 0)
     assert "nothing-can-change" in [finding.id for finding in found.specification.findings]
-    assert "no other file shares the invariants" in " ".join(str(found).split())
+    assert "no other file has the same invariants" in " ".join(str(found).split())
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_persons_moved_to_another_household_of_the_same_kind_are_noticed(release
 
 def test_a_copy_that_is_not_the_records_is_noticed(release):
     rewrite_persons(release, lambda persons: persons.with_columns(pl.lit("001").alias("county")))
-    assert "persons: 'county' is that of the record" in failing(release)
+    assert "persons: 'county' agrees with the record" in failing(release)
 
 
 def test_a_saturated_table_or_a_table_of_another_file_is_noticed(release):
@@ -83,15 +83,15 @@ def test_a_saturated_table_or_a_table_of_another_file_is_noticed(release):
     saturated = pl.read_parquet(release / "saturated.parquet").with_columns(pl.col("count") + 1)
     saturated.write_parquet(release / "saturated.parquet")
     write_manifest(release)
-    assert len([words for words in failing(release) if words.endswith("is a table of the microdata")]) == 2
+    assert len([words for words in failing(release) if words.endswith("has the counts of the microdata")]) == 2
 
 
 def test_a_folder_that_a_killed_run_left_is_no_release_even_if_it_is_complete(release, tmp_path):
     left = shutil.copytree(release, tmp_path / ".release.stirred-unfinished-x")
-    with pytest.raises(OutputError, match="did not end"):
+    with pytest.raises(OutputError, match="did not finish"):
         swap.verify(left)
     (release / ".lock").touch()
-    with pytest.raises(OutputError, match="did not end"):
+    with pytest.raises(OutputError, match="did not finish"):
         swap.verify(release)
 
 

@@ -101,7 +101,7 @@ def test_other_refusals():
         count_tables(PLAN, data | {"persons": minors})
     with pytest.raises(StirredError, match="no table 'cats'"):
         count_tables(PLAN, data | {"cats": data["persons"]})
-    with pytest.raises(StirredError, match="has a path"):
+    with pytest.raises(StirredError, match="must have a path"):
         count_tables(PLAN, {})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from stirred.topdown import TopDownPlan, release, verify
 from stirred.topdown.counting import count_tables
-from stirred.topdown.measured import MeasuredRelease
+from stirred.topdown.estimating import MeasuredRelease
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("STIRRED_DATA", ROOT.parent / "shared" / "data"))

@@ -27,8 +27,8 @@ from stirred.topdown import finishing
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables, marginal
 from stirred.topdown.drawing import reopen
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.finishing import fit
-from stirred.topdown.measured import MeasuredRelease
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.releasing import draw, release
 from stirred.topdown.verifying import tabulate, verify
@@ -244,7 +244,7 @@ def test_work_folders_that_cannot_be_used_are_refused(tmp_path):
     ledger = Ledger.create(tmp_path / "town.ledger", "town")
     with refused("work-folder") as uncounted:
         release(plan(dataset="town"), tables(), out=tmp_path / "out", work=tmp_path / "work", ledger=ledger)
-    assert "did not count" in str(uncounted.value)
+    assert "has no entry for the draw" in str(uncounted.value)
     [damaged] = (tmp_path / "work" / "measurements").glob("*-persons-town-total.parquet")
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
     with refused("work-folder") as broken:
@@ -291,7 +291,7 @@ def test_two_runs_at_once_pay_once(tmp_path):
 
     class Together(Silent):
         def stage(self, words: str, done: float | None = None) -> None:
-            if words == "writing what a fit needs":
+            if words == "writing geography and invariants":
                 meeting.wait()
 
     def run(_: int) -> str:

@@ -1,7 +1,7 @@
-"""``stirred``: the commands, and what happens to errors.
+"""The command ``stirred``: puts all commands together, and prints errors.
 
-A refusal is printed without a traceback and exits with 2. Anything unforeseen exits with 1 and prints where it happened
-but not its text, which may quote the data; ``STIRRED_DEBUG=1`` shows it all.
+An error meant for users is printed without a traceback, and the exit code is 2. An unexpected error prints where it
+happened, but not its text, which may quote the data, and the exit code is 1; ``STIRRED_DEBUG=1`` shows everything.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
 _STOPPED = 130
-_STOPPED_WORDS = "stirred: stopped; partial files were removed, and a release folder that is there is whole."
+_STOPPED_WORDS = "stirred: interrupted. Partial files were removed; a release folder that exists is complete."
 
 
 def build() -> typer.Typer:
-    """All commands, with the options and the verbs of every mechanism in the list."""
+    """All commands, with the options and commands that each mechanism adds."""
     app = typer.Typer(
         name="stirred",
-        help="Release data under differential privacy with invariants, and say honestly what the guarantee means.",
+        help="Publish data under differential privacy with invariants, and explain what the guarantee means.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -75,6 +75,7 @@ def build() -> typer.Typer:
 
 
 def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    """Options of ``stirred`` itself, before any command."""
     if version:
         print(stirred.__version__)
         raise typer.Exit
@@ -102,9 +103,9 @@ def main() -> None:
             raise
         place, line = _place_of(fault)
         print(
-            f"stirred: an unforeseen {type(fault).__name__} in {place}, line {line}; "
-            "partial files were removed. Its "
-            "text is not shown because it may quote the data; STIRRED_DEBUG=1 shows it. Please report it.",
+            f"stirred: unexpected {type(fault).__name__} in {place}, line {line}. This is a fault in stirred: please "
+            "report it. Partial files were removed. The error's text is not shown because it may quote the data; set "
+            "STIRRED_DEBUG=1 to see it.",
             file=sys.stderr,
         )
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""``stirred check``: look at the data before anything is drawn."""
+"""``stirred check``: check a plan against its data, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
     given: Given,
     specification: Annotated[
-        Path | None, typer.Option(help="Write the guarantee that a release would state, for a ledger's limit.")
+        Path | None,
+        typer.Option(help="Write the guarantee of such a release to this JSON file; it can be a ledger's limit."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check a plan against its data. Draws nothing; what it prints is confidential. Exits with 2 if a release would
-    stop."""
+    """Check a plan against its data: guarantee, risks, expected errors and cost. Draws nothing. What it prints is
+    confidential. Exits with 2 if a stop would end a release."""
     from stirred.cli.common import check_new, mechanism_of_plan, write_new
     from stirred.releases.progress import OnTerminal
 

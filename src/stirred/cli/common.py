@@ -1,4 +1,4 @@
-"""What several commands share: reading options that are lists, fitting text to the page, writing one new file."""
+"""Helpers of several commands: reading lists of names, wrapping text, writing new files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mechanism_of_plan(plan: Path) -> Mechanism:
 
 
 def check_new(*targets: Path | None) -> None:
-    """Refuse, before anything is computed, files or folders to be written that exist or whose folder does not."""
+    """Raise, before anything is computed, if an output exists already or its folder does not."""
     from stirred.releases.folder import check_target
 
     for target in targets:
@@ -43,13 +43,13 @@ def check_new(*targets: Path | None) -> None:
 
 
 def fitted(text: str) -> str:
-    """Lines of the shape "name:   words" wrapped to the page, the words under one another."""
+    """Lines such as "name:   words" wrapped to the page width, with the words below one another."""
     indent = " " * 18
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent=indent) for line in text.splitlines())
 
 
 def save_pictures(pictures: Iterable[Picture | Bars], folder: Path) -> None:
-    """Draw pictures into a new folder, and say where."""
+    """Save pictures into a new folder, and print their paths."""
     from stirred.reports.figures import save
 
     folder.mkdir()

@@ -18,7 +18,7 @@ WHAT = (
 
 
 def read_named(text: str) -> Specification:
-    """The specification that a text names; where it is a deployment under another name, stderr says which."""
+    """The specification that a text names; prints to stderr which deployment was taken, if the name was not exact."""
     from stirred.spec.loading import load
 
     found = load(text)
@@ -28,7 +28,7 @@ def read_named(text: str) -> Specification:
 
 
 def say_what_is_taken(text: str) -> None:
-    """Tell someone who named a deployment by a part or a variant of its name which one it is."""
+    """Print to stderr which deployment was taken, if only a part or a variant of its name was given."""
     from stirred.spec.known import taken_as
 
     if words := taken_as(text):
@@ -38,10 +38,10 @@ def say_what_is_taken(text: str) -> None:
 def compare(
     specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}")],
     html: Annotated[Path | None, typer.Option(help="Also write the comparison as an HTML page.")] = None,
-    reasons: Annotated[bool, typer.Option("--reasons", help="Print the argument behind each verdict.")] = False,
+    reasons: Annotated[bool, typer.Option("--reasons", help="Also print the reasons for each verdict.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Put guarantees side by side, block by block, and say which is stronger, or why none is."""
+    """Compare guarantees part by part, and say which is stronger, or why none is."""
     from stirred.spec.comparison import compare as run
     from stirred.spec.linting import lint
 

@@ -1,4 +1,4 @@
-"""``stirred deployments``: the guarantees of known deployments."""
+"""``stirred deployments``: list or show the guarantees of known deployments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def deployments(
-    name: Annotated[str | None, typer.Argument(help="One of them; without it, all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The deployment to show; without it, all are listed.")] = None,
 ) -> None:
     """List known deployments, or show one with its sources, published numbers and errata."""
     if name is not None:

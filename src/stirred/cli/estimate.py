@@ -1,4 +1,4 @@
-"""``stirred estimate``: unbiased answers from a release, at no cost."""
+"""``stirred estimate``: unbiased estimates from a release; spends no budget."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ SHOWN = 40
 def estimate(
     release: Annotated[Path, typer.Argument(help="A release folder, or the folder of its measurements.")],
     given: Given,
-    by: Annotated[str, typer.Option(help="Attributes or recodes, e.g. race,adult. Without it the total.")] = "",
+    by: Annotated[
+        str, typer.Option(help="Attributes or recodes to count by, e.g. race,adult. Default: the total.")
+    ] = "",
     where: Annotated[
         list[str] | None, typer.Option(help="Only records with these values, e.g. race=a,b. Repeatable.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Which table; by default the first.")] = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
-    out: Annotated[Path | None, typer.Option(help="Write CSV here instead of a table to the terminal.")] = None,
+    table: Annotated[str | None, typer.Option(help="The name of a table; default: the first.")] = None,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.9,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the estimates to this CSV file instead of the terminal.")
+    ] = None,
 ) -> None:
     """Estimate true counts from a release: the best linear unbiased estimate, its standard error and a confidence
-    interval. An estimate may be below zero: that is what keeps it unbiased."""
+    interval. Spends no budget. Estimates may be negative: cutting them at zero would bias them."""
     from stirred.cli.common import check_new, names, write_new
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
@@ -53,7 +57,7 @@ def _print(found: Estimates, confidence: float) -> None:
     print(columns(rows))
     left = len(found.places) * len(found.labels) - (len(rows) - 1)
     if left > 0:
-        print(f"... and {left:,} more: --out FILE writes all")
+        print(f"... and {left:,} more; --out FILE writes all of them")
     if found.exact:
         print(f"Known exactly and used: {'; '.join(found.exact)}.")
     if found.unused:
@@ -65,9 +69,9 @@ def _print_sources(found: Estimates) -> None:
     from stirred.semantics.formatting import columns
 
     if not found.sources:
-        print("\nThe total of the chosen records rests on no measurement: it is known exactly.")
+        print("\nThe total of the chosen records is known exactly; no measurement is used.")
         return
-    print("\nThe measurements that the total of the chosen records rests on")
+    print("\nMeasurements from which the total of the chosen records is estimated")
     print(columns(source_rows(found.sources)))
 
 
@@ -76,5 +80,5 @@ def _pair(text: str) -> tuple[str, str]:
 
     name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
-        raise errors.estimate_question(f"The --where {text!r}", "is written as name=value")
+        raise errors.estimate_question(f"The --where {text!r}", "must be written as name=value")
     return name.strip(), value.strip()

@@ -1,4 +1,4 @@
-"""``stirred explain``: what a guarantee means."""
+"""``stirred explain``: explain what a guarantee means."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ def explain(
     concern: Annotated[
         list[str] | None,
         typer.Option(
-            help="What somebody minds, in place of the whole record: 'cenrace', 'block within tract', "
-            "'cenrace + within tract'. Can be given several times."
+            help="Explain what can be learnt about this, instead of the whole record: 'cenrace', 'block within tract', "
+            "'cenrace + within tract'. Repeatable."
         ),
     ] = None,
     allocation: Annotated[
-        Path | None, typer.Option(help="A TOML file that divides the budget among levels and queries.")
+        Path | None, typer.Option(help="A TOML file that says how the budget is divided among levels and queries.")
     ] = None,
     false_alarm: Annotated[
-        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
+        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
     ] = None,
     delta: Annotated[
-        list[float] | None, typer.Option(help="Probability of exceptions (default 0.05 to 1e-10).")
+        list[float] | None,
+        typer.Option(help="Delta: the probability of exceptions to epsilon (default 0.05 to 1e-10). Repeatable."),
     ] = None,
-    group: Annotated[list[int] | None, typer.Option(help="Units that change together (default 2 and 5).")] = None,
-    figures: Annotated[Path | None, typer.Option(help="Also draw figures into this new folder.")] = None,
+    group: Annotated[
+        list[int] | None, typer.Option(help="Number of units that change together (default 2 and 5). Repeatable.")
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
     html: Annotated[Path | None, typer.Option(help="Also write the explanation as an HTML page.")] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="Leave out what is said of every guarantee.")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="Leave out sentences that hold for every guarantee.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a guarantee means: what can be tested, believed and learnt, about whom, and what is not protected."""
+    """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
     from stirred.cli.common import check_new

@@ -1,4 +1,4 @@
-"""``stirred init``: draft a plan."""
+"""``stirred init``: draft a plan from the columns of a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stirred.cli.options import Given, chosen
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The microdata file, folder or glob.")],
+    file: Annotated[Path, typer.Argument(help="The confidential microdata: a file, folder or glob.")],
     given: Given,
-    mechanism: Annotated[str, typer.Option(help="The mechanism to draft a plan for.")] = "swap",
+    mechanism: Annotated[str, typer.Option(help="The mechanism: swap or topdown.")] = "swap",
     out: Annotated[Path | None, typer.Option(help="Write the plan here instead of to the terminal.")] = None,
 ) -> None:
-    """Draft a plan from column names and types; no value is looked at."""
+    """Draft a plan from column names and types; no value is read."""
     from stirred.cli.common import check_new, write_new
     from stirred.mechanisms import named
 
@@ -29,4 +29,4 @@ def init(
         sys.stdout.write(text)
         return
     write_new(out, text)
-    print(f"Wrote {out}. Read it, correct it, then: stirred check {out}", file=sys.stderr)
+    print(f"Wrote {out}. Read and correct it. Next: stirred check {out}", file=sys.stderr)

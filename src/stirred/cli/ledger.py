@@ -1,4 +1,4 @@
-"""``stirred ledger``: what was ever released from one confidential dataset, and what it cost together."""
+"""``stirred ledger``: record all releases of one confidential dataset, and compare their total with a limit."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ if TYPE_CHECKING:
     from stirred.spec import Specification
 
 app = typer.Typer(
-    help="Count the releases of one confidential dataset against a limit. A ledger is confidential.",
+    help="Record all releases of one confidential dataset, and compare their total with a limit. A ledger is "
+    "confidential.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-File = Annotated[Path, typer.Argument(help="The ledger, a file.")]
+File = Annotated[Path, typer.Argument(help="The ledger file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("init")
 def init(
     file: File,
-    dataset: Annotated[str, typer.Option(help="The name of the confidential dataset, as plans give it.")],
+    dataset: Annotated[str, typer.Option(help="The name of the confidential dataset, as in its plans.")],
     limit: Annotated[
         str | None,
         typer.Option(
-            help="What all releases together must imply: a specification.json, a release folder, or what "
-            "stirred check --json printed."
+            help="The guarantee that all releases together must keep: a specification.json, a release folder, or the "
+            "output of stirred check --json. Default: no limit."
         ),
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="The limit's budget, instead of the one in --limit.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The budget of the limit, in place of the one in --limit.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start the ledger of a dataset, before its first release."""
     from stirred.releases.ledger import Ledger
 
     if budget is not None and limit is None:
-        raise typer.BadParameter("a budget alone limits nothing; name its other blocks with --limit.")
+        raise typer.BadParameter("a budget alone is not a guarantee; give its other parts with --limit.")
     started = Ledger.create(file, dataset, None if limit is None else _limit(limit, budget, dataset))
     if as_json:
         _print_json(_standing_fields(started, started.standing()))
         return
     print(f"Started {file}, the ledger of '{dataset}'.")
     if started.limit is None:
-        print("  limit: none. Releases are counted and never refused for their cost; --limit gives one.")
+        print("  limit: none. Releases of any cost are recorded; start a ledger with --limit to have one.")
     else:
-        print(f"  limit: {_budget(started.limit)}, and every other block as it stands in {limit}")
+        print(f"  limit: {_budget(started.limit)}, and all other parts as in {limit}")
     print(
-        "It is confidential: keep it with the data, and keep one only, since a copy that is used counts by itself.\n"
-        f"Releases made before: stirred ledger add {file} RELEASE_FOLDER --what WHAT\n"
+        "It is confidential: keep it with the data. Use one file only: releases recorded in a copy are missing here.\n"
+        f"Record earlier releases with: stirred ledger add {file} RELEASE_FOLDER --what WHAT\n"
         f"Next: write dataset = {json.dumps(dataset, ensure_ascii=False)} in the plan, then "
         f"stirred release PLAN --out FOLDER --ledger {file}"
     )
@@ -67,20 +68,20 @@ def add(
     ] = None,
     what: Annotated[str, typer.Option(help="What was released, in a few words.")] = "",
     derived_from: Annotated[
-        int | None, typer.Option(help="The entry whose release this was made from, and nothing else of the data.")
+        int | None, typer.Option(help="The entry whose release this was made from, without reading the data again.")
     ] = None,
     past: Annotated[
-        bool, typer.Option("--past", help="It is out already: record it even if the total passes the limit.")
+        bool, typer.Option("--past", help="Already published: record it even if the total exceeds the limit.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count a release that was made without this ledger, or list a product derived from a counted one (free)."""
+    """Record a release that was made without this ledger, or (at no cost) a product derived from a recorded one."""
     from stirred.releases.ledger import Ledger
 
     if specification is None and derived_from is None:
         raise typer.BadParameter("name a release folder or a specification.json, or --derived-from ENTRY.")
     if not what.strip():
-        raise typer.BadParameter("say with --what what was released; later nobody remembers.")
+        raise typer.BadParameter("say in a few words what was released: --what WORDS.")
     ledger = Ledger.open(file)
     place = Path(specification) if specification is not None and Path(specification).exists() else None
     read = None if specification is None else _load(specification)
@@ -90,20 +91,20 @@ def add(
     if as_json:
         _print_json(_entry_fields(entry))
     elif entry.counted:
-        print(f"Counted as entry {entry.id} of {file}. {standing or ''}".rstrip())
+        print(f"Recorded as entry {entry.id} of {file}. {standing or ''}".rstrip())
     else:
-        print(f"Listed as entry {entry.id} of {file}: derived from entry {derived_from}, it costs nothing.")
+        print(f"Recorded as entry {entry.id} of {file}: derived from entry {derived_from}, so it costs nothing.")
     if past and (standing is None or (standing.within is not None and not standing.within)):
         print(
-            f"stirred: WARNING: with entry {entry.id} the total of '{ledger.dataset}' is not known to keep its limit. "
-            "The entry\nstays, and every further release from this dataset is refused.",
+            f"stirred: WARNING: with entry {entry.id} the total of '{ledger.dataset}' is not known to keep its limit.\n"
+            "The entry stays, and no further release of this dataset can be recorded.",
             file=sys.stderr,
         )
 
 
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
-    """List every release, the oldest first."""
+    """List all entries, oldest first."""
     from stirred.releases.ledger import Ledger
 
     ledger = Ledger.open(file)
@@ -111,7 +112,8 @@ def entries(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json([_entry_fields(entry) for entry in found])
         return
-    print(f"'{ledger.dataset}': {len(found)} entries, {sum(entry.counted for entry in found)} counted. Confidential.")
+    spent = sum(entry.counted for entry in found)
+    print(f"'{ledger.dataset}': {len(found)} entries, of which {spent} spent budget. Confidential.")
     for entry in found:
         cost = _cost(entry) if entry.counted else f"from entry {entry.derived_from}, free"
         past = ", recorded as past" if entry.past else ""
@@ -122,7 +124,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
 
 @app.command("total")
 def total(file: File, as_json: AsJson = False) -> None:
-    """The guarantee of all counted releases together, and what is left of the limit."""
+    """Print the guarantee of all releases together, and how much of the limit is left."""
     from stirred.cli.common import fitted
     from stirred.releases.ledger import Ledger
 
@@ -131,19 +133,19 @@ def total(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(_standing_fields(ledger, standing))
         return
-    print(f"'{ledger.dataset}': {standing.counted} counted of {standing.entries} entries. Confidential.\n")
-    print(fitted(str(standing.total)) if standing.total else "Nothing is counted yet.")
+    print(f"'{ledger.dataset}': {standing.entries} entries, of which {standing.counted} spent budget. Confidential.\n")
+    print(fitted(str(standing.total)) if standing.total else "No release has spent budget yet.")
     if standing.limit is not None:
         print(f"\nLimit: {_budget(standing.limit)}")
     if standing.within is not None:
-        print(f"Does the total imply it? {standing.within}")
+        print(f"Does the total keep the limit? {standing.within}")
     print(f"\n{standing}")
 
 
 @app.command("verify")
 def verify(file: File, as_json: AsJson = False) -> None:
-    """Find spends without a release, releases that changed, leftover folders, and a total beyond the limit. Exits with
-    1 if it finds any."""
+    """Check the ledger: entries without a release, releases that changed, leftover folders, a total beyond the limit.
+    Exits with 1 if it finds any of these."""
     from dataclasses import asdict
 
     from stirred.releases.ledger import Ledger
@@ -159,14 +161,14 @@ def verify(file: File, as_json: AsJson = False) -> None:
 
 
 def counted(file: Path) -> str:
-    """What to say after a release that was counted; the ledger may be busy again, and the release is out."""
+    """What to print after a recorded release: the ledger's standing, or less if the ledger is busy."""
     from stirred.errors import LedgerError
     from stirred.releases.ledger import Ledger
 
     try:
-        return f"Counted in {file}. {Ledger.open(file).standing()}"
+        return f"Recorded in {file}. {Ledger.open(file).standing()}"
     except LedgerError:
-        return f"Counted in {file}."
+        return f"Recorded in {file}."
 
 
 def _load(text: str) -> Specification:
@@ -177,7 +179,7 @@ def _load(text: str) -> Specification:
 
 
 def _limit(text: str, budget: str | None, dataset: str) -> Specification:
-    """The blocks of a specification as a limit: what belonged to one release is left off."""
+    """A specification as a limit, without what belongs to one release only."""
     from dataclasses import replace
 
     from stirred.spec import Budget
@@ -192,7 +194,7 @@ def _limit(text: str, budget: str | None, dataset: str) -> Specification:
 
 
 def _checked(path: Path) -> Specification | None:
-    """The specification in what ``stirred check --json`` printed: the blocks are known before anything is released."""
+    """The specification in the output of ``stirred check --json``; None if the file is not such an output."""
     from stirred.spec.json_format import from_fields
 
     try:
@@ -203,7 +205,7 @@ def _checked(path: Path) -> Specification | None:
 
 
 def _standing_or_none(ledger: Ledger) -> Standing | None:
-    """None where what is counted does not add up, as past releases may not."""
+    """The ledger's standing; None where the recorded releases do not compose, as past ones may not."""
     from stirred.errors import LedgerError
 
     try:

@@ -1,4 +1,4 @@
-"""``stirred leftovers``: find and remove what killed runs left behind."""
+"""``stirred leftovers``: find and remove unfinished folders of runs that were killed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import typer
 def leftovers(
     folder: Annotated[Path, typer.Argument(help="The folder in which releases are written.")] = Path(),
     ledger: Annotated[
-        Path | None, typer.Option(help="The dataset's ledger, which tells what of it was paid for.")
+        Path | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete those that no ledger entry paid for.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete those for which no budget was spent.")] = False,
 ) -> None:
-    """List unfinished folders whose run is no longer alive: they may hold confidential rows. Exits with 1 if any is
-    left."""
+    """List unfinished folders of killed runs. They may hold confidential rows. Exits with 1 if any is left."""
     import shutil
 
     from stirred import mechanisms
@@ -33,16 +32,16 @@ def leftovers(
             left += 1
             number = counted.id if counted else stated[0]
             print(
-                f"{path}: paid for by entry {number} of the ledger, and never published. It is not removed here, since "
-                "it is the only copy of what was drawn. Delete it by hand if you do not want it."
+                f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it "
+                "is the only copy of that draw. Delete it by hand if you do not need it."
             )
         elif remove:
             shutil.rmtree(path)
-            print(f"{path}: removed. No ledger entry had paid for it.")
+            print(f"{path}: removed. No budget was spent for it.")
         else:
             left += 1
-            print(f"{path}: nothing was spent on it. Remove it with --remove.")
+            print(f"{path}: no budget was spent for it. Remove it with --remove.")
     if not found:
-        print(f"No unfinished folder of a killed run is in {folder}.")
+        print(f"No unfinished folders of killed runs in {folder}.")
     if left:
         raise typer.Exit(1)

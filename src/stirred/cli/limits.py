@@ -1,4 +1,4 @@
-"""``stirred limits``: what anyone can at most learn from an epsilon."""
+"""``stirred limits``: the most that anyone can learn under a given epsilon."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import typer
 
 
 def limits(
-    epsilon: Annotated[str, typer.Option(help="The privacy loss of pure differential privacy, per record replaced.")],
-    records: Annotated[int, typer.Option(help="How many records the database has.")],
+    epsilon: Annotated[str, typer.Option(help="Epsilon of pure differential privacy, per record replaced.")],
+    records: Annotated[int, typer.Option(help="The number of records of the dataset.")],
     distance: Annotated[
-        str | None, typer.Option(help="Ask about datasets this far apart instead, in records; 'infinity' is allowed.")
+        str | None, typer.Option(help="Compare datasets that differ in this number of records; 'infinity' is allowed.")
     ] = None,
     false_alarm: Annotated[
-        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1).")
+        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
     ] = None,
     prior: Annotated[
-        list[float] | None, typer.Option(help="What was believed before, as a probability (default 0.01, 0.1, 0.5).")
+        list[float] | None,
+        typer.Option(help="Prior probability of what is to be learnt (default 0.01, 0.1, 0.5). Repeatable."),
     ] = None,
     unbounded: Annotated[
-        bool, typer.Option("--unbounded", help="Epsilon is for a record added or removed, not for one replaced.")
+        bool, typer.Option("--unbounded", help="Epsilon is per record added or removed, not per record replaced.")
     ] = False,
-    figures: Annotated[Path | None, typer.Option(help="Also draw figures into this new folder.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what anyone can at most learn, whatever their model of the data: about one record, and about all of them."""
+    """Print the most that anyone can learn about one record, and about all, whatever model of the data they have."""
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon
 

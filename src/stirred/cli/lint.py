@@ -1,4 +1,4 @@
-"""``stirred lint``: a guarantee criticised."""
+"""``stirred lint``: list findings about a guarantee."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from stirred.cli.compare import WHAT, read_named
 
 def lint(
     specification: Annotated[str, typer.Argument(help=WHAT)],
-    before: Annotated[str | None, typer.Option(help="An earlier or rival guarantee: what was weakened since?")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="An earlier or rival guarantee; also lists what is weaker than in it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Criticise a guarantee: what its blocks leave out, and how its number may have become small."""
+    """List findings about a guarantee: what its parts leave out, and what may make its number look small."""
     from stirred.cli.common import fitted
     from stirred.spec.linting import lint as run
 
@@ -31,4 +33,4 @@ def lint(
         print("\n" + textwrap.fill(f"{finding.id}: {finding.words}", 110))
         print(textwrap.indent(textwrap.fill(f"{finding.why} [{finding.source}]", 106), "    "))
     if not findings:
-        print("\nNothing was found.")
+        print("\nNo findings.")

@@ -1,8 +1,8 @@
-"""Commands whose options depend on the mechanism: the options of all of them together, checked against the plan's.
+"""Commands whose options depend on the mechanism: all are accepted, then checked against the plan's mechanism.
 
 A command is a function of typer whose last parameter is ``given``. It is registered with the options that any mechanism
 has for it; ``given`` then holds what was typed, and :func:`chosen` turns it into arguments of one mechanism's function
-or refuses an option that this mechanism does not have.
+or raises for an option that this mechanism does not have.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
 
 
 def of_verb(verb: Verb) -> Callable[..., None]:
-    """The command of a verb that one mechanism has for itself."""
+    """The command for a verb that only one mechanism has."""
 
     def run(**values: Any) -> None:
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}

@@ -1,4 +1,4 @@
-"""``stirred registry``: records of the public registry of deployments, written from releases and read as guarantees."""
+"""``stirred registry``: write records for the public registry of deployments, and read guarantees from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 app = typer.Typer(
-    help="Records of the public registry of deployments.",
+    help="Write and read records of the public registry of deployments.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -19,16 +19,18 @@ app = typer.Typer(
 def export(
     release: Annotated[str, typer.Argument(help="A release folder, or the name of a known deployment.")],
     name: Annotated[str, typer.Option(help="The data product's name.")] = "",
-    curator: Annotated[list[str] | None, typer.Option(help="Who publishes it; may be repeated.")] = None,
+    curator: Annotated[list[str] | None, typer.Option(help="Who publishes it. Repeatable.")] = None,
     use: Annotated[str, typer.Option(help="What it is for.")] = "",
     region: Annotated[str, typer.Option(help="The region it describes.")] = "",
-    date: Annotated[str, typer.Option(help="When it was published, as 2021-08-01.")] = "",
+    date: Annotated[str, typer.Option(help="When it was published, e.g. 2021-08-01.")] = "",
     kind: Annotated[str, typer.Option("--type", help="Its type, such as 'Dataset' or 'Summary statistics'.")] = "",
-    description: Annotated[str, typer.Option(help="What it is; else what the guarantee covers.")] = "",
+    description: Annotated[str, typer.Option(help="What it is. Default: what the guarantee covers.")] = "",
     sector: Annotated[str, typer.Option(help="Its sector, such as 'Government'.")] = "",
-    author: Annotated[list[str] | None, typer.Option(help="Who fills in the record; else the curators.")] = None,
+    author: Annotated[
+        list[str] | None, typer.Option(help="Who fills in the record. Default: the curators. Repeatable.")
+    ] = None,
 ) -> None:
-    """Print a registry record in YAML. What no specification knows is asked for."""
+    """Print a registry record in YAML. Options give what the specification does not contain."""
     from stirred.spec.registry import details, to_registry
 
     given = details(
@@ -51,7 +53,7 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A registry record, a YAML file.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the specification as JSON.")] = False,
 ) -> None:
-    """Print the specification that a registry record amounts to, with what it leaves open."""
+    """Print the specification that a registry record describes, and what the record leaves open."""
     from stirred.spec.registry import from_registry
 
     found = from_registry(file)
@@ -71,7 +73,7 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
         return specification, _from_certificate(Path(release), specification) if Path(release).is_dir() else {}
     say_what_is_taken(release)
     if known.kind != "deployment":
-        raise errors.not_for_registry(f"'{known.name}'", "it is a what-if, and nothing was released this way")
+        raise errors.not_for_registry(f"'{known.name}'", "it is hypothetical, and nothing was released this way")
     sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}
     notes = [f"- {erratum.id}: {erratum.explanation}" for erratum in known.errata] + [f"- {n}" for n in known.notes]
     record: dict[str, Any] = json.loads(json.dumps(known.registry))

@@ -1,4 +1,4 @@
-"""``stirred release``: draw, spend, finish, and write the folder."""
+"""``stirred release``: draw, finish and write a release folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stirred.spec import Specification
 
 GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
-"""Findings that the custodian could still act on, or that leave no guarantee: said in full."""
+"""Beginnings of the names of findings that are printed in full: they can be acted on, or leave no guarantee."""
 
 
 def release(
@@ -22,13 +22,17 @@ def release(
     out: Annotated[Path, typer.Option(help="The release folder; it must not exist.")],
     given: Given,
     confidential: Annotated[
-        Path | None, typer.Option(help="A folder for the comparison with the true values. Keep it to yourself.")
+        Path | None,
+        typer.Option(help="Also write a comparison with the true values into this new folder. It is confidential."),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="The dataset's ledger: record this release in it, or be refused.")
+        Path | None,
+        typer.Option(
+            help="Record the release in this ledger. If it would exceed the ledger's limit, nothing is released."
+        ),
     ] = None,
 ) -> None:
-    """Draw once and write a release folder, which appears whole or not at all."""
+    """Draw once and write a release folder, which appears complete or not at all."""
     from stirred.cli.common import mechanism_of_plan
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
@@ -41,7 +45,7 @@ def release(
     read = mechanism.read_plan(plan, **of_plan)
     place = work or default_work(out)
     if mechanism.keeps_draws and mechanism.is_work(place):
-        print(f"Going on from what was drawn into {place}: nothing is spent again.")
+        print(f"Continuing from the draw in {place}: nothing is spent again.")
     try:
         with OnTerminal() as progress:
             made = run(mechanism, read, out=out, confidential=confidential, ledger=ledger, progress=progress, **options)
@@ -56,13 +60,13 @@ def release(
     _print_findings(made.specification, out)
     if confidential is not None:
         print(
-            f"The comparison with the true values is in {confidential}: confidential. Drawing again and choosing the "
-            "best draw voids the guarantee."
+            f"The comparison with the true values is in {confidential}. It is confidential. Drawing again and choosing "
+            "the best draw voids the guarantee."
         )
     if work is not None:
-        print(f"What was drawn stays in {work}: finishing again, with other tables to publish, spends nothing.")
+        print(f"The draw is kept in {work}: another release from it, with other tables to publish, spends nothing.")
     if ledger is None:
-        print("Not recorded in a ledger; pass --ledger FILE (stirred ledger init FILE --dataset NAME starts one).")
+        print("Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME).")
     else:
         from stirred.cli.ledger import counted
 

@@ -1,4 +1,4 @@
-"""``stirred tabulate``: further tables of a release, at no cost."""
+"""``stirred tabulate``: count the rows of a release by some columns; spends no budget."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typer
 
 def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
-    by: Annotated[str, typer.Option(help="Columns, e.g. county,tenure.")],
-    table: Annotated[str | None, typer.Option(help="Which released table; by default the first.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write CSV here instead of to the terminal.")] = None,
+    by: Annotated[str, typer.Option(help="Columns to count by, e.g. county,tenure.")],
+    table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table to this CSV file instead of the terminal.")] = None,
 ) -> None:
-    """Count released rows by some columns. Post-processing: it costs nothing."""
+    """Count released rows by some columns. This is post-processing, and spends no budget."""
     from stirred.cli.common import check_new, names, write_new
     from stirred.verbs import tabulate as run
 

@@ -1,4 +1,4 @@
-"""``stirred verify``: what a recipient can check."""
+"""``stirred verify``: check a release from its own files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every message a user can meet.
+"""Every error that is meant for users, with its message.
 
-One constructor per message, so that the wording stands in one place and can be tested. A message names the
-table, the column and the kind of value that is wrong, then the remedy. The invariant of this module: **no
+Each function makes one error, so that its wording stands in one place and can be tested. A message says what is
+wrong (which table, which column, which type of value), then what to do. The invariant of this module: **no
 message contains a value read from the data**. Column names, plan values, counts of rows and paths the user
 typed are allowed; cells are not.
 

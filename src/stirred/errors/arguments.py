@@ -1,4 +1,4 @@
-"""What can be wrong with an argument whatever it is for: another kind of thing was given than is wanted."""
+"""Errors about arguments of the wrong type, and calls whose arguments do not fit the function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 class ArgumentError(StirredError):
-    """An argument is of another kind than the function can take."""
+    """An argument has a type that the function does not take."""
 
 
 def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:
@@ -38,7 +38,7 @@ def does_not_fit(function: str, problems: Sequence[str], form: str) -> ArgumentE
 
 
 def kind_of(given: object) -> str:
-    """What kind of thing this is, never what is in it.
+    """The type of an object in words; never its contents.
 
     >>> kind_of([1, 2]), kind_of(None), kind_of(3 + 4j)
     ('a list', 'None', "a 'complex'")

@@ -1,4 +1,4 @@
-"""What can be wrong with the data a plan is given."""
+"""Errors about the data: files that cannot be read, or data that do not fit the plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def not_a_table(table: str, kind: str) -> DataError:
 def unknown_format(path: object) -> DataError:
     return DataError(
         "unknown-format",
-        f"The format of {path} is not told by its name.",
+        f"The file format of {path} cannot be told from its name.",
         'Name it: format = "csv", "parquet", "arrow", "stata", "sas" or "spss".',
     )
 
@@ -31,7 +31,7 @@ def mixed_formats(path: object) -> DataError:
     return DataError(
         "mixed-formats",
         f"{path} covers files of more than one format, or files whose columns differ.",
-        "Point the plan at files of one kind.",
+        "Give files of one format with the same columns.",
     )
 
 
@@ -47,15 +47,15 @@ def ragged_csv(path: object) -> DataError:
     return DataError(
         "ragged-csv",
         f"A line of {path} has more or fewer fields than its header.",
-        "Mend the file, or name the right delimiter in [input].",
+        "Correct the file, or name the right delimiter in [input].",
     )
 
 
 def unclosed_quote(path: object) -> DataError:
     return DataError(
         "unclosed-quote",
-        f"{path} has an odd number of quotation marks: one may be unclosed and swallow what follows it.",
-        "Mend the file, or write quotes = false in [input] if quotation marks are part of the cells.",
+        f"{path} has an odd number of quotation marks: a quote may be unclosed, and hide the lines after it.",
+        "Correct the file, or write quotes = false in [input] if quotation marks are part of the cells.",
     )
 
 
@@ -86,7 +86,7 @@ def wrong_type(table: str, column: str, wanted: str) -> DataError:
 def needs_extra(kind: str) -> DataError:
     return DataError(
         "needs-extra",
-        f"Reading {kind} files needs an optional part that is not installed.",
+        f"Reading {kind} files needs an optional package that is not installed.",
         "Install it: pip install 'stirred[stata-sas-spss]'",
     )
 
@@ -99,7 +99,7 @@ def missing_columns(table: str, names: Sequence[str]) -> DataError:
     return DataError(
         "missing-column",
         f"Table '{table}' has no column {listed(names)}.",
-        "Names are taken letter for letter, capitals and spaces included.",
+        "Write column names exactly as in the table, capitals and spaces included.",
     )
 
 
@@ -107,7 +107,7 @@ def index_column(table: str, names: Sequence[str]) -> DataError:
     return DataError(
         "index-column",
         f"In the frame given for table '{table}', {listed(names)} is in the index, not a column.",
-        "Indexes stay behind: call reset_index() on the frame first.",
+        "Indexes are not read: call reset_index() on the frame first.",
     )
 
 
@@ -123,7 +123,7 @@ def nameless_column(table: str, position: int) -> DataError:
     return DataError(
         "nameless-column",
         f"Column {position} of table '{table}' has no name.",
-        "Name it, or leave it out: it may be an index that was saved along.",
+        "Name it, or leave it out: it may be an index that was saved with the table.",
     )
 
 
@@ -155,7 +155,7 @@ def too_many_records(table: str, limit: int) -> DataError:
     return DataError(
         "too-many-records",
         f"Table '{table}' has more than {limit:,} records, the most one run can index.",
-        "Split the job along a match variable; strata never mix.",
+        "Split the file by the values of a match variable: records of different strata never mix.",
     )
 
 
@@ -163,7 +163,7 @@ def changed_while_reading(path: object) -> DataError:
     return DataError(
         "file-changed",
         f"{path} changed while it was being read.",
-        "Nothing was released. Run again when the file is at rest.",
+        "Nothing was released. Run again when nothing writes to the file.",
     )
 
 
@@ -171,7 +171,7 @@ def duplicate_ids(table: str, column: str, count: int) -> DataError:
     return DataError(
         "duplicate-id",
         f"The id column '{column}' of table '{table}' repeats {count:,} of its values.",
-        "An id must identify one record.",
+        "Correct the ids, or name another column as the id: each record needs an id of its own.",
     )
 
 
@@ -179,7 +179,7 @@ def linked_without_record(table: str, column: str, main: str, count: int) -> Dat
     return DataError(
         "linked-row-without-record",
         f"{count:,} rows of table '{table}' have a '{column}' that no record of {main} has.",
-        "Every linked row must belong to a record of the main table.",
+        "Correct or remove these rows: every linked row must belong to a record of the main table.",
     )
 
 
@@ -188,7 +188,7 @@ def copies_disagree(table: str, column: str, target: str, count: int) -> DataErr
         "copies-disagree",
         f"In {count:,} rows of table '{table}' the column '{column}' differs from '{target}' of the record they "
         "belong to.",
-        "Copies of swap variables are rewritten, so they must agree first.",
+        "Correct them: copies of swap variables are rewritten with the record, so they must agree with it first.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with measurements that are read back, and with what is asked of them."""
+"""Errors about estimates: measurements that cannot be read, and questions that they do not answer."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ def measurements_do_not_fit(what: str, reason: str) -> OutputError:
     return OutputError(
         "measurements-do-not-fit",
         f"The measurements do not fit {what}: {reason}.",
-        "Take the plan and the list of geounits that came with them.",
+        "Use the plan and the list of geounits of the same release.",
     )
 
 
 def estimate_question(what: str, must: str) -> StirredError:
-    return StirredError("estimate-question", f"{what} {must}.", "Ask for it in that form.")
+    return StirredError("estimate-question", f"{what} {must}.", "Correct the question.")
 
 
 def unknown_geounit(level: str, name: str) -> StirredError:
     return StirredError(
         "unknown-geounit",
         f"The level '{level}' has no unit '{name}'.",
-        "Names are those of the measurements' list of geounits, as text, leading zeros included.",
+        "Use a name from the release's list of geounits, as text, leading zeros included.",
     )
 
 
 def not_estimable(table: str, what: str) -> StirredError:
     return StirredError(
         "not-estimable",
-        f"Nothing that was measured of '{table}' tells {what}.",
+        f"No measurement of '{table}' determines {what}.",
         "Ask for a margin or a level that the plan's queries determine.",
     )
 
@@ -47,7 +47,7 @@ def estimate_too_wide(table: str, size: int, most: int) -> StirredError:
     return StirredError(
         "estimate-too-wide",
         f"The recodes of '{table}' tie {size:,} numbers together in every geounit; at most {most:,} are solved for.",
-        "Ask a plan with fewer or coarser recodes.",
+        "Ask of a release whose plan has fewer or coarser recodes.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The kinds of refusal, and how a list of names is said."""
+"""The base classes of all errors, and how a message lists names."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 
 class StirredError(Exception):
-    """A refusal: what is wrong, and what to do about it. The command line exits with code 2.
+    """An error meant for users: what is wrong (``problem``), then what to do (``remedy``).
 
-    ``kind`` is a stable slug (``"missing-column"``) by which tests and callers tell refusals apart.
+    ``kind`` is a stable name, such as ``"missing-column"``, by which tests and callers tell errors apart. The command
+    line prints the message and exits with code 2.
 
-    >>> print(StirredError("some-kind", "The plan is blue.", "Paint it."))
-    The plan is blue. Paint it.
+    >>> print(StirredError("rate-missing", "The plan has no rate.", "Add one."))
+    The plan has no rate. Add one.
     """
 
     def __init__(self, kind: str, problem: str, remedy: str) -> None:
@@ -28,7 +29,7 @@ class StirredError(Exception):
 
 
 class PlanError(StirredError):
-    """The plan itself cannot be carried out, whatever the data."""
+    """The plan cannot be carried out, whatever the data."""
 
 
 class DataError(StirredError):
@@ -36,11 +37,11 @@ class DataError(StirredError):
 
 
 class OutputError(StirredError):
-    """The release cannot be written where it was asked for, or a release folder is not what it claims."""
+    """A release cannot be written to the given path, or a folder is not a complete release."""
 
 
 class StoppedByCheck(StirredError):
-    """Something in the data makes the planned release unwise; it goes ahead only when allowed by name."""
+    """A stop: something in the data makes the release unwise, and the plan does not allow it by name."""
 
 
 def listed(names: Iterable[str], last: str = "and") -> str:

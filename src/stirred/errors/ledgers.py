@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger: its file, and what it is asked to count."""
+"""Errors about ledgers: their files, and releases that they do not record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stirred.errors.kinds import StirredError
 
 
 class LedgerError(StirredError):
-    """A ledger cannot be read or written, or refuses to count a release."""
+    """A ledger cannot be read or written, or does not record a release."""
 
 
 def ledger_missing(path: Path) -> LedgerError:
@@ -24,7 +24,7 @@ def ledger_exists(path: Path) -> LedgerError:
     return LedgerError(
         "ledger-exists",
         f"{path} exists already.",
-        "A dataset has one ledger, from its first release on: go on with this one, or name a file that does not exist.",
+        "A dataset has one ledger: use this one, or name a file that does not exist.",
     )
 
 
@@ -38,7 +38,7 @@ def ledger_damaged(path: Path, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-damaged",
         f"The ledger {path} is damaged: {reason}.",
-        "It was left as it is, and nothing can be counted in it. Bring back the last copy of it, and record what was "
+        "The file was not changed, and nothing can be recorded in it. Restore the last backup, and record what was "
         "released since with stirred ledger add --past.",
     )
 
@@ -46,8 +46,8 @@ def ledger_damaged(path: Path, reason: str) -> LedgerError:
 def ledger_version(path: Path, found: int, known: int) -> LedgerError:
     return LedgerError(
         "ledger-version",
-        f"The ledger {path} is in form {found}; this version of stirred reads form {known}.",
-        "It was left as it is. Use the version of stirred that wrote it, or a newer one.",
+        f"The ledger {path} has format version {found}; this version of stirred reads format version {known}.",
+        "The file was not changed. Use the version of stirred that wrote it, or a newer one.",
     )
 
 
@@ -63,16 +63,16 @@ def ledger_unusable(path: Path, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-unusable",
         f"The ledger {path} cannot be used ({reason}).",
-        "No release was made. See to the permissions and the free space of the file and of its folder, then run again.",
+        "No release was made. Check the permissions and free space of the file and its folder, then run again.",
     )
 
 
 def ledger_other_dataset(path: Path, dataset: str, found: str) -> LedgerError:
     return LedgerError(
         "ledger-other-dataset",
-        f"The ledger {path} counts releases of '{dataset}'; this specification is about '{found}'.",
-        f'If that is the same dataset, say so: dataset = "{dataset}" in the plan, or "name" of the domain in the '
-        "specification. If not, name the ledger of that dataset.",
+        f"The ledger {path} records releases of '{dataset}'; this specification is about '{found}'.",
+        f'If that is the same dataset, give it that name: dataset = "{dataset}" in the plan, or "name" of the domain '
+        "in the specification. If not, name the ledger of that dataset.",
     )
 
 
@@ -98,9 +98,9 @@ def ledger_over_limit(path: Path, dataset: str, verdict: str, steps: Sequence[st
 def ledger_no_total(path: Path, problem: str) -> LedgerError:
     return LedgerError(
         "ledger-no-total",
-        f"What the ledger {path} counts does not add up to one guarantee. {problem}",
-        "A total that is not known keeps no limit, so nothing was spent: bring the specifications to what they can "
-        "share.",
+        f"The releases in the ledger {path} do not compose to one guarantee. {problem}",
+        "Nothing was spent, since an unknown total cannot be compared with the limit. Bring the specifications to a "
+        "common domain and standard.",
     )
 
 
@@ -108,7 +108,7 @@ def ledger_marked(mark: str) -> LedgerError:
     return LedgerError(
         "ledger-marked",
         f"The specification is marked '{mark}'.",
-        "A ledger counts what is released, and this must not be.",
+        "It cannot be recorded: a ledger records releases, and this must not be released.",
     )
 
 
@@ -124,7 +124,7 @@ def ledger_not_covered(entry: int, verdict: str, steps: Sequence[str]) -> Ledger
         "ledger-not-covered",
         f"What is derived from entry {entry} has the guarantee of entry {entry}, which is not known to imply this "
         f"specification ({verdict}: {'; '.join(steps)}).",
-        "Leave the specification out, or, if the data were used once more, count it as a release of its own.",
+        "Leave the specification out. If the data were read again, record it as a release of its own.",
     )
 
 
@@ -132,15 +132,15 @@ def ledger_entry_unreadable(path: Path, entry: int, problem: str) -> LedgerError
     return LedgerError(
         "ledger-entry-unreadable",
         f"The specification of entry {entry} of the ledger {path} cannot be read. {problem}",
-        "Until it can be, there is no total, and nothing can be spent.",
+        "Nothing can be spent, since the total is unknown. Use the version of stirred that wrote the entry.",
     )
 
 
 def ledger_counted_already(path: Path, folder: Path, entry: int) -> LedgerError:
     return LedgerError(
         "ledger-counted-already",
-        f"{folder} is entry {entry} of the ledger {path} already.",
-        "A release is counted once; what is made from it is added with --derived-from.",
+        f"{folder} is already recorded as entry {entry} of the ledger {path}.",
+        "Record a release once only; add what was made from it with --derived-from.",
     )
 
 
@@ -148,5 +148,5 @@ def ledger_other_release(folder: Path, entry: int) -> LedgerError:
     return LedgerError(
         "ledger-other-release",
         f"{folder} is not the release that entry {entry} was spent for.",
-        "Another release gets an entry of its own.",
+        "Record it as an entry of its own.",
     )

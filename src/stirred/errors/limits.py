@@ -1,4 +1,4 @@
-"""What can be wrong with measures, intervals of measures and graphs of datasets."""
+"""Errors about measures, intervals of measures and graphs of datasets."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def secrets_overlap(first: str, second: str) -> LimitsError:
     return LimitsError(
         "secrets-overlap",
         f"The secrets '{first}' and '{second}' are a pair, and some dataset has both.",
-        "Pair secrets that exclude each other; what both have in common cannot be told apart and needs no promise.",
+        "Pair secrets that exclude each other; a dataset that has both does not tell them apart.",
     )
 
 

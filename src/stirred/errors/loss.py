@@ -1,4 +1,4 @@
-"""What can be wrong with numbers about distributions: divergences, curves and conversions."""
+"""Errors about divergences, curves, conversions and composition."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parameter_not_used(measure: str) -> LossError:
 
 
 def not_a_curve(kind: str, problem: str) -> LossError:
-    return LossError("not-a-curve", f"These points are not a {kind}: {problem}.", "Mend the points.")
+    return LossError("not-a-curve", f"These points are not a {kind}: {problem}.", "Correct the points.")
 
 
 def curves_not_comparable(first: str, second: str) -> LossError:
@@ -65,7 +65,7 @@ def nothing_to_compose(what: str) -> LossError:
     return LossError(
         "nothing-to-compose",
         f"There is no {what} to compose.",
-        "Give at least one: that nothing was released is not a guarantee of something that was.",
+        "Give at least one.",
     )
 
 
@@ -73,7 +73,7 @@ def curves_do_not_compose(problem: str) -> LossError:
     return LossError(
         "curves-do-not-compose",
         f"There is no rule for composing these trade-off curves: {problem}.",
-        "Compose curves of one kind, or compose the privacy-loss distributions of the mechanisms.",
+        "Compose curves of one type, or compose the privacy-loss distributions of the mechanisms.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the parameters of noise. Scales and probabilities are public; values to protect are not."""
+"""Errors about the parameters of noise. Messages show scales and probabilities, which are public, and no values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stirred.errors.kinds import StirredError
 
 
 class NoiseError(StirredError):
-    """Noise was asked for with parameters that name no law, or one that the samplers cannot draw exactly."""
+    """The parameters of the noise define no distribution, or one that the samplers cannot draw exactly."""
 
 
 def noise_not_a_number(what: str, found: Any) -> NoiseError:
@@ -27,8 +27,8 @@ def noise_out_of_range(what: str, found: Any, wanted: str) -> NoiseError:
 def noise_too_wide(what: str, found: Any, limit: str) -> NoiseError:
     return NoiseError(
         "noise-too-wide",
-        f"{what} is {_shown(found)}, and the samplers' error budget carries {limit} at most.",
-        "Count in larger units, or draw one value at a time from stirred.noise.reference, which has no limit.",
+        f"{what} is {_shown(found)}, and the exact samplers go up to {limit}.",
+        "Use larger units, or draw one value at a time from stirred.noise.reference, which has no limit.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong where a release is written or read."""
+"""Errors about writing and reading release folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def output_exists(path: Path) -> OutputError:
     return OutputError(
         "output-exists",
         f"{path} exists already.",
-        "Nothing is written over: name one that does not exist.",
+        "Existing files are never overwritten: name a path that does not exist.",
     )
 
 
@@ -20,7 +20,7 @@ def one_folder_for_both(path: Path) -> OutputError:
     return OutputError(
         "one-folder-for-both",
         f"{path} is named for the release and for what must stay confidential.",
-        "Name two folders.",
+        "Name two different folders.",
     )
 
 
@@ -35,8 +35,8 @@ def output_parent_missing(path: Path) -> OutputError:
 def cannot_write(path: Path, reason: str) -> OutputError:
     return OutputError(
         "cannot-write",
-        f"Writing beside {path} failed ({reason}).",
-        "Nothing was released and the partial files were removed. Free space, or choose another place.",
+        f"{path} could not be written ({reason}).",
+        "Nothing was released, and partial files were removed. Free space or correct permissions, or write elsewhere.",
     )
 
 
@@ -59,13 +59,13 @@ def work_folder(folder: object, problem: str) -> OutputError:
     return OutputError(
         "work-folder",
         f"The work folder {folder} cannot be used: {problem}.",
-        "Name another folder with --work to draw anew (which spends again), or mend the plan.",
+        "Correct the plan, or name another folder with --work to draw again, which spends again.",
     )
 
 
 def not_a_release(path: Path, reason: str) -> OutputError:
     return OutputError(
-        "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a whole copy."
+        "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a complete copy."
     )
 
 
@@ -73,7 +73,7 @@ def invariants_broken(what: str) -> OutputError:
     return OutputError(
         "invariants-broken",
         f"The recount before publishing found that {what} changed.",
-        "Nothing was released. This is a fault of the program: please report it.",
+        "Nothing was released. This is a fault in stirred: please report it.",
     )
 
 

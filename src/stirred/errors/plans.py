@@ -1,4 +1,4 @@
-"""What can be wrong with a plan, whatever the data."""
+"""Errors about plans, whatever the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stirred.errors.kinds import PlanError, listed
 
 
 def plan_not_toml(path: Path, line: str) -> PlanError:
-    return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Mend the file and try again.")
+    return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
 
 
 def plan_unreadable(path: Path) -> PlanError:
@@ -19,7 +19,7 @@ def plan_unreadable(path: Path) -> PlanError:
 def plan_version(found: object) -> PlanError:
     return PlanError(
         "plan-version",
-        f"The plan says stirred = {found!r}; this version reads plans of form 1.",
+        f"The plan says stirred = {found!r}; this version reads plans of format version 1.",
         "Write stirred = 1 at the top of the plan.",
     )
 
@@ -37,7 +37,7 @@ def unknown_mechanism(found: object, known: Sequence[str]) -> PlanError:
     return PlanError(
         "unknown-mechanism",
         f"There is no mechanism {found!r} in this version.",
-        f"Those known here are {listed(known)}.",
+        f"Choose one of {listed(known)}.",
     )
 
 
@@ -45,14 +45,12 @@ def not_offered(mechanism: str, what: str) -> PlanError:
     return PlanError(
         "not-offered",
         f"The mechanism {mechanism!r} does not offer {what}.",
-        "stirred --help lists what can be done with every mechanism.",
+        "stirred --help lists the commands.",
     )
 
 
 def mechanism_taken(name: str) -> PlanError:
-    return PlanError(
-        "mechanism-taken", f"There is a mechanism called {name!r} already.", "Give yours a name of its own."
-    )
+    return PlanError("mechanism-taken", f"A mechanism called {name!r} exists already.", "Choose another name.")
 
 
 def not_a_plan(kind: str) -> PlanError:
@@ -122,8 +120,8 @@ def rate_zero_or_one(found: object) -> PlanError:
 def rate_too_fine(digits: int) -> PlanError:
     return PlanError(
         "rate-too-fine",
-        f"The denominator of the swap rate has {digits} digits; at most 18 are carried exactly.",
-        "Round the rate; the rounded number is the one the guarantee will be computed from.",
+        f"The denominator of the swap rate has {digits} digits; at most 18 can be handled exactly.",
+        "Round the rate; the guarantee is then computed from the rounded rate.",
     )
 
 
@@ -154,8 +152,8 @@ def unknown_copy(table: str, column: str, target: str) -> PlanError:
 def table_columns(names: Sequence[str], known: Sequence[str]) -> PlanError:
     return PlanError(
         "table-column",
-        f"A table is asked for by {listed(names)}, which the released main table will not contain.",
-        f"Tables can be made from {listed(known)}; of linked rows afterwards, with stirred tabulate.",
+        f"The plan publishes a table by {listed(names)}, which the released main table will not contain.",
+        f"Use some of {listed(known)}. Tables of linked rows can be made from the release, with stirred tabulate.",
     )
 
 
@@ -178,6 +176,6 @@ def bad_candidate(text: str) -> PlanError:
 def seeded_release() -> PlanError:
     return PlanError(
         "seeded-release",
-        "A seeded random source is for tests; what it draws is not for release and is not written to a folder.",
-        "Leave out the source, or pass for_tests=True.",
+        "This was drawn from a seeded random source, which is for tests: it is not for release.",
+        "Draw without source=, or pass for_tests=True to write it for a test.",
     )

@@ -1,4 +1,4 @@
-"""What can go wrong with names of deployments, records of the public registry, and specifications typed by hand."""
+"""Errors about names of deployments, records of the public registry, and specifications typed by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def registry_field(place: str, must: str) -> SpecificationError:
     return SpecificationError(
         "registry-field",
         f"'{place}' of the registry record {must}.",
-        "The registry's schema says what each field may be.",
+        "Correct the field; the registry's schema says what each may be.",
     )
 
 
@@ -52,7 +52,7 @@ def registry_without_guarantee(reason: str) -> SpecificationError:
 def registry_details_missing(names: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "registry-details-missing",
-        f"A registry record needs {listed(names)}, which no specification knows.",
+        f"A registry record needs {listed(names)}, which the specification does not contain.",
         "Give them: on the command line as " + ", ".join(f"--{name}" for name in names) + ".",
     )
 
@@ -85,7 +85,7 @@ def nothing_to_load(text: str, close: Sequence[str]) -> SpecificationError:
 def number_alone(text: str) -> SpecificationError:
     return SpecificationError(
         "number-alone",
-        f"'{text}' is a number without its meaning.",
+        f"'{text}' is a number, and does not say of which budget.",
         f"Say which budget it is: 'rho={text}', 'epsilon={text}' or 'epsilon={text},delta=1e-6'.",
     )
 

@@ -1,4 +1,4 @@
-"""What can go wrong with specifications: blocks that mean nothing, files that are none, steps without a rule."""
+"""Errors about specifications: impossible blocks, files that are not specifications, steps that no rule covers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stirred.errors.kinds import StirredError, listed
 
 
 class SpecificationError(StirredError):
-    """A specification is not one, or what is asked of it has no known answer."""
+    """Something is not a valid specification, or a question about one has no known answer."""
 
 
 def bad_number(what: str, value: Any) -> SpecificationError:
@@ -39,7 +39,7 @@ def strange_datasets(names: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "strange-datasets",
         f"The universes or distances speak of {listed(names)}, which the domain does not have.",
-        "A mechanism, its domain and its distances are about the same datasets (Remark 2.4.7).",
+        "A mechanism, its domain and its distances must be about the same datasets (Remark 2.4.7).",
     )
 
 
@@ -54,7 +54,7 @@ def unknown_output_premetric(name: str, known: Sequence[str]) -> SpecificationEr
 def cannot_evaluate(what: str) -> SpecificationError:
     return SpecificationError(
         "cannot-evaluate",
-        f"Nothing is known about {what} but its name.",
+        f"Cannot evaluate {what}: only its name is known.",
         "List the datasets and their distances (InputPremetric.measured, InputPremetric.related).",
     )
 
@@ -63,7 +63,7 @@ def not_a_specification(reason: str) -> SpecificationError:
     return SpecificationError(
         "not-a-specification",
         f"This is not a specification: {reason}.",
-        "The form is described in docs/specification.schema.json (stirred docs specification.schema).",
+        "docs/specification.schema.json describes the format (stirred docs specification.schema).",
     )
 
 
@@ -71,7 +71,7 @@ def not_an_allocation(reason: str) -> SpecificationError:
     return SpecificationError(
         "not-an-allocation",
         f"This file does not divide a budget among levels and queries: {reason}.",
-        "docs/semantics.md shows the form (stirred docs semantics).",
+        "docs/semantics.md shows the format (stirred docs semantics).",
     )
 
 
@@ -87,7 +87,7 @@ def allocation_unit(unit: str, units: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "allocation-unit",
         f"The specification protects a {unit}; the allocation divides budgets of {listed(units)}.",
-        "Give the specification of one of those, or name the unit alike in both.",
+        "Give the specification of one of those, or use the same name of the unit in both.",
     )
 
 
@@ -96,14 +96,14 @@ def bad_concern(must: str) -> SpecificationError:
 
 
 def bad_definition(name: str, must: str) -> SpecificationError:
-    return SpecificationError("bad-definition", f"The definition '{name}' must {must}.", "Mend the definition.")
+    return SpecificationError("bad-definition", f"The definition '{name}' must {must}.", "Correct the definition.")
 
 
 def nothing_to_look_up(name: str) -> SpecificationError:
     return SpecificationError(
         "nothing-to-look-up",
         f"How the budget of '{name}' is divided among levels and queries is not known, so no concern can be looked up.",
-        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the form "
+        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the format "
         "(stirred docs semantics).",
     )
 
@@ -111,7 +111,7 @@ def nothing_to_look_up(name: str) -> SpecificationError:
 def specification_version(found: Any, known: int) -> SpecificationError:
     return SpecificationError(
         "specification-version",
-        f"The specification is in form {found!r}; this version of stirred reads form {known}.",
+        f"The specification has format version {found!r}; this version of stirred reads format version {known}.",
         "Write it again with this version, or read it with the version that wrote it.",
     )
 
@@ -156,7 +156,7 @@ def different_datasets(names: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "different-datasets",
         f"Only one of the two is about {listed(names)}.",
-        "A mechanism and the flavor that it is held against are about the same datasets (Remark 2.4.7).",
+        "A mechanism and the flavor that it is compared with must be about the same datasets (Remark 2.4.7).",
     )
 
 

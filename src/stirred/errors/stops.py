@@ -1,4 +1,4 @@
-"""What makes a release unwise unless it is allowed by name."""
+"""Stops: reasons in the data for which a release ends, unless the plan allows them by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def held_determines_swap(table: str, column: str, swapped: str, with_match: bool
     return StoppedByCheck(
         f"determines:{column}",
         f"The held column '{column}' of table '{table}' {given}determines the swap variable '{swapped}' in this "
-        "file: publishing it unchanged tells where every moved record came from.",
+        "file: publishing it unchanged shows where every moved record came from.",
         f"Swap '{column}' too, drop it, or add \"determines:{column}\" to allow.",
     )
 

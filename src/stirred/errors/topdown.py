@@ -1,4 +1,4 @@
-"""What can be wrong with a TopDown plan, and with tables that are to be counted on a spine."""
+"""Errors about TopDown: its plans, its geography and its tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def topdown_plan(what: str, must: str) -> PlanError:
 
 
 def topdown_geography(level: str, problem: str) -> DataError:
-    return DataError("topdown-geography", f"The level '{level}' {problem}.", "Mend the list of geounits.")
+    return DataError("topdown-geography", f"The level '{level}' {problem}.", "Correct the list of geounits.")
 
 
 def topdown_place(table: str, column: str, rows: int) -> DataError:
     return DataError(
         "topdown-place",
         f"In table '{table}' {rows:,} rows name a place in column '{column}' that the list of geounits does not have.",
-        "Every place must be in the list, also where nobody lives; mend the list or the rows.",
+        "Correct the list or the rows: every place must be in the list, also where nobody lives.",
     )
 
 
@@ -39,7 +39,7 @@ def topdown_count(table: str, column: str, problem: str) -> DataError:
     return DataError(
         "topdown-count",
         f"In table '{table}' the counts in column '{column}' {problem}.",
-        "Counts are whole numbers from 0 on.",
+        "Correct them: counts are whole numbers from 0 on.",
     )
 
 
@@ -47,7 +47,7 @@ def topdown_zero(table: str, rows: int) -> DataError:
     return DataError(
         "topdown-zero",
         f"In table '{table}' {rows:,} records have a combination of values that the plan says cannot occur.",
-        "Mend the records, or the zeros of the plan.",
+        "Correct the records, or the zeros of the plan.",
     )
 
 
@@ -56,14 +56,15 @@ def topdown_contradiction(first: str, second: str, level: str, units: int) -> Da
     return DataError(
         "topdown-contradiction",
         f"At level '{level}', in {units:,} of its units, the data contradict {first}{together}.",
-        "No release could keep both. Mend the data, or leave one out of the plan.",
+        "No release could keep both. Correct the data, or leave one out of the plan.",
     )
 
 
 def topdown_infeasible(level: str, parents: int, reasons: Sequence[str]) -> DataError:
     return DataError(
         "topdown-infeasible",
-        f"At level '{level}' no table keeps everything below {parents:,} units: {listed(list(reasons))}.",
+        f"At level '{level}' no table satisfies all invariants and constraints below {parents:,} units: "
+        f"{listed(list(reasons))}.",
         "Leave out an invariant or a constraint that binds there.",
     )
 
@@ -71,9 +72,9 @@ def topdown_infeasible(level: str, parents: int, reasons: Sequence[str]) -> Data
 def topdown_crossing(table: str, first: str, second: str) -> PlanError:
     return PlanError(
         "topdown-crossing",
-        f"In table '{table}' {first} and {second} cross: neither lies inside the other, and integers that keep both "
-        "need not exist.",
-        "Keep one of them, or the finer one that has both.",
+        f"In table '{table}' {first} and {second} cross: some of their groups overlap and neither lies "
+        "inside the other, so integers that keep both may not exist.",
+        "Keep one of them only, or a finer margin that contains both.",
     )
 
 
@@ -89,5 +90,5 @@ def topdown_memory(needed: str, available: str) -> DataError:
     return DataError(
         "topdown-memory",
         f"A release would need about {needed} of memory, and this machine has {available} free.",
-        "Use a machine with more memory, or fewer cells or leaves.",
+        "Use a machine with more memory, or a plan with fewer cells or finest geounits.",
     )

@@ -25,9 +25,9 @@ _ROUNDING = 1e-6
 @brief
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """A row for each place, a column for each group. An estimate may be negative: that is what keeps it unbiased.
+    """Estimates with a row for each place and a column for each group. They may be negative, and so are unbiased.
 
-    What no measurement tells is ``nan``, with an infinite standard error.
+    A count that no measurement determines is ``nan``, with an infinite standard error.
     """
 
     table: str
@@ -51,7 +51,7 @@ class Estimates:
     """The measurements that a single estimate rests on, where they were asked for."""
 
     def _repr_html_(self) -> str:
-        """The first rows, with intervals at 90%."""
+        """The first rows as an HTML table, with intervals at 90%."""
         head, *rows = estimate_rows(self, most=_SHOWN)
         total = len(self.places) * len(self.labels)
         more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
@@ -59,11 +59,12 @@ class Estimates:
 
     @property
     def standard_errors(self) -> Array:
+        """The standard error of each estimate; infinite where nothing is known."""
         return np.sqrt(self.variances)
 
     def interval(self, confidence: float = 0.9) -> tuple[Array, Array]:
-        """The ends of intervals that contain the true counts with at least this probability, each for itself; whole
-        numbers, ends included."""
+        """Lower and upper ends of the intervals, as whole numbers, ends included. Each interval by itself contains the
+        true count with at least this probability."""
         if not 0 < confidence < 1:
             raise errors.parameter_out_of_range("The confidence", confidence, "between 0 and 1")
         half = half_widths(self.standard_errors, self.parameter, self.terms, confidence)

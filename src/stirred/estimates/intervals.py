@@ -2,8 +2,8 @@
 
 Noise on a cell is a discrete Gaussian with parameter s: P(k) proportional to exp(-k^2 / 2s). What a release states as
 its variance is s. The law's own variance is smaller, by less than one part in four million from s = 1 on but noticeably
-below (0.215 for s = 1/4), while s bounds its moment generating function like that of a normal law. So s is what we
-reckon with: variances of estimates are exact where noise has parameters of 1 and more, and safe below.
+below (0.215 for s = 1/4), while s bounds its moment generating function like that of a normal law. So we
+compute with s: variances of estimates are exact where noise has parameters of 1 and more, and safe below.
 
 Counts are whole numbers, so intervals are too. Where the estimate is a plain sum of values of one query, its error is
 an integer whose law is computed, and the interval is the shortest symmetric one (*exact*). Elsewhere it holds all whole
@@ -33,7 +33,7 @@ _SAFE = 1e-12
 @lru_cache(maxsize=256)
 def reach(parameter: float, terms: int, confidence: float) -> int | None:
     """The least m such that a sum of ``terms`` discrete Gaussians is within m of zero with this probability; None where
-    the normal law says the same.
+    the normal law gives the same.
 
     >>> reach(1.0, 1, 0.9), reach(1e-3, 5, 0.99)
     (2, 0)

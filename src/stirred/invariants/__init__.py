@@ -1,4 +1,4 @@
-"""What a mechanism keeps exactly: declared by columns, counted, recounted before publishing, and fingerprinted."""
+"""Invariants, the counts that a mechanism keeps exactly: declares, counts, recounts and fingerprints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Margins: counts of records by some columns, kept exactly by a mechanism.
+"""Margins: counts of records by some columns that a mechanism keeps exactly.
 
 A margin that is an invariant is public under the guarantee (Proposition 2.4.11), so its fingerprint may be printed: it
 lets a recipient recount the margin from the released file and see that it is the one of the confidential file.
@@ -45,6 +45,7 @@ class Margin:
         return f"{said} by " + (f"{', '.join(first)} and {last}" if first else last)
 
     def count(self, table: Table) -> Cells:
+        """The counts of a table's rows by the columns of this margin."""
         return cells(table.pick(self.columns), table.rows)
 
     def counted_as(self, cells: int, sha256: str) -> Margin:
@@ -52,7 +53,7 @@ class Margin:
         return replace(self, cells=cells, sha256=sha256)
 
     def to_fields(self) -> dict[str, Any]:
-        """As the certificate states it."""
+        """The margin as the certificate states it."""
         if self.linked:
             return {"linked": list(self.linked), "words": str(self), "fingerprint": self.sha256}
         return {

@@ -1,7 +1,7 @@
-"""The values of declared invariants on tables: counted, fingerprinted, recounted on releases, compared.
+"""Counts the values of declared invariants on tables, and compares them by fingerprints.
 
-:class:`stirred.spec.Invariant` says what is kept; here it meets data. An inequality invariant keeps of each count only
-whether it reaches its threshold (Equation 2.6), so its value is the set of cells that do.
+:class:`stirred.spec.Invariant` says what is kept; this module counts it on data. An inequality invariant keeps of each
+count only whether it reaches its threshold (Equation 2.6), so its value is the set of cells that do.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def _present(column: Column) -> Column:
 
 
 def digest(invariant: Invariant, table: Table) -> str:
-    """SHA-256 of the invariant's value: equal on two tables if, and only if, they agree on it."""
+    """SHA-256 of the invariant's value: the same on two tables if, and only if, they agree on it."""
     return fingerprint(*evaluate(invariant, table))
 
 
 def agree(invariants: Iterable[Invariant], first: Table, second: Table) -> bool:
-    """Whether two tables share the universe of these invariants."""
+    """Whether two tables agree on all of these invariants."""
     return all(digest(invariant, first) == digest(invariant, second) for invariant in invariants)
 
 
@@ -92,12 +92,13 @@ class Inequality:
             raise errors.bad_block("An inequality", "compares counts by the same columns")
 
     def words(self) -> str:
+        """The inequality in words."""
         by = " and ".join(self.smaller.columns)
         where = f" in each {by}" if by else ""
         return f"the number of rows of {self.smaller.table} is at most that of {self.larger.table}{where}"
 
     def statement(self) -> Invariant:
-        """As an invariant: whether it holds, cell by cell."""
+        """The inequality as an invariant: whether it holds, cell by cell."""
         return Invariant(name=f"whether {self.words()}")
 
     def broken(self, smaller: Table, larger: Table) -> int:

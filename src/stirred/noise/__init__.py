@@ -1,8 +1,8 @@
-"""Randomness, and the exact laws drawn from it. See :mod:`stirred.noise.source` for where the bits come from.
+"""Exact random numbers: discrete Gaussian and Laplace noise, coins, permutations, randomised response.
 
 Given uniform random bits, every law here is the mathematical one: integers and fractions decide, floating-point numbers
-never do, and no statistical distance is left to account for. What is *not* claimed is constant time: how long a draw
-takes, and which memory it touches, depends on what is drawn, so whoever can time single draws or watch the machine's
+never do, and no statistical distance is left to account for. Running time is *not* constant: how long a draw takes, and
+which memory it touches, depends on what is drawn, so an observer who can time single draws or watch the machine's
 caches may learn about the noise. Draw in batches, away from such observers.
 
 Coins with a rational probability are in :mod:`stirred.noise.coins`, one draw at a time as published by Canonne, Kamath

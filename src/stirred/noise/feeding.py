@@ -1,4 +1,4 @@
-"""How batches are drawn: in chunks, on all cores, each kernel fed with blocks of random words until it is done.
+"""Draws batches in chunks on all cores; each kernel gets blocks of random words until it is done.
 
 A batch is cut into chunks of :data:`CHUNK_ROWS` rows whatever the number of threads, and every chunk draws its own
 blocks of words, so memory stays bounded and threads share nothing. With the system's generator all chunks draw from it

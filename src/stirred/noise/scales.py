@@ -55,6 +55,7 @@ class Range:
     limit: int | None = None
 
     def check(self, number: Fraction, what: str) -> Fraction:
+        """The number itself; raises if it is outside the range."""
         if number < 0 or (number == 0 and not self.zero) or (self.most is not None and number > self.most):
             raise errors.noise_out_of_range(what, number, self.wanted)
         if self.limit is not None and number > self.limit:
@@ -73,6 +74,7 @@ class PairRows:
         return len(self.numerators)
 
     def exact(self, row: int) -> Fraction:
+        """The number of one row."""
         return Fraction(int(self.numerators[row]), int(self.denominators[row]))
 
     def inverses(self, start: int, stop: int, factor: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -100,6 +102,7 @@ class CodedRows:
         return len(self.codes)
 
     def exact(self, row: int) -> Fraction:
+        """The number of one row."""
         return self.distinct[int(self.codes[row])]
 
     def inverses(self, start: int, stop: int, factor: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Where random bits come from: the operating system's generator, in blocks.
+"""Sources of random bits: the operating system's generator, and a repeatable one for tests.
 
 Kernels never call back for a word. They are handed a block, consume it, and return to be handed the next, so the
 cost of a system call is spread over some hundred thousand draws. What is left of a block is thrown away, never
@@ -27,7 +27,7 @@ class RandomSource(Protocol):
 
     @property
     def for_release(self) -> bool:
-        """Whether what is drawn may be released; false for anything that can be repeated."""
+        """Whether draws may be released; false for a source whose bits can be repeated."""
         ...
 
     def take(self, count: int) -> bytes:
@@ -41,6 +41,7 @@ class SystemSource:
     for_release = True
 
     def take(self, count: int) -> bytes:
+        """``count`` fresh bytes from the operating system."""
         return os.urandom(count)
 
 
@@ -60,6 +61,7 @@ class SeededSource:
         self._block = 0
 
     def take(self, count: int) -> bytes:
+        """The next ``count`` bytes of the repeatable stream."""
         name = self._key + self._block.to_bytes(8, "big")
         self._block += 1
         return hashlib.shake_128(name).digest(count)

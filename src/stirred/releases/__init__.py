@@ -1,1 +1,1 @@
-"""What every mechanism shares: plans, the order of a release, its folder and documents, the ledger."""
+"""What all mechanisms share: plans, the steps of a release, its folder and documents, the ledger."""

@@ -1,8 +1,8 @@
-"""Writes certificate, data dictionary and README of a release, and reads them again.
+"""Writes certificate, specification and data dictionary of a release, and reads them again.
 
-They repeat the published plan, the five blocks and facts about the released tables. Nothing in them comes from the
-input but through the mechanism or the declared invariants: no paths, no times of files, no timings, no number of moved
-records.
+They repeat the published plan, the guarantee and facts about the released tables. They contain nothing of the input
+except what the mechanism releases and the declared invariants: no paths, no file times, no timings, no number of
+moved records.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ReleasedTable:
     columns: tuple[tuple[str, str], ...]
     """(name, role) in the order of the file."""
     encoded: Table
-    """Where a column that is not a new id finds its type and values."""
+    """The released columns, for their types and values; new ids are not among them."""
 
 
 def write_certificate(
@@ -59,7 +59,7 @@ def write_certificate(
 ) -> None:
     """Write ``certificate.json`` and ``specification.json``: what was done, under which guarantee, by which programs.
 
-    ``margins`` are the counted invariants; ``more`` is a mechanism's own.
+    ``margins`` are the counted invariants; ``more`` are further fields of one mechanism.
     """
     _write_json(
         folder / CERTIFICATE,
@@ -82,7 +82,7 @@ def write_certificate(
 
 
 def write_dictionary(folder: Path, tables: Sequence[ReleasedTable]) -> None:
-    """``data_dictionary.json``: every table, every column, its role, type and (where few) values."""
+    """Write ``data_dictionary.json``: each column of each table, with its role, its type and (where few) its values."""
     _write_json(
         folder / DICTIONARY,
         {"stirred_data_dictionary": FORM, "tables": [_table_fields(table) for table in tables]},
@@ -90,14 +90,14 @@ def write_dictionary(folder: Path, tables: Sequence[ReleasedTable]) -> None:
 
 
 def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
-    """One of the documents of a release."""
+    """The fields of a JSON document of a release; ``form`` is the key that holds its format version."""
     try:
         fields = json.loads((folder / name).read_text(encoding="utf-8"))
         known = fields[form] == FORM
     except (OSError, ValueError, KeyError, TypeError):
         raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
-        raise errors.not_a_release(folder, f"its {name} is of a form this version does not know")
+        raise errors.not_a_release(folder, f"this version does not know the format of its {name}")
     return dict(fields)
 
 
@@ -127,7 +127,7 @@ def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]
             "name": name,
             "role": role,
             "type": "int64",
-            "note": "new: counts the rows as they are written",
+            "note": "new: the number of the row, from 1 on",
         }
     if role == "link":
         return {

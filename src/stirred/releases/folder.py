@@ -1,9 +1,9 @@
-"""The release folder: it appears complete or not at all.
+"""Writes a folder that appears complete or not at all.
 
 Files are written into a private folder (mode 0700) beside the target, flushed to disk, and the folder is renamed into
 place as the very last step. Any error, Ctrl-C or termination signal removes it. Only a kill or a power cut can
-leave one behind; it is never mistaken for a release: its name is hidden, ``verify`` refuses it, and the next run beside
-it names it. A lock held while a run is alive tells a leftover from a neighbour at work.
+leave one behind. Such a leftover cannot be mistaken for a release: its name is hidden, ``verify`` raises, and the next
+run beside it prints its name. Each run holds a lock, which tells leftovers from the folders of runs still working.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LOCK = ".lock"
 
 
 class Terminated(BaseException):
-    """The process was asked to end; raised so that partial files are removed on the way out."""
+    """The process got a termination signal; raised so that partial files are removed."""
 
 
 @contextlib.contextmanager
 def appearing(target: Path, private: bool = False) -> Iterator[Path]:
     """A private folder to write into, which becomes ``target`` if the block ends without an error.
 
-    ``private`` keeps the permissions of the private folder: what is in it is confidential.
+    ``private`` leaves the folder readable by its owner only, for confidential contents.
 
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp()) / "release"
@@ -46,7 +46,7 @@ def appearing(target: Path, private: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
-    """As :func:`appearing`, for a block that does more than writing: its own errors of the system pass unchanged."""
+    """As :func:`appearing`, for a block that does more than writing: its own OSErrors pass unchanged."""
     target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link named as the target
     _locks()
     check_target(target)
@@ -75,7 +75,7 @@ def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn what the system says about a failed write into an error that names the target."""
+    """Turn an OSError into an error for users that names the target."""
     try:
         yield
     except OSError as problem:
@@ -86,7 +86,7 @@ def writing(target: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def alone(target: Path) -> Iterator[None]:
-    """Let one run at a time make a target appear in its folder, so that of two only one pays."""
+    """Let only one run at a time create a folder beside ``target``, so that of two runs only one spends."""
     fcntl = _locks()
     lock = os.open(target.parent, os.O_RDONLY)
     try:
@@ -97,7 +97,7 @@ def alone(target: Path) -> Iterator[None]:
 
 
 def check_target(target: Path) -> None:
-    """Refuse a target that exists or whose parent does not."""
+    """Raise if the target exists already, or its parent folder does not."""
     if os.path.lexists(target):
         raise errors.output_exists(target)
     if not target.parent.is_dir():
@@ -129,7 +129,7 @@ def _locks() -> ModuleType:
 
 
 def _lock(folder: Path) -> int:
-    """The handle of a lock that is held while a run is alive."""
+    """Create and take the lock that a run holds while it works; returns its file handle."""
     fcntl = _locks()
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -137,7 +137,7 @@ def _lock(folder: Path) -> int:
 
 
 def _alive(folder: Path) -> bool:
-    """Whether a run holds the lock; a folder that cannot be looked into, such as another user's, may be at work."""
+    """Whether a run holds the lock; assumed of a folder that cannot be read, such as another user's."""
     fcntl = _locks()
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)

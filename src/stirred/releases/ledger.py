@@ -1,4 +1,4 @@
-"""The ledger of a confidential dataset: every release ever made from it, and what they cost together.
+"""The ledger of a confidential dataset: records every release of it, and their total cost.
 
 A dataset is known by its name, the ``domain.name`` of the specifications, and not by a file's hash: a later file of
 the same people is the same dataset if the custodian says so. The total is the composition of all entries that touched
@@ -34,29 +34,29 @@ __all__ = ["Entry", "Ledger", "Standing", "Verdict", "manifest_of"]
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a ledger stands: the total of what is counted, held against the limit."""
+    """The total of all recorded releases, and how it compares with the limit."""
 
     entries: int
     counted: int
     total: Composition | None
-    """None as long as nothing is counted."""
+    """None as long as no release has spent budget."""
     limit: Specification | None
     within: Answer | None
     """Whether the total implies the limit; None where one of them is missing."""
     left: Fraction | float | None
-    """What a further release of the limit's own flavor may cost; None where no difference of numbers says it."""
+    """What a further release of the limit's own flavor may cost; None where subtracting budgets does not tell."""
 
     def __str__(self) -> str:
         """What is left, in a sentence."""
         if self.limit is None:
-            return "There is no limit: releases are counted and never refused for their cost."
+            return "There is no limit: releases of any cost are recorded."
         symbol = self.limit.output_premetric.kind.budget
         if self.within is not None and not self.within:
-            return "The total is not known to keep the limit: every further release is refused."
+            return "The total is not known to keep the limit, so no further release can be recorded."
         if self.left is None:
             return (
-                "The total keeps the limit. It is in other units or of another standard than the limit, so what is "
-                "left depends on the release to come."
+                "The total keeps the limit. It has other units or another standard than the limit, so how much is left "
+                "depends on the next release."
             )
         return f"Left for releases of the limit's own flavor: {symbol} = {display_down(self.left)}."
 
@@ -123,7 +123,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, patience: float | None = None) -> Ledger:
-        """The ledger in an existing file, found whole."""
+        """Open a ledger; raises if the file is damaged. ``patience``: seconds to wait for another process."""
         path, patience = Path(path), _patience(patience)
         with ledger_file.transaction(path, patience) as contents:
             return cls(path, contents.dataset, _limit(path, contents), patience)
@@ -131,12 +131,12 @@ class Ledger:
     # -- counting ----------------------------------------------------------------------------------------------
 
     def check(self, specification: Specification) -> None:
-        """Refuse what :meth:`spend` would refuse now; spends nothing."""
+        """Raise what :meth:`spend` would raise now; spends nothing."""
         with ledger_file.transaction(self.path, self.patience) as contents:
             self._admit(contents, specification)
 
     def check_dataset(self, name: str | None) -> None:
-        """Refuse a plan that does not name the ledger's dataset, before any data are read."""
+        """Raise if a plan's dataset is not the ledger's; called before any data are read."""
         if name != self.dataset:
             raise errors.ledger_other_dataset(self.path, self.dataset, name or "a dataset without a name")
 
@@ -149,15 +149,15 @@ class Ledger:
         *,
         manifest: str | None = None,
     ) -> Entry:
-        """Count a release that is about to appear in ``folder``; on disk when this returns.
+        """Record a release that is about to appear in ``folder``; the entry is on disk when this returns.
 
         ``manifest`` is the SHA-256 of the release's manifest if it is known already: a run that is killed after its
-        folder appeared and before :meth:`finished` is then still told from one that released nothing.
+        folder appeared and before :meth:`finished` can then be told from one that released nothing.
         """
         return self._add(specification, what, folder, derived_from, manifest, past=False, finished=False)
 
     def finished(self, entry: int, folder: str | Path) -> None:
-        """Note that the release of an entry is there."""
+        """Note that the release of an entry is complete in ``folder``."""
         found = manifest_of(Path(folder))
         with ledger_file.transaction(self.path, self.patience, writing=True) as contents:
             spent = self._entry(contents, entry)
@@ -175,9 +175,9 @@ class Ledger:
         *,
         past: bool = False,
     ) -> Entry:
-        """Count a release that was made elsewhere, or list a product derived from an entry.
+        """Record a release that was made without this ledger, or a product derived from an entry.
 
-        ``past`` records one that is out already whatever the limit says, since leaving it out would not take it back.
+        ``past`` records a release that is already published, even beyond the limit.
         """
         found = None if folder is None else manifest_of(Path(folder))
         return self._add(specification, what, folder, derived_from, found, past=past, finished=True)
@@ -207,7 +207,7 @@ class Ledger:
             return contents.append(what, text, derived_from, past, place, manifest, finished)
 
     def _admit(self, contents: Contents, specification: Specification, past: bool = False) -> None:
-        """Refuse a specification that is of another dataset, not for release or, unless past, beyond the limit."""
+        """Raise if a specification is about another dataset, not for release or, unless past, beyond the limit."""
         if specification.marks:
             raise errors.ledger_marked(specification.marks[0])
         if specification.domain.name != contents.dataset:
@@ -235,22 +235,23 @@ class Ledger:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def entries(self) -> tuple[Entry, ...]:
+        """All entries, oldest first."""
         with ledger_file.transaction(self.path, self.patience) as contents:
             return contents.entries
 
     def entry_of(self, folder: Path) -> Entry | None:
-        """The entry that counted the release whose manifest lies in ``folder``."""
+        """The entry of the release in ``folder``, found by its manifest; None if there is none."""
         if not (folder / manifest.NAME).is_file():
             return None
         found = manifest_of(folder)
         return next((entry for entry in self.entries() if entry.manifest == found), None)
 
     def total(self) -> Composition | None:
-        """The composition of all that is counted; None if nothing is."""
+        """The composition of all releases that spent budget; None if none did."""
         return self.standing().total
 
     def standing(self) -> Standing:
-        """The total, and what is left of the limit."""
+        """The total of all releases, and what is left of the limit."""
         return self._standing(self.entries())
 
     def _standing(self, entries: tuple[Entry, ...]) -> Standing:
@@ -286,13 +287,13 @@ class Ledger:
     # -- verifying ---------------------------------------------------------------------------------------------
 
     def verify(self) -> list[Verdict]:
-        """Hold the ledger against itself and against the folders it names. A damaged file is an error, no verdict."""
+        """Check the entries against their seals, the limit and the folders they name. A damaged file raises."""
         with ledger_file.transaction(self.path, self.patience, thorough=True) as contents:
             entries = contents.entries
-        found = [Verdict(True, "file", f"the file is whole, and its {len(entries)} entries are as they were written")]
+        found = [Verdict(True, "file", f"the file is complete, and its {len(entries)} entries are unchanged")]
         found.append(self._verify_total(entries))
-        doubts = [verdict for entry in entries for verdict in _verify_release(entry)]
-        found += doubts or [Verdict(True, "releases", "every spend has its release, unchanged where it was left")]
+        problems = [verdict for entry in entries for verdict in _verify_release(entry)]
+        found += problems or [Verdict(True, "releases", "every entry has its release, unchanged in its folder")]
         parents = sorted({entry.folder.parent for entry in entries if entry.folder is not None})
         left = [folder for parent in parents for folder in leftovers(parent)]
         words = "was left by a run that was killed; it may hold confidential rows: delete it"
@@ -307,14 +308,16 @@ class Ledger:
         except errors.StirredError as refusal:
             return Verdict(False, "total", str(refusal))
         if standing.limit is None:
-            return Verdict(True, "total", f"the {standing.counted} counted releases add up; there is no limit to keep")
+            return Verdict(
+                True, "total", f"the {standing.counted} releases compose to a total; there is no limit to keep"
+            )
         if standing.total is None or standing.within:
-            return Verdict(True, "total", f"the total of the {standing.counted} counted releases keeps the limit")
+            return Verdict(True, "total", f"the total of the {standing.counted} releases keeps the limit")
         return Verdict(False, "total", f"the total is not known to keep the limit: {standing.within}")
 
 
 def manifest_of(folder: Path) -> str:
-    """SHA-256 of a release's manifest, which in turn has that of every file."""
+    """SHA-256 of a release's manifest, which itself lists the SHA-256 of every file."""
     try:
         return hashlib.sha256((folder / manifest.NAME).read_bytes()).hexdigest()
     except OSError:
@@ -322,7 +325,7 @@ def manifest_of(folder: Path) -> str:
 
 
 def _verify_release(entry: Entry) -> list[Verdict]:
-    """What is wrong between an entry and its folder, if anything."""
+    """What does not agree between an entry and its folder, if anything."""
     said = f"entry {entry.id} ({entry.what})"
     there = None
     if entry.folder is not None and os.path.lexists(entry.folder):
@@ -332,15 +335,15 @@ def _verify_release(entry: Entry) -> list[Verdict]:
             return [Verdict(False, "changed", f"{said}: {entry.folder} is not a release")]
     if entry.finished_at is None and (there is None or entry.manifest is None):
         place = f"nothing is at {entry.folder}" if entry.folder and there is None else "no release is noted"
-        words = f"{said} is spent and {place}: its run was stopped or is still at work; the spend stays"
+        words = f"{said} spent budget, but {place}: its run was stopped or is still working; the entry stays"
         return [Verdict(False, "spent-without-release", words)]
     if entry.folder is None:
         return []
     if there is None:
-        words = f"{said} was released, and nothing is at {entry.folder} any more; the spend stays"
+        words = f"{said} was released, but nothing is at {entry.folder} any more; the entry stays"
         return [Verdict(False, "release-missing", words)]
     if there != entry.manifest:
-        return [Verdict(False, "changed", f"{said}: {entry.folder} is not the release that was counted")]
+        return [Verdict(False, "changed", f"{said}: {entry.folder} is not the release that was recorded")]
     return []
 
 
@@ -354,9 +357,9 @@ def _limit(path: Path, contents: Contents) -> Specification | None:
 def _held_against(
     limit: Specification, counted: list[Specification], total: Composition
 ) -> tuple[Answer, Fraction | float | None]:
-    """Whether what is counted implies the limit, and what is then left of it, where a difference of budgets says so.
+    """Whether the releases together imply the limit, and how much is left, where subtracting budgets tells it.
 
-    Two roads are known and neither is always the shorter: compose and then convert to the limit's standard, or convert
+    Two ways are tried, since neither is always better: compose and then convert to the limit's standard, or convert
     each release and then compose. The second adds a release of nothing under the limit to the others, which brings all
     of them to its standard.
     """

@@ -1,4 +1,4 @@
-"""The file of a ledger: one SQLite database in which what was once written stays.
+"""The file of a ledger: a SQLite database to which entries are only added.
 
 Every use is one transaction on a connection of its own, so a handle can be shared by threads and processes. The
 rollback journal (mode DELETE) rather than WAL keeps the ledger a single file, safe to copy when at rest and free of
@@ -57,7 +57,7 @@ _SEALED = "id, what, spent_at, specification, derived_from, past, version"
 
 @dataclass(frozen=True)
 class Entry:
-    """One release, as the ledger keeps it."""
+    """One release as recorded in a ledger."""
 
     id: int
     what: str
@@ -66,11 +66,11 @@ class Entry:
     text: str
     """The specification, as JSON."""
     derived_from: int | None
-    """The entry whose products this is made from; such an entry costs nothing."""
+    """The entry whose release this was made from; such an entry costs nothing."""
     past: bool
-    """Recorded after the fact, whatever the limit."""
+    """Recorded after it was published, whatever the limit."""
     version: str
-    """Of the program that wrote the entry."""
+    """The version of stirred that wrote the entry."""
     seal: str = field(repr=False)
     folder: Path | None
     manifest: str | None = field(repr=False)
@@ -79,6 +79,7 @@ class Entry:
 
     @property
     def counted(self) -> bool:
+        """Whether it spent budget; a product derived from another entry did not."""
         return self.derived_from is None
 
     @property
@@ -88,24 +89,28 @@ class Entry:
 
     @property
     def specification(self) -> Specification:
+        """The guarantee of this entry."""
         return Specification.from_json(self.text)
 
     def sealed_after(self, previous: str) -> str:
-        """What the seal must be."""
+        """The seal that this entry must have after the seal before it."""
         past = int(self.past)
         return seal(previous, self.id, self.what, self.spent_at, self.text, self.derived_from, past, self.version)
 
 
 def seal(*parts: str | int | None) -> str:
+    """SHA-256 of these parts, as text."""
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
 
 def now() -> int:
+    """Seconds since 1970, UTC."""
     return int(time.time())
 
 
 def create(path: Path, dataset: str, limit: str | None, patience: float) -> None:
-    """A new file, private to its owner. A kill on the way leaves an empty file, which :func:`transaction` names."""
+    """Create a ledger file that only its owner can read. A kill meanwhile leaves an empty file, for which
+    :func:`transaction` raises."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
@@ -130,7 +135,7 @@ def create(path: Path, dataset: str, limit: str | None, patience: float) -> None
 
 @contextlib.contextmanager
 def transaction(path: Path, patience: float, writing: bool = False, thorough: bool = False) -> Iterator[Contents]:
-    """The contents of a ledger, locked for the block: committed at its end, and undone by any error in it."""
+    """Read a ledger and lock it for the block; changes are committed at its end, and undone by an error."""
     if not path.exists():
         raise errors.ledger_missing(path)
     if path.is_dir():
@@ -146,7 +151,7 @@ def transaction(path: Path, patience: float, writing: bool = False, thorough: bo
 
 @dataclass(frozen=True)
 class Contents:
-    """What a ledger holds while a transaction lasts."""
+    """The contents of a ledger during a transaction."""
 
     connection: sqlite3.Connection
     dataset: str
@@ -164,6 +169,7 @@ class Contents:
         manifest: str | None,
         finished: bool,
     ) -> Entry:
+        """Add an entry, sealed after the last one."""
         moment = now()
         place = None if folder is None else str(folder).encode(errors="backslashreplace").decode()
         entry = Entry(
@@ -188,6 +194,7 @@ class Contents:
         return replace(entry, seal=sealed)
 
     def finish(self, entry: Entry, folder: Path, manifest: str) -> None:
+        """Note that the release of an entry is complete in ``folder``."""
         place = str(folder).encode(errors="backslashreplace").decode()
         self.connection.execute(
             "UPDATE entries SET folder = ?, manifest = ?, finished_at = ? WHERE id = ?",
@@ -204,7 +211,7 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is not a ledger of a known form, before anything of it is touched."""
+    """Raise if the file is not a ledger of a known format version, before anything in it is changed."""
     if path.stat().st_size == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
         reason = "it is empty, as a 'ledger init' that was killed leaves it; if so, delete it and start again"
         raise errors.not_a_ledger(path, reason)
@@ -216,7 +223,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path, thorough: bool) -> None:
-    """Refuse a file that was cut short or overwritten.
+    """Raise if the file was cut short or overwritten.
 
     SQLite fills a last page that is cut short with zeros, so the length is compared as well.
     """
@@ -229,7 +236,7 @@ def _check_whole(connection: sqlite3.Connection, path: Path, thorough: bool) -> 
 
 
 def _contents(connection: sqlite3.Connection, path: Path) -> Contents:
-    """Everything in the file, once the seals are found unbroken."""
+    """Everything in the file; raises if a seal is broken."""
     about = connection.execute("SELECT dataset, allowed, begun_at, version, seal FROM about").fetchall()
     if len(about) != 1 or about[0][-1] != seal(*about[0][:-1]):
         raise errors.ledger_damaged(path, "its dataset or its limit is not what it was made with")
@@ -254,7 +261,7 @@ def _contents(connection: sqlite3.Connection, path: Path) -> Contents:
 
 @contextlib.contextmanager
 def _in_our_words(path: Path, patience: float) -> Iterator[None]:
-    """SQLite's errors as refusals; a mistake in this module's own calls stays what it is."""
+    """Turn SQLite's errors into errors for users; faults in this module's own calls pass unchanged."""
     try:
         yield
     except sqlite3.ProgrammingError:

@@ -1,4 +1,4 @@
-"""The manifest: every file of a release with its size and SHA-256, so that a recipient can tell it is whole."""
+"""The manifest: every file of a release with its size and SHA-256, so that a recipient can check them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORM = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """One file."""
+    """One file of a release: path, size and SHA-256."""
 
     path: str
     bytes: int
@@ -23,7 +23,7 @@ class Entry:
 
 
 def write_manifest(folder: Path) -> None:
-    """List all files of ``folder``; to be called last."""
+    """Write ``manifest.json``, which lists all files of ``folder``; to be called last."""
     entries = [vars(_entry(folder, path)) for path in _files(folder)]
     (folder / NAME).write_text(json.dumps({"stirred_manifest": FORM, "files": entries}, indent=2) + "\n")
 
@@ -33,7 +33,7 @@ def read_manifest(folder: Path) -> list[Entry]:
     try:
         fields = json.loads((folder / NAME).read_text(encoding="utf-8"))
         if fields["stirred_manifest"] != FORM:
-            raise errors.not_a_release(folder, "its manifest is of a form this version does not know")
+            raise errors.not_a_release(folder, "this version does not know the format of its manifest.json")
         return [Entry(str(item["path"]), int(item["bytes"]), str(item["sha256"])) for item in fields["files"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise errors.not_a_release(folder, "it has no readable manifest.json") from None

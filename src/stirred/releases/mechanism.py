@@ -1,4 +1,4 @@
-"""The interface that every mechanism implements, and the shapes of what passes through it.
+"""The interface that every mechanism implements, and the protocols of checks, draws and releases.
 
 A mechanism is one object with a name. Everything that the command line and the package's own functions do with plans
 and releases goes through it, so a new mechanism is a folder with a :class:`Mechanism` in it and one line in
@@ -34,40 +34,50 @@ if TYPE_CHECKING:
     from stirred.spec.allocations import Allocation
 
 Data = object
-"""What a user brings: a path or a frame, or a mapping of such by the name of the table."""
+"""The data of a plan: a path or a frame, or several in a mapping from the name of the table."""
 
 
 @runtime_checkable
 class Check(Protocol):
-    """What the data say about a plan. Confidential. Its text is the page that a custodian reads."""
+    """The result of checking a plan against its data. Confidential; ``print`` shows it as a page of text."""
 
     @property
-    def specification(self) -> Specification: ...
+    def specification(self) -> Specification:
+        """The guarantee that a release of this plan would have."""
+        ...
 
     @property
     def open_stops(self) -> Sequence[errors.StirredError]:
         """The reasons for which a release of this plan would stop and which the plan does not allow."""
         ...
 
-    def to_json(self) -> str: ...
+    def to_json(self) -> str:
+        """The check as JSON."""
+        ...
 
 
 @runtime_checkable
 class Draw(Protocol):
-    """What was drawn from the data, ready to be finished."""
+    """The result of drawing: everything that a release needs of the data."""
 
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> Plan:
+        """The plan that was drawn."""
+        ...
 
     @property
-    def specification(self) -> Specification: ...
+    def specification(self) -> Specification:
+        """The guarantee of the draw."""
+        ...
 
     @property
     def for_release(self) -> bool:
-        """False if the randomness was repeatable, as in tests: such a draw is never published."""
+        """False if the randomness came from a seed, as in tests: such a draw must not be published."""
         ...
 
-    def finish(self, progress: Progress | None = None) -> Release: ...
+    def finish(self, progress: Progress | None = None) -> Release:
+        """Post-process the draw into a release; costs nothing."""
+        ...
 
 
 @runtime_checkable
@@ -75,15 +85,17 @@ class KeptDraw(Draw, Protocol):
     """A draw whose values are in a work folder, from which it can be finished again without spending."""
 
     @property
-    def folder(self) -> Path: ...
+    def folder(self) -> Path:
+        """The work folder."""
+        ...
 
     @property
     def entry(self) -> tuple[int, str] | None:
-        """The ledger's entry that paid for it: its number and its seal."""
+        """Number and seal of the ledger's entry that recorded the draw."""
         ...
 
     def seal(self, work: Path, entry: tuple[int, str] | None) -> KeptDraw:
-        """Note in the unfinished folder what paid for it, write its manifest, and give the draw as it will stand in
+        """Write the ledger's entry and the manifest into the unfinished folder; returns the draw as it will be in
         ``work``."""
         ...
 
@@ -93,14 +105,18 @@ class Release(Protocol):
     """A finished draw, ready to be written."""
 
     @property
-    def draw(self) -> Draw: ...
+    def draw(self) -> Draw:
+        """The draw that this release was made from."""
+        ...
 
     @property
-    def specification(self) -> Specification: ...
+    def specification(self) -> Specification:
+        """The guarantee of the release."""
+        ...
 
     @property
     def summary(self) -> Sequence[str]:
-        """Lines that say what was released, for the terminal; the first follows the name of the folder."""
+        """Lines for the terminal that say what was released; the first is printed after the name of the folder."""
         ...
 
     def write_files(self, folder: Path, progress: Progress) -> None:
@@ -115,7 +131,7 @@ class Release(Protocol):
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that a mechanism asks of the command line.
+    """An option or argument that a mechanism adds to a command.
 
     ``keyword`` is the argument of the library function that receives it, after ``read`` has turned what was typed into
     what the function takes. An option ``of_plan`` goes to the reading of the plan instead.
@@ -147,11 +163,11 @@ class Verb:
     help: str
     options: tuple[Option, ...]
     run: Callable[..., Sequence[str]]
-    """Does the work and gives the lines to print."""
+    """Does the work; returns the lines to print."""
 
 
 class Mechanism:
-    """One way of making a release. Methods that a mechanism does not have refuse in words.
+    """A way of making releases. Methods that a mechanism does not implement raise an error that says so.
 
     A subclass defines at least ``name``, ``title``, ``plan_type``, ``check``, ``draw``, ``verify`` and ``tabulate``.
     Its module imports nothing heavy at the top, since every command loads every mechanism's module.
@@ -160,7 +176,7 @@ class Mechanism:
     name: ClassVar[str]
     """What ``mechanism = "..."`` in a plan says."""
     title: ClassVar[str]
-    """What people call it, for pages and help texts."""
+    """Its full name, for pages and help texts."""
     keeps_draws: ClassVar[bool] = False
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
@@ -171,6 +187,7 @@ class Mechanism:
 
     @property
     def plan_type(self) -> type[Plan]:
+        """The class of this mechanism's plans."""
         raise errors.not_offered(self.name, "plans")
 
     def read_plan(self, path: str | Path, **options: Any) -> Plan:
@@ -178,21 +195,21 @@ class Mechanism:
         return self.plan_type.from_toml(path, **options)
 
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        """TOML of a first plan for ``file``, to stand in ``folder``; guessed from column names, no cell is read."""
+        """A first plan for ``file`` as TOML, with paths relative to ``folder``; no cell of the file is read."""
         raise errors.not_offered(self.name, "a draft of a plan")
 
     # -- the custodian -----------------------------------------------------------------------------------------
 
     def check(self, plan: Any, data: Data | None = None, *, progress: Progress | None = None, **options: Any) -> Check:
-        """Look at the data without drawing."""
+        """Check a plan against its data; draws nothing."""
         raise errors.not_offered(self.name, "a check")
 
     def specify(self, plan: Any) -> Specification | None:
-        """The guarantee of a plan, where it does not depend on the data."""
+        """The guarantee of a plan; None where it depends on the data."""
         return None
 
     def check_ledger(self, plan: Any, ledger: Ledger) -> None:
-        """Refuse a ledger that lacks what this plan builds on, before any data are read."""
+        """Raise if a ledger lacks a release that this plan builds on; called before any data are read."""
         return
 
     def draw(
@@ -205,7 +222,7 @@ class Mechanism:
         source: RandomSource | None = None,
         progress: Progress | None = None,
     ) -> Draw:
-        """Read the data, once, and draw. A mechanism that keeps draws writes them into ``folder``.
+        """Read the data once and draw. A mechanism that keeps draws writes them into ``folder``.
 
         ``keep_truth`` keeps in memory what the confidential comparison needs. A ``source`` other than the operating
         system's is for tests, and marks everything that comes from it.
@@ -213,7 +230,7 @@ class Mechanism:
         raise errors.not_offered(self.name, "a draw")
 
     def reopen(self, plan: Any, work: Path) -> KeptDraw:
-        """A draw that was kept before, for a plan that may differ in what finishing alone uses."""
+        """A draw that was kept in ``work``; the plan may differ in what only finishing uses."""
         raise errors.not_offered(self.name, "work folders")
 
     def is_work(self, folder: Path) -> bool:
@@ -221,11 +238,11 @@ class Mechanism:
         return False
 
     def paid_entry(self, folder: Path) -> int | None:
-        """The number of the ledger's entry that an unfinished work folder says it was paid by."""
+        """The number of the ledger's entry that an unfinished work folder names; None if it names none."""
         return None
 
     def spend_words(self, plan: Any) -> str:
-        """What the ledger's entry says was done."""
+        """What the ledger's entry says about a release of this plan."""
         return f"{self.title}, plan {plan.hash()[:12]}"
 
     # -- the recipient -----------------------------------------------------------------------------------------
@@ -245,7 +262,7 @@ class Mechanism:
     # -- explanations, calibration, audits, reports ------------------------------------------------------------
 
     def allocation(self, release: ReleaseFolder) -> Allocation | None:
-        """How the budget is divided among queries, from which ``explain`` answers questions about one attribute."""
+        """How the budget of a release is divided among queries; ``explain`` uses it for single attributes."""
         return None
 
     def power_curves(self, release: ReleaseFolder) -> Mapping[str, Any]:
@@ -253,11 +270,11 @@ class Mechanism:
         return {}
 
     def calibrate(self, plan: Any, **wanted: Any) -> Any:
-        """The parameters at which a plan reaches what is wanted."""
+        """The parameters at which a plan reaches a wanted budget or accuracy."""
         raise errors.not_offered(self.name, "calibration")
 
     def audit_pairs(self, plan: Any) -> Sequence[tuple[Data, Data]]:
-        """Pairs of neighbouring inputs that are worst for a plan, for a test whether the guarantee is kept."""
+        """Worst pairs of neighbouring inputs of a plan, to test whether the guarantee holds."""
         raise errors.not_offered(self.name, "pairs for an audit")
 
     def report_sections(self, release: ReleaseFolder) -> Sequence[tuple[str, str]]:
@@ -265,7 +282,7 @@ class Mechanism:
         return ()
 
     def demo(self, folder: Path) -> None:
-        """Do the whole job on generated data in a new folder, and print what happened."""
+        """Make a release from generated data in a new folder, and print what happened."""
         raise errors.not_offered(self.name, "a demonstration")
 
     def __repr__(self) -> str:

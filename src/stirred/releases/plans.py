@@ -1,8 +1,8 @@
-"""What the plans of all mechanisms share: their common fields, where a table is, exact numbers, errors in plain words.
+"""What the plans of all mechanisms share: common fields, inputs, reading and writing TOML, errors in plain words.
 
 A plan file is TOML whose numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
 Relative paths in it are taken from the plan's own folder. A plan is public but for where the data lie;
-:meth:`Plan.published` is the form that a release states.
+:meth:`Plan.published` is the part that a release states.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isi
 
 
 class Section(BaseModel):
-    """A part of a plan: frozen, and without fields that nobody knows."""
+    """A part of a plan: frozen; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
@@ -41,14 +41,14 @@ class Plan(Section):
     """The fields that every mechanism's plan has, and what can be done with every plan."""
 
     mechanism: ClassVar[str]
-    """The name under which plan files and certificates ask for the mechanism."""
+    """The name of the mechanism in plan files and certificates."""
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
     private: ClassVar[frozenset[str]] = frozenset({"input", "format"})
     """Fields that a release does not state: where the input is and how it is stored."""
 
     dataset: str | None = None
-    """The confidential dataset's name, by which a ledger knows it."""
+    """The name of the confidential dataset, as its ledger has it."""
     unit: str = "record"
     """What one protected record is: a household, a person, a business."""
     chosen_from: ChosenFrom | None = None
@@ -88,7 +88,7 @@ class Plan(Section):
 
     @classmethod
     def fields_of(cls, path: str | Path) -> dict[str, Any]:
-        """The fields of a plan file, its paths made independent of where it is read from."""
+        """The fields of a plan file, with absolute paths."""
         fields = read_plan(path, cls.mechanism)
         for section in cls.input_sections(fields):
             if isinstance(section, dict) and isinstance(section.get("path"), str):
@@ -100,7 +100,7 @@ class Plan(Section):
         return tomli_w.dumps(self._with_head(self.model_dump(mode="json", exclude_defaults=True)))
 
     def published(self) -> dict[str, Any]:
-        """The plan as a release states it: not where the input was or how it was stored."""
+        """The plan as a release states it: without where the input is or how it is stored."""
         return self._with_head(self.model_dump(mode="json", exclude=set(self.private), exclude_defaults=True))
 
     @classmethod
@@ -109,7 +109,7 @@ class Plan(Section):
         return cls(**{key: value for key, value in fields.items() if key not in HEAD})
 
     def hash(self) -> str:
-        """SHA-256 of the published form, keys sorted."""
+        """SHA-256 of the published plan, keys sorted."""
         return hash_of(self.published())
 
     def _with_head(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -128,11 +128,12 @@ class InputSection(Section):
     quotes: bool = True
 
     def options(self) -> InputOptions:
+        """How to read the file."""
         return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding, self.quotes)
 
 
 def mechanism_of(path: str | Path) -> object:
-    """The mechanism that a plan file names, whatever was written there."""
+    """The mechanism that a plan file names; it may be unknown, or not even a text."""
     fields = _read(Path(path))
     if (version := fields.get("stirred")) != FORM:
         raise errors.plan_version(version)
@@ -140,14 +141,14 @@ def mechanism_of(path: str | Path) -> object:
 
 
 def read_plan(path: str | Path, mechanism: str) -> dict[str, Any]:
-    """The fields of a plan file for this mechanism, without the two lines that say so."""
+    """The fields of a plan file for this mechanism, without ``stirred`` and ``mechanism``."""
     if (named := mechanism_of(path)) != mechanism:
         raise errors.plan_mechanism(named, [mechanism])
     return {key: value for key, value in _read(Path(path)).items() if key not in HEAD}
 
 
 def by_table(data: object, main: str, others: Sequence[str]) -> dict[str, Any]:
-    """What a user brings, by the name of the table: a mapping as it is, anything else as that of the ``main`` table."""
+    """Data as a mapping from the names of tables; a single path or frame is that of the ``main`` table."""
     if data is None:
         return {}
     if not isinstance(data, Mapping):
@@ -160,12 +161,12 @@ def by_table(data: object, main: str, others: Sequence[str]) -> dict[str, Any]:
 
 
 def dicts(value: Any) -> list[dict[str, Any]]:
-    """The tables of an array of tables, whatever else somebody wrote there."""
+    """The entries of a TOML array that are tables; others are left out."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def hash_of(published: Mapping[str, Any]) -> str:
-    """SHA-256 of a plan's published form, keys sorted."""
+    """SHA-256 of a published plan, keys sorted."""
     return hashlib.sha256(json.dumps(published, sort_keys=True).encode()).hexdigest()
 
 

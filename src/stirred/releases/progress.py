@@ -1,4 +1,4 @@
-"""Progress on anything that takes more than two seconds, on a terminal only.
+"""Shows the progress of anything that takes more than two seconds, on a terminal only.
 
 Stages are named by the code that does the work; nothing about them is kept or written to a release.
 """
@@ -11,23 +11,25 @@ from contextlib import ExitStack
 from typing import Protocol
 
 _TELLING = 0.05
-"""The share of the work from which on the time it took says something about the rest."""
+"""The least share of the work from which the remaining time is estimated."""
 
 
 COMPILING = "compiling (first run on this machine, up to half a minute in all) ..."
 
 
 class Progress(Protocol):
-    """Told which stage begins, and where it can be told how much of the work is done."""
+    """Receives the name of each stage when it begins and, where known, the share of the work that is done."""
 
-    def stage(self, words: str, done: float | None = None) -> None: ...
+    def stage(self, words: str, done: float | None = None) -> None:
+        """A stage begins; ``done`` is the share of the work that is done, where it is known."""
+        ...
 
 
 class Silent:
-    """For library use."""
+    """Shows nothing; the default in the library."""
 
     def stage(self, words: str, done: float | None = None) -> None:
-        return None
+        """Do nothing."""
 
 
 class OnTerminal:
@@ -52,7 +54,7 @@ class OnTerminal:
             self._shown = True
 
     def stage(self, words: str, done: float | None = None) -> None:
-        """``done`` is the share of the work whose first part was told with a share of 0."""
+        """Show a stage; ``done`` is the share of the work that is done, 0 at its start."""
         now = time.monotonic()
         if done is None or done <= 0 or self._began is None:
             self._began = now if done is not None else None
@@ -80,7 +82,8 @@ class OnTerminal:
 
 
 def time_left(seconds: float, done: float) -> str:
-    """
+    """The remaining time in words.
+
     >>> time_left(10, 0.25), time_left(600, 0.5)
     ('about 30 s left', 'about 10 min left')
     """

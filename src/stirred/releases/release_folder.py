@@ -1,4 +1,4 @@
-"""A release folder as its recipient reads it: documents, tables read on demand, and what can be verified of any.
+"""Reads a release folder as its recipient does, and verifies what all mechanisms have in common.
 
 Verification uses nothing but the folder: the manifest's checksums, the plan and the specification against the
 certificate, and then whatever the mechanism recounts.
@@ -47,11 +47,12 @@ class ReleaseFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> ReleaseFolder:
+        """Open a release folder and read its documents; raises if it is not a complete release."""
         path = Path(path)
         if not path.is_dir():
             raise errors.not_a_release(path, "there is no such folder")
         if is_unfinished(path):
-            raise errors.not_a_release(path, "the run that wrote it did not end")
+            raise errors.not_a_release(path, "the run that was writing it did not finish")
         read_manifest(path)
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
         described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
@@ -59,7 +60,7 @@ class ReleaseFolder:
 
     @property
     def mechanism(self) -> str:
-        """That of the plan, as the certificate states it."""
+        """The name of the mechanism, from the certificate."""
         plan = self.certificate.get("plan")
         return str(plan.get("mechanism")) if isinstance(plan, dict) else ""
 
@@ -69,20 +70,22 @@ class ReleaseFolder:
         return from_fields(self.certificate["specification"])
 
     def require_table(self, name: str | None) -> str:
-        """The name of a released table, the first where none is named; refuses one that is not there."""
+        """The name of a released table, by default the first; raises if there is no such table."""
         known = list(self.dictionary)
         if name is not None and name not in known:
             raise errors.unknown_table(name, known)
         return known[0] if name is None else name
 
     def with_role(self, table: str, *roles: str) -> list[str]:
+        """The columns of a table that have one of these roles."""
         return [name for name, fields in self.columns(table).items() if fields["role"] in roles]
 
     def columns(self, table: str) -> dict[str, dict[str, Any]]:
+        """The columns of a table with their fields in the data dictionary."""
         return {column["name"]: column for column in self.dictionary[table]["columns"]}
 
     def read(self, name: str, wanted: Sequence[str] | None = None) -> ReadTable:
-        """Read columns of a released table, all or those wanted, with the types the dictionary states."""
+        """Read all or some columns of a released table, with the types in the data dictionary."""
         entry, described = self.dictionary[name], self.columns(name)
         opened = self.open_table(name)
         columns = list(described) if wanted is None else list(wanted)
@@ -100,6 +103,7 @@ class ReleaseFolder:
         return replace(found, table=Table(name, found.table.rows, typed))
 
     def open_table(self, name: str) -> Input:
+        """Open the file of a released table, without reading its rows."""
         entry = self.dictionary[name]
         types = {column: "integer" for column, fields in self.columns(name).items() if fields["role"] in ("id", "link")}
         options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
@@ -109,7 +113,7 @@ class ReleaseFolder:
 
 
 def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
-    """Manifest and documents, then what ``recount`` finds; files that contradict each other fail, they do not raise."""
+    """Check manifest and documents, then run ``recount``. Contradictions are verdicts that fail, not exceptions."""
     found = differences(release.path, read_manifest(release.path))
     verdicts = [Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found))]
     if found:
@@ -129,8 +133,8 @@ def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
     stated = documents.read_specification(release.path)
     same = json.loads(stated.to_json()) == release.certificate["specification"]
     return [
-        Verdict(digest == release.certificate["plan_sha256"], "the plan is the one whose hash is certified"),
-        Verdict(same, "the specification is the one that is certified"),
+        Verdict(digest == release.certificate["plan_sha256"], "the plan has the hash in the certificate"),
+        Verdict(same, "the specification is that of the certificate"),
     ]
 
 

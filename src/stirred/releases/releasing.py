@@ -33,7 +33,7 @@ from stirred.releases.progress import Progress, Silent
 
 
 def default_work(out: str | Path) -> Path:
-    """The work folder beside a release, where none is named."""
+    """The work folder that is used where none is named: beside the release."""
     return Path(out).with_name(f"{Path(out).name}-work")
 
 
@@ -48,7 +48,7 @@ def draw(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Draw:
-    """Draw once. Where the mechanism keeps draws, into the new folder ``work``, which ``ledger`` pays for."""
+    """Draw once. A mechanism that keeps draws writes into the new folder ``work``, and ``ledger`` records it."""
     progress = progress or Silent()
     if work is None:
         return mechanism.draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
@@ -66,10 +66,10 @@ def release(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
-    """Draw, or go on from a work folder that is there, then finish and write: the whole job.
+    """Make a release: draw, or continue from an existing work folder, then finish and write.
 
     ``work`` names a folder in which the draw is kept, for mechanisms that keep draws; without it one beside ``out`` is
-    used, left for another try if the run is interrupted, and removed once the release is there.
+    used, kept for another try if the run is interrupted, and removed once the release is written.
     """
     out, progress = Path(out), progress or Silent()
     if work is not None and not mechanism.keeps_draws:
@@ -115,7 +115,7 @@ def publish(
     for_tests: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Write a release that was finished in memory. Where draws are not kept, each call spends."""
+    """Write a release that was finished in memory. Where draws are not kept, each call with a ledger spends."""
     if not finished.draw.for_release and not for_tests:
         raise errors.seeded_release()
     out, progress = Path(out), progress or Silent()
@@ -132,7 +132,7 @@ def publish(
 
 @dataclass
 class _Spent:
-    """What has been spent so far in a run, and what a failure must say about it."""
+    """What a run has spent so far, and what an error must say about it."""
 
     ledger: Ledger | None
     work: Path | None
@@ -141,7 +141,7 @@ class _Spent:
 
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
-        """Add to any failure a note of what was spent before it, and of what can be gone on with."""
+        """Add a note to any error: what was spent before it, and what can be continued."""
         resumed = self.work is not None and os.path.lexists(self.work)
         try:
             yield
@@ -158,11 +158,11 @@ class _Spent:
             said.append(f"The release in {self.out} is complete.")
             said += [f"{self.work} is no longer needed."] if self.work is not None else []
         elif resumed:
-            said.append(f"Nothing was spent: what was drawn before is still in {self.work}.")
+            said.append(f"Nothing was spent: the earlier draw is still in {self.work}.")
         elif self.work is not None and os.path.lexists(self.work):
-            said.append(f"What was drawn is kept in {self.work}: the same command goes on from it and spends nothing.")
+            said.append(f"The draw is kept in {self.work}: the same command continues from it and spends nothing.")
         elif said:
-            said.append("Nothing was published, and what was drawn is lost: another release spends again.")
+            said.append("Nothing was published and the draw is lost: another release spends again.")
         return " ".join(said)
 
 
@@ -214,7 +214,7 @@ def _draw_into(
     ledger: Ledger | None,
     progress: Progress,
 ) -> KeptDraw:
-    """Draw into a new work folder, which appears once the ledger has its entry: one that is there is paid for."""
+    """Draw into a new work folder, which appears only once the ledger has recorded the draw."""
     with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
         drawn = mechanism.draw(plan, data, folder=folder, keep_truth=keep_truth, source=source, progress=progress)
         held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
@@ -228,17 +228,17 @@ def _draw_into(
 
 
 def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
-    """Refuse a ledger that does not have the entry that paid for a kept draw."""
+    """Raise if the ledger does not have the entry of a kept draw."""
     if ledger is None:
         return
     if drawn.entry is None or drawn.entry not in [(entry.id, entry.seal) for entry in ledger.entries()]:
-        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} did not count what was drawn into it")
+        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} has no entry for the draw in it")
 
 
 def _write(
     mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None, progress: Progress
 ) -> None:
-    """Fill the unfinished folders; between the two the ledger counts a draw that is not kept."""
+    """Write the files of a release; a draw that is not kept is recorded in the ledger before the comparison."""
     with writing(targets.out):
         finished.write_files(targets.folder, progress)
     if spent.ledger is not None and not mechanism.keeps_draws:
@@ -252,7 +252,7 @@ def _write(
 
 
 def _note_release(mechanism: Mechanism, finished: Release, ledger: Ledger | None, spent: _Spent, out: Path) -> None:
-    """Note in the ledger that the release is there. A note only: the spend is on disk whatever happens here."""
+    """Note in the ledger that the release is complete. Only a note: the entry is on disk already."""
     if ledger is None:
         return
     with contextlib.suppress(errors.LedgerError):

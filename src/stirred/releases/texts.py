@@ -1,4 +1,4 @@
-"""What the pages of all mechanisms share: README of a release, text and JSON of a check."""
+"""Parts of README.txt, and of the text and JSON of a check, that all mechanisms share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from stirred.spec.exact import display
 
 WIDTH = 110
 CHECK_FORM = 2
-"""The version of the JSON of a check."""
+"""The format version of the JSON of a check."""
 
 
 def fill(text: str, indent: str = "", hanging: str = "  ") -> str:
-    """Text wrapped to the page; where it is indented, further lines hang below the first."""
+    """Text wrapped to the page width; further lines of indented text are indented by ``hanging`` more."""
     return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + (hanging if indent else ""))
 
 
 def named_rows(rows: Sequence[tuple[str, str]]) -> str:
-    """Lines of a name and a text, the texts below one another and wrapped."""
+    """Lines with a name and a wrapped text, the texts below one another."""
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(
         textwrap.fill(
@@ -40,13 +40,13 @@ def named_rows(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def titled(title: str, specification: Specification) -> str:
-    """The title of a README, after any mark that says the release is not one."""
+    """The title of a README, after the mark "not for release" if there is one."""
     marks = "".join(f"*** {mark} ***\n\n" for mark in specification.marks)
     return f"{marks}{title}\n{'=' * len(title)}\n"
 
 
 def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> str:
-    """What each file of a release is."""
+    """The section of a README that lists the files."""
     files = [f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables]
     documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
     return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
@@ -71,7 +71,7 @@ def guarantee_section(specification: Specification) -> str:
 
 
 def findings_section(specification: Specification) -> str:
-    """What the guarantee leaves open, if anything was found."""
+    """The section of a README that lists the findings; empty if there are none."""
     if not specification.findings:
         return ""
     lines = [fill(f"- {finding.words}") for finding in specification.findings]

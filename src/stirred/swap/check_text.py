@@ -1,4 +1,4 @@
-"""The text of a swap's check, as a custodian reads it."""
+"""The text that ``print`` shows of the check of a swap."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SHOWN_CELLS = 40
 def describe(check: SwapCheck) -> str:
     """A check as a page of text."""
     parts = [
-        "CONFIDENTIAL: computed from the data themselves. Do not publish, and do not choose by it "
-        "and claim the guarantee.",
+        "CONFIDENTIAL: computed from the data. Do not publish it. If you choose rate or variables by it, the guarantee "
+        "does not hold.",
         _first_to_hear(check),
         _guarantee(check),
         _strata(check),
@@ -42,7 +42,7 @@ def _first_to_hear(check: SwapCheck) -> str:
     uniques = check.uniques
     share = 100 * uniques.on_held / check.records
     lines = [
-        f"What swapping does not protect: held and match values are published exactly as they are. "
+        f"Not protected: held and match values are published exactly as they are. "
         f"{uniques.on_held:,} of {check.records:,} {check.plan.records} ({share:.1f}%) are unique on them."
     ]
     if uniques.with_linked is not None:
@@ -102,9 +102,9 @@ def _guarantee(check: SwapCheck) -> str:
 def _nearest(specification: Specification) -> str:
     distance = specification.nearest
     if distance is None or distance == inf:
-        return "no other file shares the invariants: nothing is protected"
+        return "no other file has the same invariants, so nothing is protected"
     return (
-        f"two files that share the invariants differ in at least {distance} records; between them the log likelihood "
+        f"two files with the same invariants differ in at least {distance} records; between them the log likelihood "
         f"ratio is at most {display(specification.budget_at(distance))}"
     )
 
@@ -122,7 +122,7 @@ def _strata(check: SwapCheck) -> str:
             "(one held or one swap value)",
         )
     )
-    rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}: never swapped"))
+    rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}, never swapped"))
     return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows)
 
 
@@ -178,11 +178,9 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
         + columns(rows)
         + "\n"
         + fill(
-            "Choosing among these by this file is a choice made on this data: it voids the guarantee "
-            "unless the choice is "
-            "made on other grounds. A smaller epsilon from finer match variables is not better "
-            "privacy: more is invariant, "
-            "and epsilon says nothing about that; rows with different variables are not comparable."
+            "Do not choose among these by looking at this file: a choice made on this data voids the guarantee. A "
+            "smaller epsilon from finer match variables is not better privacy: more is kept exactly, and epsilon says "
+            "nothing about that. Rows with different variables are not comparable."
         )
     )
 
@@ -198,16 +196,17 @@ def _forecast(check: SwapCheck) -> str:
 def _findings(check: SwapCheck) -> str:
     lines = findings_and_stops(check.specification, check.open_stops)
     if check.open_stops:
-        lines.append("A release of this plan stops here.")
+        lines.append("A release of this plan would end with an error, because of the stops above.")
     else:
         lines.append(
-            "No held column alone, or with the match, gives the swap away; several together were not examined."
+            "No stops: no held column, alone or with the match variables, shows where records came from. Combinations "
+            "of several held columns were not examined."
         )
     return "\n".join(lines)
 
 
 def _inward(rate: float) -> str:
-    """A rate with six digits that tell, rounded towards a half: it still reaches the epsilon it was computed for."""
+    """A rate with six significant digits, rounded towards 1/2 so that it still reaches its epsilon."""
     distance = Decimal(repr(min(rate, 1 - rate)))
     digits = distance.quantize(Decimal(1).scaleb(distance.adjusted() - 5), rounding=ROUND_CEILING)
     return f"{digits if rate < 0.5 else 1 - digits:f}"

@@ -1,4 +1,4 @@
-"""Check a plan against the data: everything a custodian must know first, and no randomness.
+"""Checks a plan against the data before a release: guarantee, risks, forecasts and stops; draws no randomness.
 
 What a check says is computed from the confidential file and is itself confidential. Choosing the rate or the variables
 by it is a choice made on this data, which voids the guarantee; the check says so.
@@ -78,7 +78,7 @@ class WhatIf:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SwapCheck:
-    """What the data say about a plan. Confidential."""
+    """The result of checking a plan against its data. Confidential."""
 
     plan: SwapPlan
     specification: Specification
@@ -105,15 +105,17 @@ class SwapCheck:
 
     @property
     def largest(self) -> int:
+        """b of Theorem 3.2.4: the size of the largest stratum with two different records."""
         return self.strata.largest
 
     @property
     def epsilon(self) -> float:
+        """The epsilon that a release would have."""
         return float(self.specification.budget.number)
 
     @property
     def open_stops(self) -> list[errors.StoppedByCheck]:
-        """Stops that the plan does not allow: a release ends at them."""
+        """Stops that the plan does not allow: a release ends with the first of them."""
         return [stop for stop in self.stops if stop.kind not in self.plan.allow]
 
     def size_histogram(self) -> list[tuple[str, int, int]]:
@@ -127,6 +129,7 @@ class SwapCheck:
         return rows
 
     def to_json(self) -> str:
+        """The check as JSON. Confidential."""
         strata, largest, rate = self.strata, self.largest, self.plan.rate
         fields = {
             "records": self.records,
@@ -165,6 +168,7 @@ class SwapCheck:
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
+        """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
         if self.wanted_epsilon is None or not self.largest:
             return None
         return guarantee.rates_for(self.wanted_epsilon, self.largest)
@@ -186,7 +190,7 @@ def check(
     wanted_epsilon: float | None = None,
     progress: Progress | None = None,
 ) -> SwapCheck:
-    """Look at the data without drawing: what would be released, under which guarantee, and what it gives away.
+    """Check a plan against its data: the guarantee of a release, its risks, forecasts and cost. Draws nothing.
 
     ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are the same.
     """
@@ -203,14 +207,14 @@ def check(
     progress.stage("counting the invariants")
     margins = count_margins(dataset, prints=False)
     strata = strata_of_dataset(dataset, margins)
-    progress.stage("looking for what held columns give away")
+    progress.stage("looking for stops")
     stops = find_stops(dataset)
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
     forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
-    progress.stage("trying other choices")
+    progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
@@ -237,7 +241,7 @@ def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
 
 
 def check_table(dataset: Dataset, by: Sequence[str]) -> None:
-    """Refuse a table by columns that will not be in the release."""
+    """Raise if a table is by columns that will not be in the release."""
     known = list(dataset.table.columns)
     unknown = [name for name in by if name not in known]
     if unknown:
@@ -279,7 +283,7 @@ def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) 
 
 
 def _forecast(dataset: Dataset, reading: float) -> Forecast:
-    """Reading was measured just now; the rest is rows times what the benchmark shows a row to cost."""
+    """Time from the reading just done and the benchmark's cost of a row; memory and disk from the sizes."""
     rows, columns = dataset.records, len(dataset.columns)
     linked_rows = sum(entry.held.rows for entry in dataset.linked)
     linked_bytes = sum(entry.held.nbytes() + entry.record.nbytes for entry in dataset.linked)

@@ -58,6 +58,7 @@ class Dataset:
 
     @property
     def records(self) -> int:
+        """The number of records."""
         return self.table.rows
 
     @property

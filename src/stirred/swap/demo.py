@@ -1,4 +1,4 @@
-"""The Massachusetts 1940 demonstration of section 3.2.4: Tables 3.1 and 3.2, once more.
+"""The demonstration of section 3.2.4, Massachusetts 1940: Tables 3.1 and 3.2 again.
 
 The generated file has the published county-by-tenure counts and the published number of two-person households, the
 largest stratum. Household sizes within cells are ours.
@@ -37,7 +37,7 @@ path = "dwellings.parquet"
 
 
 def run(folder: Path) -> None:
-    """Make the file, check nothing away, release, and print what happened."""
+    """Generate the file, release it, verify the release, and print the tables."""
     check_target(folder.absolute())
     try:
         folder.mkdir()
@@ -57,10 +57,10 @@ def run(folder: Path) -> None:
     for verdict in verify(folder / "release"):
         print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
     print(f"\n{_guarantee(drawn)}\n")
-    print(f"Left in {folder}: the made file, plan.toml, and release/ with its README.txt. Next, try:")
+    print(f"{folder} holds the generated file, plan.toml, and release/ with its README.txt. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")
     print(f"  stirred tabulate {folder}/release --by county,tenure")
-    print("  stirred init YOUR_FILE.csv                                     a plan for a file of yours")
+    print("  stirred init YOUR_FILE.csv                                     draft a plan for your own file")
 
 
 def _table(folder: Path) -> str:
@@ -82,8 +82,8 @@ def _table(folder: Path) -> str:
     mape = sum(errors_here) / len(errors_here)
     lines.append(
         f"\nMean absolute percentage error: published run {PUBLISHED_MAPE:.3f}, this run {mape:.3f}. "
-        "It can be printed because\n"
-        "the true table is itself published; of a confidential file it stays confidential."
+        "It can be printed\n"
+        "because the true table is published; for a confidential file this comparison is confidential."
     )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Draft a plan from the names and types of a file's columns. No cell is looked at: a draft is a start, not advice."""
+"""Drafts a plan for swapping from the names and types of a file's columns; no cell is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$)"
 
 
 def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) -> str:
-    """TOML, to stand in ``folder``, for a swap of the file at ``path``; a role is guessed for every column."""
+    """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``."""
     opened = open_input(MAIN, path)
     roles = _guess(opened.kinds)
     unclaimed = [name for name in opened.kinds if name not in roles]  # a county_id is a place first
@@ -31,7 +31,7 @@ def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) ->
     held = [name for name in unclaimed if name != identifier]
     of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
     lines = [
-        "# A draft, guessed from column names alone. Every choice in it is yours to make.",
+        "# A draft, guessed from column names alone. Check every choice in it.",
         "stirred = 1",
         'mechanism = "swap"',
         "",
@@ -49,8 +49,13 @@ def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) ->
         f"drop = {_list(of_role['drop'])}",
     ]
     if identifier:
-        lines += ["# Neither held nor swapped: drawn anew.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
-    lines += ["", "# tables = [[...]]         # counts to be written beside the microdata", "", *_input(path, folder)]
+        lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
+    lines += [
+        "",
+        "# publish = [[...]]        # tables of counts to write beside the microdata",
+        "",
+        *_input(path, folder),
+    ]
     if linked is not None:
         lines += _linked(linked, folder, identifier, of_role["swap"])
     return "\n".join(lines) + "\n"
@@ -87,7 +92,7 @@ def _linked(path: Path, folder: Path, identifier: str | None, swapped: list[str]
 
 
 def _table_name(path: Path) -> str:
-    """The file's name where a plan takes it."""
+    """The file's name as the name of a linked table; prefixed where a plan would not accept it."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.name.split(".")[0])
     try:
         return LinkedTable(name=name, link="").name

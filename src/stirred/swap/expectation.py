@@ -37,6 +37,7 @@ class ExpectedTable:
 
     @property
     def is_invariant(self) -> bool:
+        """Whether the swap keeps this table exactly."""
         return not bool(np.any(self.variance > 0)) and bool(np.allclose(self.mean, self.true))
 
     @property

@@ -1,8 +1,9 @@
-"""What a swap would lay open whatever its epsilon: columns that give away who moved, and records that stand alone.
+"""Finds what a swap reveals whatever its epsilon: columns that show who moved, and unique records.
 
 Held columns are published as they are. If one of them determines a swap variable (a tract is held while its county
-is swapped), anyone who knows the code book sees which records moved and whence. If one is nearly all distinct it
-identifies. Both stop a release unless allowed by name. No randomness is drawn here.
+is swapped), anyone who knows the code book sees which records moved and from where. If a column has nearly as many
+values as rows, it identifies records. Both are stops: a release ends unless the plan allows them by name. No
+randomness is drawn here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _CHANCE = 1e-6
 
 
 def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
-    """Everything that should stop this release, in the order of the columns."""
+    """All stops of this release, in the order of the columns."""
     found: list[errors.StoppedByCheck] = []
     for table, column, strata, swapped in _held_columns(dataset):
         if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
@@ -65,7 +66,7 @@ def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, Groups, list[
 
 
 def _determined(strata: Groups, held: Column, swapped: list[Column]) -> list[Column]:
-    """The swap variables that stratum and held value fix in these rows, beyond what chance would do."""
+    """The swap variables that stratum and held value determine in these rows, more often than by chance."""
     rows = len(held.codes)
     suspects = [variable for variable in swapped if variable.cardinality > 1]
     both = Groups(strata.ids, strata.count)
@@ -112,7 +113,7 @@ def _differs_within(ids, codes, first):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Uniques:
-    """Records alone in their combination of match and held values: swapping publishes those values as they are."""
+    """How many records are unique on match and held values, which swapping publishes as they are."""
 
     on_held: int
     with_linked: int | None
@@ -120,7 +121,7 @@ class Uniques:
 
 
 def count_uniques(dataset: Dataset, alone: int) -> Uniques:
-    """Uniques, ``alone`` of which are so on match and held variables."""
+    """Count unique records; ``alone`` is their number on match and held variables."""
     if not dataset.linked:
         return Uniques(alone, None)
     parts = dataset.table.pick([*dataset.plan.match, *dataset.held])

@@ -1,4 +1,4 @@
-"""The swapping invariants (Definition 3.2.2) of a dataset, and what they alone say about its strata.
+"""Counts the invariants of a swap (Definition 3.2.2), and derives the strata and b from them.
 
 A swap keeps n_mh, the counts by match and held variables, and n_ms, the counts by match and swap variables. Strata
 sizes, the largest stratum b and so epsilon are functions of these margins (Remark 3.2.5), which is why epsilon may be
@@ -28,7 +28,7 @@ _SIDE_BY_SIDE = 1 << 25
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CountedMargin:
-    """What is kept of a counted margin, which may have tens of millions of cells: sums of them."""
+    """A margin after counting: only sums are kept, since it may have tens of millions of cells."""
 
     margin: Margin
     alone: int
@@ -57,10 +57,12 @@ class Margins:
 
     @property
     def held(self) -> CountedMargin:
+        """The margin by match and held variables."""
         return self.counted[0]
 
     @property
     def swapped(self) -> CountedMargin:
+        """The margin by match and swap variables."""
         return self.counted[1]
 
 
@@ -116,7 +118,7 @@ def _whole(dataset: Dataset) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Strata:
-    """What the invariants say about each stratum."""
+    """Sizes of strata, and which of them a swap can change, as the invariants determine them."""
 
     sizes: NDArray[np.int64]
     held_varies: NDArray[np.bool_]
@@ -138,10 +140,12 @@ class Strata:
 
     @property
     def changeable(self) -> NDArray[np.bool_]:
+        """Which strata a swap can change."""
         return self.held_varies & self.swapped_varies
 
     @property
     def singletons(self) -> int:
+        """The number of strata of one record."""
         return int(np.count_nonzero(self.sizes == 1))
 
 

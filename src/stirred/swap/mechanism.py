@@ -35,7 +35,7 @@ def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts.get("match", ()), parts["swap"]
 
 
-_ALLOW = Option("--allow", "Overrule a stop by its name. Repeatable.", "allow", several=True, of_plan=True)
+_ALLOW = Option("--allow", "Allow a stop, by its name. Repeatable.", "allow", several=True, of_plan=True)
 
 
 class Swapping(Mechanism):
@@ -53,15 +53,15 @@ class Swapping(Mechanism):
                 several=True,
                 read=lambda given: [_names(by) for by in given],
             ),
-            Option("--rates", "What if: swap rates, e.g. 0.01,0.05,0.5.", "rates", read=_names),
+            Option("--rates", "Also show epsilon at these swap rates, e.g. 0.01,0.05,0.5.", "rates", read=_names),
             Option(
                 "--candidate",
-                "What if: other variables, e.g. 'match=state,size;swap=county'. Repeatable.",
+                "Also show epsilon with these variables, e.g. 'match=state,size;swap=county'. Repeatable.",
                 "candidates",
                 several=True,
                 read=lambda given: [_candidate(text) for text in given],
             ),
-            Option("--epsilon", "Print the two rates that reach this epsilon.", "wanted_epsilon", float),
+            Option("--epsilon", "Also show the range of rates that reach this epsilon.", "wanted_epsilon", float),
             _ALLOW,
         ),
         "release": (_ALLOW,),

@@ -1,4 +1,4 @@
-"""The plan of a swap: which column plays which part, at what rate, and where those choices came from.
+"""The plan of a swap: the role of each column, the swap rate, and where these choices came from.
 
 The variables of the paper (section 3.2.1): ``match`` is V_Match, ``swap`` is V_Swap, ``hold`` is V_Hold without
 V_Match. A plan names columns and public values only; nothing in it is read from the data. In a file it is TOML whose
@@ -29,7 +29,7 @@ _LARGEST_DENOMINATOR = 10**18
 
 
 def exact_rate(written: object) -> Fraction:
-    """The number that was written, exactly.
+    """A swap rate as an exact fraction.
 
     >>> from decimal import Decimal
     >>> exact_rate(0.05), exact_rate("1/20"), exact_rate(Decimal("0.050"))
@@ -104,7 +104,7 @@ class LinkedTable(Section):
 
 
 class SwapPlan(Plan):
-    """What the Permutation Swapping Algorithm is to do. Frozen; docs/plans.md explains every field.
+    """The plan of a swap. Frozen; docs/plans.md explains every field.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class SwapPlan(Plan):
 
     @classmethod
     def from_toml(cls, path: str | Path, allow: Sequence[str] = ()) -> SwapPlan:
-        """Read a plan file; relative paths in it are taken from the plan's own folder. ``allow`` adds to its own."""
+        """Read a plan file; relative paths in it are taken from its own folder. ``allow`` adds to the plan's."""
         fields = cls.fields_of(path)
         if allow:
             own = fields.get("allow", [])
@@ -228,7 +228,7 @@ def _one_role_each(table: str, roles: Mapping[str, list[str]]) -> None:
 
 
 def table_names(tables: Sequence[Sequence[str]]) -> list[str]:
-    """A file name for each table, from its columns; numbered where two would be alike."""
+    """A file name for each table, from its columns; numbered where two would be the same."""
     names: list[str] = []
     for by in tables:
         name = "-by-".join(re.sub(r"[^A-Za-z0-9_]+", "_", column) for column in by)[:100]

@@ -1,4 +1,4 @@
-"""README.txt of a swapped release, and the note in the folder of confidential comparisons."""
+"""Texts of README.txt of a swapped release, and of the note beside the confidential comparison."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stirred.swap.plan import SwapPlan, table_names
 CONFIDENTIAL_NOTE = """\
 CONFIDENTIAL. These files contain true counts.
 
-They tell how far this one run is from the truth. Running again and keeping the run that looks best, or changing the
-plan after looking here, makes the release depend on the data in ways the guarantee does not cover: it is then void.
+They show how far the tables of this run are from the truth. Do not run again and keep the run that looks best, and do
+not change the plan after looking here: the guarantee does not cover such choices, and would be void.
 """
 
 
 def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
-    """``README.txt`` of a release."""
+    """The text of ``README.txt``."""
     published = [f"tables/{name}.csv" for name in table_names(plan.publish)]
     parts = [
         titled(f"A release of {plan.records} by the Permutation Swapping Algorithm", specification),
@@ -39,7 +39,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         findings_section(specification),
         "Check it yourself\n"
         "  stirred verify FOLDER              the manifest, the columns, the invariants and epsilon, from these files\n"
-        "  stirred tabulate FOLDER --by ...   further tables; they cost nothing\n",
+        "  stirred tabulate FOLDER --by ...   further tables; they cost no budget\n",
         fill(
             "Row order and ids are new and mean nothing. Which records moved, and how many, is not published: that is "
             "part of the protection."
@@ -52,8 +52,8 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
 def _how_to_read(specification: Specification) -> str:
     if specification.nearest == inf:
         return (
-            "How to read it: no other file has the counts named in part 2, so this release is the file itself. The "
-            "number above says nothing: nothing is protected."
+            "How to read it: nothing is protected, whatever the number above. No other file has the counts named in "
+            "part 2, so this release is the file itself."
         )
     epsilon = display(specification.budget.number)
     return (

@@ -40,6 +40,7 @@ def linked_kinds(columns: Sequence[Column], record: NDArray[np.uint32], records:
 
 
 def kinds_of(linked: Linked, records: int) -> LinkedKinds:
+    """The kinds of the rows of a linked table, by record."""
     return linked_kinds(list(linked.held.columns.values()), linked.record, records)
 
 

@@ -1,4 +1,4 @@
-"""Draw a swap, and write what was drawn.
+"""Draws a swap, and writes the release folder.
 
 :func:`draw` reads the file, permutes the swap variables within strata, recounts the invariants and puts rows into an
 order of their own; it is the only step that reads the data. Nothing is left to be finished: the draw is the release.
@@ -47,7 +47,7 @@ from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chun
 class SwapRelease:
     """A drawn swap, ready to be written or used in memory.
 
-    Like everything that holds data, it shows none of it when it is printed by accident.
+    Printing it shows no data.
     """
 
     dataset: Dataset
@@ -64,6 +64,7 @@ class SwapRelease:
 
     @property
     def draw(self) -> SwapRelease:
+        """The draw; for a swap it is the release itself."""
         return self
 
     def finish(self, progress: Progress | None = None) -> SwapRelease:
@@ -72,10 +73,11 @@ class SwapRelease:
 
     @property
     def plan(self) -> SwapPlan:
+        """The plan."""
         return self.dataset.plan
 
     def frame(self, name: str = MAIN) -> Any:
-        """A released table in memory, of the kind that came in (an Arrow table where a file came in)."""
+        """A released table as a frame of the type that was given (an Arrow table if it was a file)."""
         for rows, opened in self._tables():
             if opened.table == name:
                 arrow = as_arrow(rows.chunks())
@@ -83,12 +85,13 @@ class SwapRelease:
         raise errors.unknown_table(name, [opened.table for _, opened in self._tables()])
 
     def tabulate(self, by: Sequence[str]) -> Cells:
-        """A table of the released records; tables cost nothing."""
+        """Counts of the released records by some columns; costs no budget."""
         check_table(self.dataset, by)
         return cells(self.table.pick(by), self.table.rows)
 
     @property
     def summary(self) -> tuple[str, ...]:
+        """Lines for the terminal that say what was released."""
         stated = self.specification
         nearest = stated.nearest if stated.nearest != math.inf else "no"
         return (
@@ -106,9 +109,9 @@ class SwapRelease:
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
-        """Write the release folder; ``confidential`` also receives true against released tables.
+        """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
 
-        ``ledger`` counts the release before anyone can see any of it, or refuses it. Each call counts.
+        ``ledger`` records the release before the folder appears, or raises. Each call is recorded anew.
         """
         return publish(
             MECHANISM, self, out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress
@@ -120,6 +123,7 @@ class SwapRelease:
             yield rows, rows.linked.input
 
     def write_files(self, folder: Path, progress: Progress) -> None:
+        """Write everything that a recipient gets into an empty folder."""
         progress.stage("writing microdata")
         with ThreadPoolExecutor() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
@@ -171,7 +175,7 @@ class SwapRelease:
         return margins
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> str:
-        """Write true against released tables of everything the plan publishes."""
+        """Write true and released counts of every table that the plan publishes."""
         (folder / "CONFIDENTIAL.txt").write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
         lines = ["table,cells,mape"]
@@ -211,14 +215,14 @@ def draw(
     source: RandomSource | None = None,
     progress: Progress | None = None,
 ) -> SwapRelease:
-    """Swap, once. ``source`` other than the operating system's is for tests and marks what it touches."""
+    """Draw one swap. Another ``source`` than the operating system's is for tests: the result is not for release."""
     source = source or SystemSource()
     progress = progress or Silent()
     progress.stage("reading")
     dataset = load(plan, data)
     for by in plan.publish:
         check_table(dataset, by)
-    progress.stage("checking what would be laid open")
+    progress.stage("looking for stops")
     refuse_stops(find_stops(dataset), plan.allow)
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
@@ -245,7 +249,7 @@ def draw(
 
 
 def recount(dataset: Dataset, table: Table) -> None:
-    """Refuse to go on unless the swapped table has the invariants of the data.
+    """Raise unless the swapped table has the invariants of the data.
 
     Records whose swap variables are as before cannot change a count, so the margin by match and swap variables is
     recounted over the others, before and after; match and held columns must be the same, cell by cell. Linked rows
@@ -285,9 +289,10 @@ def release(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> SwapRelease:
-    """Draw and write: the whole job, with the operating system's randomness.
+    """Draw a swap with the operating system's randomness, and write the release folder.
 
-    With a ledger the release is counted before it appears, or refused; what was drawn is then thrown away unseen.
+    With a ledger the release is recorded before it appears. If that would exceed the limit, an error is raised and the
+    draw is thrown away.
     """
     made = run(MECHANISM, plan, data, out=out, confidential=confidential, ledger=ledger, progress=progress)
     return cast(SwapRelease, made)

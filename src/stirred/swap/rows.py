@@ -1,4 +1,4 @@
-"""The order in which released rows are written, free of the order in which they came.
+"""Puts released rows into an order that does not depend on the order of the input.
 
 Two orders are safe, and which of them is used depends on the invariants alone. *Sorted by all columns*: a function of
 the released rows only. *Shuffled*: a permutation drawn uniformly from fresh randomness. Rows that belong to a record
@@ -29,9 +29,13 @@ class Rows(Protocol):
     """The rows of one table, in the order of the release."""
 
     @property
-    def order(self) -> str: ...
+    def order(self) -> str:
+        """The order in words, for the data dictionary."""
+        ...
 
-    def chunks(self) -> Iterator[Chunk]: ...
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows in the order of the release, a chunk at a time."""
+        ...
 
 
 @withheld
@@ -46,6 +50,7 @@ class SortedRows:
     order = "sorted by all columns"
 
     def chunks(self) -> Iterator[Chunk]:
+        """The rows in sorted order, a chunk at a time."""
         coded = [self.table[name] for name in self.columns if name != self.id]
         kinds = [column.codes.dtype.type for column in coded]
         for part in chunks(len(self.keys)):
@@ -66,6 +71,7 @@ class ShuffledRows:
     order = "shuffled uniformly at random"
 
     def chunks(self) -> Iterator[Chunk]:
+        """The rows in shuffled order, a chunk at a time."""
         for part in chunks(len(self.permutation)):
             rows = self.permutation[part]
             yield [
@@ -90,6 +96,7 @@ class LinkedRows:
     order = "by the id of the record they belong to, shuffled uniformly at random within it"
 
     def chunks(self) -> Iterator[Chunk]:
+        """The linked rows in the order of their records, a chunk at a time."""
         for part in chunks(len(self.permutation)):
             rows = self.permutation[part]
             yield [self._cell(name, rows, part) for name in self.linked.columns]

@@ -1,4 +1,4 @@
-"""The specification that a swap satisfies (Theorem 3.2.4), in its five blocks, with the doubts that belong to it."""
+"""The specification that a swap satisfies (Theorem 3.2.4), in its five parts, with its findings."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _domain(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequence[s
 
 
 def _linked_columns(linked: Mapping[str, Sequence[str]]) -> list[str]:
-    """The linked rows of a record as variables of it: which there are, and each column of them."""
+    """Names of the linked tables and of their columns, as variables of the record."""
     return [name for table, columns in linked.items() for name in (table, *(f"{table}.{c}" for c in columns))]
 
 
@@ -115,8 +115,11 @@ def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequen
 
 
 def _allowed(plan: SwapPlan) -> list[Finding]:
-    """Every name the plan allows, whether or not the data would have stopped at it: that is not for the public."""
+    """A finding for every stop that the plan allows, whether or not it applies: that it applies is confidential."""
     return [
-        Finding(f"allowed-{name.replace(':', '-')}", f"The custodian said not to stop at '{name}', come what may.")
+        Finding(
+            f"allowed-{name.replace(':', '-')}",
+            f"The plan allows the stop '{name}', whether or not it applies to the data.",
+        )
         for name in plan.allow
     ]

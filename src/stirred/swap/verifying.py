@@ -1,4 +1,4 @@
-"""Verify a swapped release and tabulate it, from the release folder alone.
+"""Verifies a swapped release and tabulates it, from the release folder alone.
 
 Verification uses nothing but the folder: the manifest's checksums, the dictionary's schema, a recount of the invariants
 against the certificate's fingerprints, and epsilon recomputed from the released data, since it is a function of the
@@ -47,7 +47,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for name, found in tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
         verdicts += [
-            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' counts the rows")
+            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
             for column in release.with_role(name, "id")
         ]
     match = plan.get("match", [])
@@ -68,7 +68,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         fixed = group(main.pick([*match, *release.with_role(MAIN, "hold")]), main.rows)
         stated = release.certificate["whole_records"]
         same = whole_fingerprint(fixed, kinds) == stated["fingerprint"]
-        verdicts.append(Verdict(same, f"refound and equal: {stated['words']}"))
+        verdicts.append(Verdict(same, f"recomputed and equal: {stated['words']}"))
         verdicts += _copies_agree(release, tables, main, records)
 
     def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
@@ -80,10 +80,12 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     stated = release.specification
     number = float(stated.budget.number)
     agrees = value == number or isclose(value, number, rel_tol=1e-12)
-    verdicts.append(Verdict(agrees, f"epsilon recomputed from the released data is the one certified ({value:.6f})"))
+    verdicts.append(
+        Verdict(agrees, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")
+    )
     rebuilt = _rebuilt(release, strata)
     same = (rebuilt.flavor, rebuilt.nearest, rebuilt.facts) == (stated.flavor, stated.nearest, stated.facts)
-    verdicts.append(Verdict(same, "the blocks of the specification are those of the plan and the released tables"))
+    verdicts.append(Verdict(same, "the specification follows from the plan and the released tables"))
     return verdicts
 
 
@@ -95,7 +97,7 @@ def _rebuilt(release: ReleaseFolder, strata: Strata) -> Specification:
 
 
 def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:
-    """Whether the tables beside the microdata are tables of it."""
+    """Whether the published tables can be counted from the microdata."""
     plan, kind = SwapPlan.from_published(release.certificate["plan"]), release.dictionary[MAIN]["format"]
     stated: list[tuple[Sequence[str], Path, str]] = [
         (by, Path("tables") / f"{name}.csv", "csv")
@@ -109,7 +111,7 @@ def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:
             again = Path(scratch) / file.name
             write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
             same = again.read_bytes() == (release.path / file).read_bytes()
-            verdicts.append(Verdict(same, f"{file.as_posix()} is a table of the microdata"))
+            verdicts.append(Verdict(same, f"{file.as_posix()} has the counts of the microdata"))
     return verdicts
 
 
@@ -134,7 +136,7 @@ def _copies_agree(
     return [
         Verdict(
             count_differing(tables[name].table[copy], main[stated[name].get(copy, copy)], record) == 0,
-            f"{name}: '{copy}' is that of the record",
+            f"{name}: '{copy}' agrees with the record",
         )
         for name, record in records.items()
         for copy in release.with_role(name, "copy")

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: one, a folder, a glob."""
+"""Opens Parquet and Arrow files: one file, a folder, or a glob."""
 
 from __future__ import annotations
 

@@ -47,13 +47,16 @@ class Column:
 
     @property
     def cardinality(self) -> int:
+        """The number of distinct values."""
         return len(self.values)
 
     @property
     def type(self) -> pa.DataType:
+        """The Arrow type of the values."""
         return self.values.type
 
     def with_codes(self, codes: Codes) -> Column:
+        """The same values with other codes."""
         return Column(self.name, codes, self.values)
 
     def decode(self, codes: NDArray[np.integer]) -> pa.Array:
@@ -81,12 +84,15 @@ class Table:
         return f"<Table {self.name!r}: {self.rows:,} rows, {len(self.columns)} columns ({shown}), cells not shown>"
 
     def pick(self, names: Iterable[str]) -> list[Column]:
+        """Some of the columns, in this order."""
         return [self.columns[name] for name in names]
 
     def replace(self, new: Mapping[str, Column]) -> Table:
+        """The table with some columns replaced."""
         return Table(self.name, self.rows, {name: new.get(name, column) for name, column in self.columns.items()})
 
     def nbytes(self) -> int:
+        """The memory that the codes take, in bytes."""
         return sum(column.codes.nbytes for column in self.columns.values())
 
 
@@ -108,6 +114,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_supported(kind: pa.DataType) -> bool:
+    """Whether columns of this type can be released."""
     kind = plain_type(kind)
     return not (
         pa.types.is_nested(kind)
@@ -156,6 +163,7 @@ class ColumnEncoder:
         self._seen = np.zeros(0, dtype=np.bool_)  # which integers from _low on have been met in offset batches
 
     def add(self, array: pa.Array) -> None:
+        """Encode the next batch."""
         if len(array) == 0:
             return
         self.nulls += array.null_count

@@ -1,6 +1,6 @@
-"""CSV, compressed or not: cells are text unless a type is given, and only the empty field is null unless told.
+"""Opens CSV files. Cells are text unless a type is given; only empty fields are null unless ``null_values`` says more.
 
-What Arrow says about a bad line quotes it, so its exceptions never get past this module.
+Arrow's exceptions may quote a line of the file, so they are replaced in this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CSV_BLOCK = 1 << 24
 
 
 class _CountingQuotes(io.RawIOBase):
-    """A stream that counts quotation marks as they go by: Arrow reads an unclosed quote to the end without a word."""
+    """A stream that counts quotation marks: Arrow reads an unclosed quote to the end of the file without an error."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -1,6 +1,6 @@
-"""Frames in memory: pandas, polars and pyarrow in, the same kind out.
+"""Reads pandas, polars and pyarrow frames, and gives back frames of the same type.
 
-Only names, types and cells are taken over. Indexes, categories and metadata stay behind.
+Only names, types and cells are read; indexes, categories and metadata are not.
 """
 
 from __future__ import annotations

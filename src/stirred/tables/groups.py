@@ -1,4 +1,4 @@
-"""Grouping records by several columns at once: dense group numbers, and counts of cells.
+"""Groups records by several columns at once: group numbers, and counts of cells.
 
 Codes are packed into one 64-bit key per record (mixed radix). Where the number of possible keys is moderate a table
 indexed by the key does the work; otherwise keys are sorted. Columns too many for one key are folded: the groups of
@@ -31,6 +31,7 @@ class Groups:
     count: int
 
     def sizes(self) -> NDArray[np.int64]:
+        """The number of records of each group."""
         sizes = np.zeros(self.count, dtype=np.int64)
         _tally(self.ids, sizes)
         return sizes
@@ -71,6 +72,7 @@ class Cells:
 
     @property
     def codes(self) -> tuple[Codes, ...]:
+        """The codes of all cells, column by column."""
         return tuple(self.part(slice(0, len(self))))
 
     @property
@@ -104,6 +106,7 @@ def free_label(label: str, taken: Sequence[str]) -> str:
 
 
 def fits_one_key(columns: Sequence[Column]) -> bool:
+    """Whether all combinations of the columns' values fit into one 64-bit key."""
     return prod(column.cardinality for column in columns) <= 1 << 63
 
 

@@ -1,4 +1,4 @@
-"""Identifier columns: are they unique, and which record does a reference point to?
+"""Checks that ids are unique, and finds the record that each reference points to.
 
 Identifiers are compared and then forgotten: no release contains one.
 """
@@ -35,6 +35,7 @@ class IdentifierCollector:
         self._at = 0
 
     def add(self, array: pa.Array) -> None:
+        """Append the next batch."""
         if array.type != self.type:
             array = array.cast(self.type)
         if self._numbers is not None and (array.null_count or self._at + len(array) > len(self._numbers)):
@@ -47,6 +48,7 @@ class IdentifierCollector:
         self._at += len(array)
 
     def finish(self) -> pa.ChunkedArray:
+        """All batches as one array."""
         if self._numbers is not None:
             self._arrays.append(pa.array(self._numbers[: self._at]))
         return pa.chunked_array(self._arrays, type=self.type)

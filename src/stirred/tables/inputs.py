@@ -1,4 +1,4 @@
-"""Opening what a user brings: files of many formats, and frames in memory.
+"""Opens the data that a user gives: files of many formats, and frames in memory.
 
 An :class:`Input` knows its columns and yields Arrow record batches of those asked for. What the libraries below say
 about bad files may quote cells, so their exceptions never get past this folder.
@@ -49,7 +49,7 @@ COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 
 @dataclass(frozen=True)
 class InputOptions:
-    """How a file is to be read. All of it can be said in a plan's ``[input]``."""
+    """How to read a file; the options of a plan's ``[input]``."""
 
     format: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Input:
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Found:
-    """Files of one format, not yet opened."""
+    """Files of one format that are not opened yet."""
 
     table: str
     path: Path
@@ -130,7 +130,7 @@ def open_input(table: str, data: object, options: InputOptions | None = None) ->
 
 
 def check_columns(table: str, names: Sequence[str]) -> None:
-    """Refuse names that are empty or repeated; they are told by position, since without a header they are cells."""
+    """Raise if a column name is empty or repeated. Messages give positions: without a header, names are cells."""
     first: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
@@ -141,6 +141,7 @@ def check_columns(table: str, names: Sequence[str]) -> None:
 
 
 def columns_of(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Names and types of a schema's columns."""
     return {item.name: item.type for item in schema}
 
 

@@ -1,4 +1,4 @@
-"""Reading a table once: columns encoded, identifiers gathered, nulls counted, all in a single pass."""
+"""Reads a table in one pass: encodes columns, collects identifiers, counts nulls."""
 
 from __future__ import annotations
 

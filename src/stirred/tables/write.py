@@ -1,4 +1,4 @@
-"""Writing tables chunk by chunk: Parquet, CSV, Arrow.
+"""Writes tables chunk by chunk as Parquet, CSV or Arrow.
 
 Files carry names, types and cells. No metadata of the input, no index, no dictionary order but the sorted one, and no
 time stamp is written.
@@ -36,9 +36,11 @@ class Cell:
 
     @property
     def kind(self) -> pa.DataType:
+        """The Arrow type of the values."""
         return self.column.type if self.column is not None else pa.int64()
 
     def array(self, keep_text_coded: bool = False) -> pa.Array:
+        """The values as an Arrow array."""
         if self.column is None:
             return pa.array(self.codes)
         if keep_text_coded and pa.types.is_string(self.kind) and self.column.values.null_count == 0:

@@ -13,8 +13,8 @@ from stirred._lazy import by_module, lazy
 if TYPE_CHECKING:
     from stirred.topdown.checking import TopDownCheck, check
     from stirred.topdown.drawing import TopDownDraw, reopen
+    from stirred.topdown.estimating import MeasuredRelease, estimate
     from stirred.topdown.finishing import TopDownRelease
-    from stirred.topdown.measured import MeasuredRelease, estimate
     from stirred.topdown.plan import TopDownPlan
     from stirred.topdown.precision import expected_errors
     from stirred.topdown.presets import preset
@@ -47,7 +47,7 @@ __getattr__, __dir__ = lazy(
             "stirred.topdown.checking": "TopDownCheck check",
             "stirred.topdown.drawing": "TopDownDraw reopen",
             "stirred.topdown.finishing": "TopDownRelease",
-            "stirred.topdown.measured": "MeasuredRelease estimate",
+            "stirred.topdown.estimating": "MeasuredRelease estimate",
             "stirred.topdown.plan": "TopDownPlan",
             "stirred.topdown.precision": "expected_errors",
             "stirred.topdown.presets": "preset",

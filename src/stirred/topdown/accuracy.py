@@ -1,4 +1,4 @@
-"""Errors of a release against the truth. Everything here is confidential."""
+"""Computes the errors of a release against the true counts. All of it is confidential."""
 
 from __future__ import annotations
 

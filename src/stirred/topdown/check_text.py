@@ -1,4 +1,4 @@
-"""The text of a TopDown check, as a custodian reads it."""
+"""The text that ``print`` shows of the check of a TopDown plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stirred.topdown.checking import LEVEL, TopDownCheck
 def describe(check: TopDownCheck) -> str:
     """A check as a page of text."""
     parts = [
-        "CONFIDENTIAL: computed from the data themselves. Do not publish it.",
+        "CONFIDENTIAL: computed from the data. Do not publish it.",
         _first_to_hear(check),
         _guarantee(check),
         _sizes(check),
@@ -23,9 +23,9 @@ def describe(check: TopDownCheck) -> str:
         _concerns(check),
         _forecast(check),
         *findings_and_stops(check.specification, check.open_stops),
-        "The data keep every constraint of the plan, and no two margins to be kept cross."
+        "No stops: the data keep every constraint of the plan, and no two margins to be kept cross."
         if not check.open_stops
-        else "Mend this before a release.",
+        else "A release of this plan would end with an error, because of the stops above.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -33,8 +33,8 @@ def describe(check: TopDownCheck) -> str:
 def _first_to_hear(check: TopDownCheck) -> str:
     kept = [str(one.margin) for one in check.plan.invariants]
     if not kept:
-        return "Nothing is published exactly: the plan has no invariants."
-    lines = [fill("What this does not protect at all, since it is published exactly as it is:")]
+        return "The plan has no invariants: nothing is published exactly."
+    lines = [fill("Not protected at all, since it is published exactly as it is:")]
     lines += [fill(f"- {words}", "  ") for words in kept]
     return "\n".join(lines)
 
@@ -55,7 +55,7 @@ def _sizes(check: TopDownCheck) -> str:
         for name, cells in check.cells.items()
     ]
     others = [
-        f"{name}: {records:,} records, counted only"
+        f"{name}: {records:,} records, counted but not released"
         for name, records in check.records.items()
         if name not in check.cells
     ]
@@ -73,8 +73,8 @@ def _errors(check: TopDownCheck) -> str:
         + columns(rows, numbers_right=True)
         + "\n"
         + fill(
-            "The second number is the median over the units of a level (stirred estimate gives such estimates). The "
-            "fit also stays nonnegative: small counts are known better than this, and pulled up from zero."
+            "The last column is the median over the units of a level; stirred estimate gives such estimates. Released "
+            "counts are also kept nonnegative, so small counts have smaller errors than this, and are biased upwards."
         )
     )
 
@@ -87,26 +87,27 @@ def _fit(check: TopDownCheck) -> str:
     if hard:
         text += "\n" + fill(
             f"At {listed([f'{one.level} ({one.table})' for one in hard])} the detailed query has so little of the "
-            "budget that cells are hardly known by themselves and the fit is slow: give it more."
+            "budget that the fit is slow and single cells are hardly known: give it a larger share."
         )
     if check.plan.passes != "auto":
         text += "\n" + fill(
-            f'The plan asks for passes = "{check.plan.passes}". One pass where the total is measured well biases the '
-            "totals of small units up; two passes where it is not make totals worse than the other queries know them."
+            f'The plan asks for passes = "{check.plan.passes}". One pass, where the total is measured well, biases '
+            "the totals of small units upwards; two passes, where it is not, make totals less accurate."
         )
     return text
 
 
 def _concerns(check: TopDownCheck) -> str:
-    rows = [("what an attacker asks", "between", "rho", f"power at level {LEVEL:g}")]
+    rows = [("what an attacker asks", "between", "rho", f"power at {LEVEL:g}")]
     rows += [(one.concern, one.between, _number(one.rho), f"{one.power:.3f}") for one in check.concerns]
     return (
-        f"What the measurements tell about one {check.plan.unit}, all else known (power 0.05 is blind guessing)\n"
+        f"What the measurements reveal about one {check.plan.unit} if all else is known: power of the best test with "
+        f"false-alarm\nprobability {LEVEL:g} (a power of {LEVEL:g} is blind guessing)\n"
         + columns(rows, numbers_right=True)
         + "\n"
         + fill(
-            "Where one who changes alone would break an invariant, the nearest files of the universe are those in "
-            "which two exchange. stirred explain says more."
+            "Where changing one record would break an invariant, the nearest files that keep it are those in which two "
+            "records exchange values. stirred explain says more."
         )
     )
 

@@ -1,4 +1,4 @@
-"""Check a plan against the data, before any noise: sizes, expected errors, what it would cost, and what contradicts.
+"""Checks a TopDown plan against its data before any noise: sizes, expected errors, cost, contradictions.
 
 Expected errors, exposures and the budget follow from the plan alone. Numbers of records and the search for
 contradictions read the data, so a check as a whole is confidential.
@@ -46,7 +46,7 @@ class LevelPlan:
 
 @dataclass(frozen=True)
 class ConcernPower:
-    """What the measurements tell about one thing, between the nearest files of a universe that differ in it alone."""
+    """The greatest power of a test about one concern, between nearest files that differ in it alone."""
 
     concern: str
     between: str
@@ -57,7 +57,7 @@ class ConcernPower:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopDownCheck:
-    """What the data say about a plan. Confidential."""
+    """The result of checking a plan against its data. Confidential."""
 
     plan: TopDownPlan
     specification: Specification
@@ -74,7 +74,7 @@ class TopDownCheck:
 
     @property
     def stops(self) -> list[errors.StirredError]:
-        """What should be mended before a release."""
+        """Reasons for which a release would end."""
         needed = self.forecast.memory_bytes
         if self.available is None or needed <= self.available:
             return []
@@ -86,6 +86,7 @@ class TopDownCheck:
         return self.stops
 
     def to_json(self) -> str:
+        """The check as JSON. Confidential."""
         fields: dict[str, Any] = {
             "records": dict(self.records),
             "geounits": dict(self.geounits),
@@ -108,7 +109,7 @@ class TopDownCheck:
 
 
 def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None) -> TopDownCheck:
-    """Look before you draw. Refuses what a release would refuse."""
+    """Check a plan against its data; draws nothing. Raises the errors that a release would raise."""
     progress = progress or Silent()
     counted, *_ = prepare(plan, data, progress)
     progress.stage("working out expected errors")
@@ -141,7 +142,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
 
 
 def concern_powers(plan: TopDownPlan) -> tuple[ConcernPower, ...]:
-    """The concerns that everybody asks about, each at a change that keeps the invariants."""
+    """The power of tests about the usual concerns, each for a change that keeps the invariants."""
     specification = specify(plan)
     found = []
     for exposed in overview(plan.allocation(), plan.unit, rounded=False):

@@ -1,4 +1,4 @@
-"""What a release keeps: invariants read from the data, and the bounds and zeros that follow at every level.
+"""Values of invariants, and the bounds and zeros that constraints imply at every level.
 
 A constraint at the finest level binds above it too: lower bounds of children add up to a lower bound of their parent,
 and what no child may have the parent may not have. Carried up like this, each step down the spine can keep them.
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown.agreement import Agreement, about
 from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import ConstraintSection, TableSection
@@ -38,6 +38,7 @@ class Kept:
     """Groups of cells and how many records of each an earlier release has: bounds that are written out when needed."""
 
     def of_units(self, units: slice) -> Kept:
+        """The constraints of some units."""
         bounds = [Bounds(one.groups, one.lower[units], one.upper[units]) for one in self.bounds]
         allowed = [Allowed(one.groups, one.allowed[units]) for one in self.allowed]
         for groups, histograms in self.agreed:
@@ -53,7 +54,7 @@ def invariant_values(counted: Counted) -> tuple[Counts, ...]:
 
 
 def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> None:
-    """Refuse a plan that wants margins kept which cross: rounding needs each group inside or outside every other."""
+    """Raise if margins to be kept cross: rounding needs each group inside or outside every other."""
     for table in plan.released:
         schema = table.schema_of
         families = [
@@ -70,7 +71,7 @@ def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> N
 def require_agreement(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], agreements: Sequence[Agreement]
 ) -> None:
-    """Refuse an earlier release that contradicts an invariant, a constraint or a zero of the plan, naming it."""
+    """Raise if an earlier release contradicts an invariant, a constraint or a zero of the plan."""
     for agreement in agreements:
         table = plan.table(agreement.table)
         schema = table.schema_of
@@ -107,7 +108,7 @@ def _refuse(
 
 
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
-    """Refuse data that contradict a constraint of the plan, naming it; before any noise is drawn."""
+    """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
         if units := leaves_breaking(counted, constraint, exact):
             leaf = counted.plan.spine.levels[-1]
@@ -160,7 +161,7 @@ def kept(
 def _together(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
 ) -> list[Bounds]:
-    """Lower bounds of constraints on several groups together, which no range of a single group tells."""
+    """Lower bounds on several groups together; ranges of single groups do not express them."""
     found = []
     for constraint in plan.constraints:
         if constraint.table == table.name and constraint.at_least:
@@ -248,6 +249,7 @@ def constraint_words(constraint: ConstraintSection) -> str:
 
 
 def agreement_words(agreement: Agreement) -> str:
+    """The earlier counts in words, for messages."""
     return f"the earlier release's '{agreement.table}' by {', '.join(agreement.by) or 'place alone'}"
 
 

@@ -1,7 +1,8 @@
-"""From files to histograms: the confidential tables, counted in the finest geounits, and added up along the spine.
+"""Counts the confidential tables in the finest geounits, and adds the counts up along the spine.
 
 The invariant a reader must know: everything a release reads of the data is a :class:`Counted`. Places and values are
-looked up in the public list and in the plan's domains; what is not there is refused with a number of rows, not quoted.
+looked up in the public list and in the plan's domains; a value that is not there raises an error with a number of
+rows, and is not quoted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Counted:
     leaves: Mapping[str, Histograms]
 
     def histograms(self, table: str, level: int) -> Histograms:
-        """Those of all units of a level."""
+        """The histograms of all units of a level."""
         return added_up(self.leaves[table], self.spine.first_leaf(level))
 
     def counts(self, table: str, level: str, by: tuple[str, ...] = ()) -> NDArray[np.int64]:
@@ -171,7 +172,7 @@ def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped
 def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> Input:
     source = data if data is not None else section.path
     if source is None:
-        raise errors.topdown_plan(f"The input of '{name}'", "has a path, or is given in Python")
+        raise errors.topdown_plan(f"The input of '{name}'", "must have a path, or be given in Python")
     opened = open_input(name, source, section.options())
     missing = [column for column in columns if column not in opened.kinds]
     if missing:

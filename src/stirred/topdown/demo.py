@@ -1,4 +1,4 @@
-"""The TopDown demonstration: a generated county, the 2020 redistricting plan, released beside true totals.
+"""The TopDown demonstration: releases a generated county under the 2020 plan, and prints released and true totals.
 
 The truth can be printed because everybody in the county is invented.
 """
@@ -26,11 +26,11 @@ from stirred.topdown.verifying import verify
 
 PERSONS = 80_000
 SHOWN = 3
-_HOLDS = "stirred verify holds: invariants, constraints and the budget were counted again from the folder."
+_HOLDS = "stirred verify: everything holds. Invariants, constraints and the budget were recomputed from the folder."
 
 
 def run(folder: Path) -> None:
-    """Make the county, release it, and print totals by level."""
+    """Generate the county, release it, and print totals by level."""
     check_target(folder.absolute())
     began = time.monotonic()
     try:
@@ -59,12 +59,10 @@ def run(folder: Path) -> None:
         f"rho = {display(made.specification.budget.number)} per person, between censuses that agree on what is kept "
         "exactly. One state does not spend\nthe nation's share of the 2020 budget.\n"
     )
-    print(
-        f"{time.monotonic() - began:.1f} s in all. Left in {folder}: the made tables, plan.toml, release/. Next, try:"
-    )
+    print(f"{time.monotonic() - began:.1f} s in all. {folder} holds the tables, plan.toml and release/. Next, try:")
     print(f"  stirred check {folder}/plan.toml                                      expected errors, concerns, cost")
     print(f"  stirred explain {folder}/release                                      what the guarantee means")
-    print(f"  stirred estimate {folder}/release --level tract --by votingage        unbiased, with intervals")
+    print(f"  stirred estimate {folder}/release --level tract --by votingage        unbiased estimates with intervals")
 
 
 def _table(plan: TopDownPlan, made: TopDownRelease, truth: Counted) -> str:

@@ -1,4 +1,4 @@
-"""A question about a table, what was measured of it, and so how well it can be answered: no measured value is needed.
+"""Variances and weights of estimates, from the plan and geography alone; then estimates, from measured values.
 
 A :class:`Design` splits the asked margin into blocks and works out the covariance matrices of each over the tree; an
 :class:`Answer` adds the measured values, projected on these blocks in ranges of units.
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.topdown.constraints import Counts
-from stirred.topdown.forms import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
 from stirred.topdown.hierarchy import BlockTree, Upward
+from stirred.topdown.margin_blocks import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
 from stirred.topdown.measuring import Entry, Measurements, entries, parts
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.shapes import Shapes
@@ -38,17 +38,19 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One query at one level."""
+    """What was measured of one query at one level."""
 
     entry: Entry
     margin: Margin
 
     @property
     def parameter(self) -> float:
+        """The parameter of the noise that the release states as its variance."""
         return float(Fraction(self.entry.variance))
 
     @property
     def variance(self) -> float:
+        """The variance to compute with: the parameter, but at least ``LEAST``."""
         return max(LEAST, self.parameter)
 
 
@@ -112,7 +114,7 @@ class Design:
     # -- variances -------------------------------------------------------------------------------------------
 
     def variances(self, level: int) -> Array:
-        """Of every asked group in every unit of a level; infinite where nothing tells."""
+        """The variance of every asked group in every unit of a level; infinite where nothing is measured."""
         found = self._variances([tree.covariances_of(level) for tree in self.trees])
         spread = self.asked.spread(found)[self.shapes.everywhere[level].of_unit]
         unknown = np.array([self.unknown(at) for at in range(level + 1)])
@@ -129,7 +131,7 @@ class Design:
         return float(found[order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)])
 
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
-        """Of every asked group in the union of some units of each level."""
+        """The variance of every asked group in the union of some units of each level."""
         totals = []
         for tree, block in zip(self.trees, self.blocks, strict=True):
             each = np.eye(block.size)
@@ -142,7 +144,7 @@ class Design:
         return spread
 
     def unknown(self, level: int) -> NDArray[np.bool_]:
-        """Which asked groups nothing tells in a unit of this level that is not an only child."""
+        """Which asked groups have no estimate in a unit of this level that is not an only child."""
         found = np.zeros(len(self.blocks[0].loadings(self.asked)[1]), dtype=np.bool_)
         for tree, block in zip(self.trees, self.blocks, strict=True):
             shared, squares = block.loadings(self.asked)
@@ -211,7 +213,7 @@ class Design:
         return zip(margin.factors, self.axes, strict=True)
 
     def projected(self, margin: Margin, values: NDArray[np.generic]) -> Array:
-        """A'y in the blocks' basis, as a tensor."""
+        """A'y in the basis of the blocks, as a tensor."""
         return contracted(margin.arranged(values), [f @ a.basis for f, a in self._pairs(margin)])
 
 

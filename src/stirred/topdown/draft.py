@@ -1,4 +1,4 @@
-"""Draft a TopDown plan from the names of a file's columns. No cell of the file is read: a draft is a start, not advice.
+"""Drafts a TopDown plan from the names of a file's columns; no cell of the file is read.
 
 The values of each attribute are public knowledge that the plan must list in full; the draft leaves them to be written.
 The list of places is public, so its columns are taken as the levels, from the coarsest to the finest.
@@ -17,24 +17,24 @@ from stirred.topdown.plan_sections import slug
 
 
 def draft_plan(path: Path, geography: Path | None = None, folder: Path = Path()) -> str:
-    """TOML, to stand in ``folder``, for a release of the file at ``path`` in the places of ``geography``."""
+    """The draft as TOML; its levels are the columns of ``geography``, and paths in it are relative to ``folder``."""
     if geography is None:
-        raise errors.topdown_plan("A draft for TopDown", "needs the public list of places: --geography FILE")
+        raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
     levels = list(open_input("geography", geography).kinds)
     columns = list(open_input("table", path).kinds)
     if levels[-1] not in columns:
         raise errors.topdown_plan(
-            f"The finest level '{levels[-1]}', the last column of {geography},", f"is a column of {path} too"
+            f"The finest level '{levels[-1]}', the last column of {geography},", f"must also be a column of {path}"
         )
     attributes = [name for name in columns if name not in levels]
     share = f"1/{len(levels)}"
     name = slug(path.name.split(".")[0]) or "records"
     lines = [
-        "# A draft, guessed from column names alone. Every choice in it is yours to make.",
+        "# A draft, guessed from column names alone. Check every choice in it.",
         "stirred = 1",
         'mechanism = "topdown"',
         "",
-        '# dataset = "..."          # the name by which a ledger knows the confidential data',
+        '# dataset = "..."          # name of the confidential dataset, as its ledger has it',
         'unit = "record"            # what one row is: person, household, business ...',
         '# chosen_from = "public"   # or "earlier data" or "this data": where budget and queries came from',
         "",

@@ -1,8 +1,8 @@
-"""Draw: count the data once, measure with exact noise, and write it all into a private work folder.
+"""Draws for TopDown: counts the data once, measures with exact noise, and writes a private work folder.
 
 From then on the data are not needed any more: a fit reads measurements, the public geography and the values of the
-invariants, as often as wanted. A work folder that is there has been paid for: drawing anew pays again, finishing from
-it does not (:mod:`stirred.releases.releasing`).
+invariants, as often as wanted. The budget of an existing work folder is spent: drawing again spends again, finishing
+from it does not (:mod:`stirred.releases.releasing`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from stirred.noise import RandomSource, SystemSource
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
-from stirred.topdown.agreement import Agreement, read_agreements
 from stirred.topdown.constraints import Counts, invariant_values, require_agreement, require_kept, require_nested
 from stirred.topdown.counting import Counted, count_tables
+from stirred.topdown.earlier import Agreement, read_agreements
 from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
@@ -38,7 +38,7 @@ from stirred.topdown.work_folder import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopDownDraw:
-    """What was measured, in a work folder: all that a fit needs, and what was paid for it."""
+    """A TopDown draw in a work folder: measurements, invariants, and the ledger's entry."""
 
     folder: Path
     plan: TopDownPlan
@@ -57,6 +57,7 @@ class TopDownDraw:
 
     @property
     def measurements(self) -> Measurements:
+        """The noisy measurements of the work folder."""
         return Measurements(self.folder / MEASUREMENTS)
 
     def finish(self, progress: Progress | None = None) -> TopDownRelease:
@@ -64,7 +65,7 @@ class TopDownDraw:
         return fit(self, progress)
 
     def seal(self, work: Path, entry: tuple[int, str] | None) -> TopDownDraw:
-        """Note what paid for the draw, write the manifest, and give the draw as it will stand in ``work``."""
+        """Write the ledger's entry and the manifest; returns the draw as it will be in ``work``."""
         write_record(self.folder, self.plan, DrawRecord(self.for_release, entry))
         return replace(self, folder=work, entry=entry)
 
@@ -72,7 +73,7 @@ class TopDownDraw:
 def prepare(
     plan: TopDownPlan, data: Data | None, progress: Progress
 ) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
-    """Count the data and refuse what no release could keep, before any noise is drawn."""
+    """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
     progress.stage("reading and counting")
     require_nested(plan)
     counted = count_tables(plan, data)
@@ -94,12 +95,12 @@ def draw_into(
     source: RandomSource | None = None,
     progress: Progress | None = None,
 ) -> TopDownDraw:
-    """Measure, once, into a folder that is not sealed yet."""
+    """Measure once into a folder that has no manifest yet."""
     source, progress = source or SystemSource(), progress or Silent()
     counted, exact, agreements = prepare(plan, data, progress)
     (folder / MEASUREMENTS).mkdir()
     measure(counted, folder / MEASUREMENTS, source, progress)
-    progress.stage("writing what a fit needs")
+    progress.stage("writing geography and invariants")
     write_geography(folder / MEASUREMENTS / GEOGRAPHY, plan, counted.spine)
     write_invariants(folder / INVARIANTS, plan, counted.spine, exact)
     return TopDownDraw(
@@ -115,7 +116,7 @@ def draw_into(
 
 
 def reopen(plan: TopDownPlan, work: str | Path) -> TopDownDraw:
-    """A draw that was made before, for a plan that may differ in what the fit alone uses."""
+    """A draw that was made before; the plan may differ in what only the fit uses."""
     work = Path(work)
     record = read_record(work, plan)
     spine = read_geography(work / MEASUREMENTS / GEOGRAPHY, plan)

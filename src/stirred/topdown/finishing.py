@@ -1,4 +1,4 @@
-"""Finish: fit what was drawn, and write a release folder that appears whole or not at all.
+"""Finishes a TopDown draw: fits tables to the measurements, and writes the release folder.
 
 Everything here is post-processing of the measurements and of the invariants' values: it costs nothing, and can be done
 again from the same work folder, with other constraints or other tables to publish.
@@ -58,14 +58,17 @@ class TopDownRelease:
 
     @property
     def plan(self) -> TopDownPlan:
+        """The plan."""
         return self.draw.plan
 
     @property
     def specification(self) -> Specification:
+        """The guarantee."""
         return self.draw.specification
 
     @property
     def fitted(self) -> Counted:
+        """The fitted tables as counts on the geography."""
         return Counted(self.plan, self.draw.spine, self.leaves)
 
     def counts(self, table: str, level: str, by: tuple[str, ...] = ()) -> Counts:
@@ -74,6 +77,7 @@ class TopDownRelease:
 
     @property
     def summary(self) -> tuple[str, ...]:
+        """Lines for the terminal that say what was released."""
         rho = display(self.specification.budget.number)
         lines = [
             ", ".join(f"{int(one.counts.sum()):,} {name}" for name, one in self.leaves.items()),
@@ -112,6 +116,7 @@ class TopDownRelease:
         )
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> str:
+        """Write the errors against the true counts. Confidential."""
         truth = self.draw.truth if self.draw.truth is not None else count_tables(self.plan, data)
         write_accuracy(folder, self.accuracy(truth))
         return "Errors against the true counts"
@@ -121,6 +126,7 @@ class TopDownRelease:
         return compare(self.fitted, truth)
 
     def write_files(self, folder: Path, progress: Progress) -> None:
+        """Write everything that a recipient gets into an empty folder."""
         plan, spine = self.plan, self.draw.spine
         progress.stage("writing microdata")
         tables = []

@@ -1,4 +1,4 @@
-"""Fit: from the root down, integer tables that are near the measurements and keep everything exactly.
+"""Fits integer tables from the root down: near the measurements, with all invariants and constraints kept exactly.
 
 For each parent its children are fitted together, all queries weighted by their precision, nonnegative and adding up to
 the parent, then rounded to integers with every constraint in place. Where the total is measured well by itself it comes
@@ -23,8 +23,8 @@ import numpy as np
 
 from stirred import errors
 from stirred.releases.progress import Progress
-from stirred.topdown.agreement import Agreement
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.earlier import Agreement
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan
@@ -53,7 +53,7 @@ class LevelReport:
     """Parents that were not done in the usual way, by name, and why."""
 
     def published(self) -> dict[str, Any]:
-        """As a certificate states it: kappa is null where it is infinite."""
+        """The report as a certificate states it; an infinite kappa is null."""
         return {**asdict(self), "kappa": self.kappa if math.isfinite(self.kappa) else None}
 
 
@@ -90,8 +90,8 @@ def fit_table(
 
 
 def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
-    """Whether the total of a level is fitted first: where its own variance is below what the other queries together
-    know about it, unless the plan says otherwise."""
+    """Whether the total of a level is fitted first: if its own variance is below that of the other queries together,
+    unless the plan says otherwise."""
     known = {query.name: table.rho_of(level, query) for query in table.queries}
     if plan.passes == "one" or not known.get(TOTAL) or len([rho for rho in known.values() if rho]) < 2:
         return False

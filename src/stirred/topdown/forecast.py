@@ -1,4 +1,4 @@
-"""What a release will take: a rough model, calibrated on the benchmark (benchmarks/topdown.py)."""
+"""Forecasts time, memory and disk of a release: a rough model, calibrated on benchmarks/topdown.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Forecast:
 
 
 def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
-    """From the number of measured values, of positive cells and of records."""
+    """The forecast from the numbers of measured values, positive cells and records."""
     values = sum(entry.units * entry.cells for entry in planned)
     positive = sum(len(leaves.cells) for leaves in counted.leaves.values())
     records = sum(int(leaves.counts.sum()) for leaves in counted.leaves.values())
@@ -48,7 +48,7 @@ def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
 
 
 def available_memory() -> int | None:
-    """Bytes that can be used without swapping, where the system tells."""
+    """Free memory in bytes; None where the system does not report it."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

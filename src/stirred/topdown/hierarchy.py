@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stirred import errors
-from stirred.topdown.forms import Array
+from stirred.topdown.margin_blocks import Array
 from stirred.topdown.shapes import Shapes
 from stirred.topdown.spine import Index, Spine
 

@@ -1,4 +1,4 @@
-"""Measure: every query of every level, counted on its full domain, with exact discrete Gaussian noise.
+"""Measures every query at every level: counts on the full domain plus exact discrete Gaussian noise.
 
 One changed record moves two cells of a query by one each, so noise of variance 1/rho on each cell costs rho. Values
 are written as they are drawn, in the order of units and cells, and read back by ranges of units; neither needs memory
@@ -56,7 +56,7 @@ class Entry:
 
 
 def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
-    """Everything that is measured, in order."""
+    """All queries of all tables and levels, in the order in which they are measured."""
     found: list[Entry] = []
     for table in plan.released:
         for number, level in enumerate(plan.spine.all_levels):
@@ -159,6 +159,7 @@ class Measurements:
         self._metadata: dict[str, Any] = {}
 
     def of(self, table: str, level: str) -> list[Entry]:
+        """The entries of a table at a level, one for each query."""
         return [entry for entry in self.entries if (entry.table, entry.level) == (table, level)]
 
     def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:

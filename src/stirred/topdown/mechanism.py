@@ -33,7 +33,7 @@ def _places(given: Sequence[str]) -> list[tuple[str, str]]:
     for text in given:
         level, sign, unit = (part.strip() for part in text.partition("="))
         if not (level and sign and unit):
-            raise errors.estimate_question(f"The --place {text!r}", "is written as level=name")
+            raise errors.estimate_question(f"The --place {text!r}", "must be written as level=name")
         found.append((level, unit))
     return found
 
@@ -58,28 +58,28 @@ class TopDown(Mechanism):
         "release": (
             Option(
                 "--work",
-                "The private folder of what was drawn. If it is there the release is made from it, and nothing is "
-                "spent; otherwise it is made, and kept. Default: OUT-work, removed when the release is there.",
+                "The private folder that holds the draw. If it exists, the release is made from it and nothing is "
+                "spent; otherwise it is created and kept. Default: OUT-work, removed once the release is written.",
                 "work",
                 Path,
             ),
         ),
         "estimate": (
-            Option("--level", "Every unit of this level of the geography.", "level"),
-            Option("--place", "A unit, as level=name, e.g. tract=44007000101. Several are one place.", "places",
-                   several=True, read=_places),
-            Option("--sources", "With --place: the measurements that the answer rests on.", "sources", bool),
+            Option("--level", "Estimate for every unit of this level of the geography.", "level"),
+            Option("--place", "A unit, as level=name, e.g. tract=44007000101. Repeatable: all together are one place.",
+                   "places", several=True, read=_places),
+            Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
         ),
     }  # fmt: skip
     verbs = (
         Verb(
             "population",
-            "Make a generated census of any size: blocks, persons, housing units, group quarters, and a TopDown plan "
-            "for them. Everybody in it is invented; the same numbers give the same rows.",
+            "Generate a census of any size: blocks, persons, housing units, group quarters, and a TopDown plan for "
+            "them. Nobody in it is real. The same options give the same rows.",
             (
                 Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
                 Option("--persons", "How many persons.", "persons", int, default=100_000),
-                Option("--seed", "Another number gives another country.", "seed", int, default=1),
+                Option("--seed", "The seed of the generator.", "seed", int, default=1),
                 Option("--states", "How many states; by default one for each six million.", "states", int),
                 Option("--preset", "The TopDown plan to write beside the tables.", "preset_name", choices=PRESETS,
                        default="pl94-2020"),
@@ -112,7 +112,7 @@ class TopDown(Mechanism):
         return check(plan, data, progress=progress, **options)
 
     def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
-        from stirred.topdown.agreement import require_counted
+        from stirred.topdown.earlier import require_counted
 
         require_counted(plan, ledger)
 
@@ -129,7 +129,7 @@ class TopDown(Mechanism):
         from stirred.topdown.drawing import draw_into
 
         if folder is None:
-            raise errors.topdown_plan("A draw of TopDown", "is kept in a work folder: name one with work=FOLDER")
+            raise errors.topdown_plan("A draw", "must be kept in a work folder: name one with work=FOLDER")
         return draw_into(folder, plan, data, keep_truth=keep_truth, source=source, progress=progress)
 
     def reopen(self, plan: TopDownPlan, work: Path) -> TopDownDraw:
@@ -163,7 +163,7 @@ class TopDown(Mechanism):
         return tabulate_release(release, by, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Estimates:
-        from stirred.topdown.measured import estimate
+        from stirred.topdown.estimating import estimate
 
         return estimate(release, **options)
 

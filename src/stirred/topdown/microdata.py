@@ -1,4 +1,4 @@
-"""Fitted histograms as rows: one for each record, in the order of places and cells."""
+"""Writes fitted histograms as rows: one for each record, in the order of places and cells."""
 
 from __future__ import annotations
 

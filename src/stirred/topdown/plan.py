@@ -31,7 +31,7 @@ from stirred.topdown.plan_sections import (
 
 
 class TopDownPlan(Plan):
-    """What the TopDown Algorithm is to do. Frozen; docs/topdown.md explains every field.
+    """The plan of a TopDown release. Frozen; docs/topdown.md explains every field.
 
     Parameters
     ----------
@@ -103,6 +103,7 @@ class TopDownPlan(Plan):
         return tuple(table for table in self.tables if table.rho is not None)
 
     def table(self, name: str) -> TableSection:
+        """The section of a table; raises if there is no such table."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -110,12 +111,12 @@ class TopDownPlan(Plan):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the budget's division, also those that the spine does not have."""
+        """The levels among which the budget is divided, also those that the spine does not have."""
         return (*self.spine.absent, *self.spine.all_levels)
 
     @cached_property
     def rho(self) -> Fraction:
-        """What is spent: the shares of the levels that the spine has."""
+        """The budget that is spent: the shares of the levels that the spine has."""
         return sum(
             (
                 table.rho_of(level, query)
@@ -127,7 +128,7 @@ class TopDownPlan(Plan):
         )
 
     def allocation(self) -> Allocation:
-        """The division of the budget as semantics look things up in it; absent levels have no part in it."""
+        """How the budget is divided among levels and queries, for explanations; absent levels are left out."""
         levels = self.spine.all_levels
         parts = []
         for table in self.released:
@@ -179,7 +180,7 @@ class TopDownPlan(Plan):
         return super().from_published({**fields, "earlier": earlier})
 
     def drawn_hash(self) -> str:
-        """Of what is fixed once measurements are drawn. The rest is for the fit, which costs nothing to repeat."""
+        """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
         later = ("publish", "earlier", "passes", "licence", "released_by")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
@@ -190,36 +191,39 @@ class TopDownPlan(Plan):
 def _check_names(plan: TopDownPlan) -> None:
     for what, names in (("level", plan.levels), ("table", [table.name for table in plan.tables])):
         if not names or len(set(names)) < len(names):
-            raise errors.topdown_plan(f"Each {what}", "has a name of its own, and there is at least one")
+            raise errors.topdown_plan(f"Each {what}", "must have a name of its own, and there must be at least one")
     if not plan.released:
-        raise errors.topdown_plan("At least one table", "has a rho")
+        raise errors.topdown_plan("At least one table", "must have a rho")
     if plan.unit not in [table.unit for table in plan.released]:
-        raise errors.topdown_plan(f"The protected unit '{plan.unit}'", "is that of a table with a rho")
+        raise errors.topdown_plan(f"The protected unit '{plan.unit}'", "must be the unit of a table with a rho")
     for table in plan.tables:
         if not re.fullmatch(r"\w[\w -]*", table.name) or table.name == "geography":
             raise errors.topdown_plan(
-                f"The table {table.name!r}", "has a name of letters, digits, spaces, '_' and '-', not 'geography'"
+                f"The table {table.name!r}",
+                "must have a name of letters, digits, spaces, '_' and '-', other than 'geography'",
             )
         columns = [*plan.spine.all_levels, *(one.column or one.name for one in table.attributes)]
         named = [*plan.spine.all_levels, *(one.name for one in table.attributes), *(one.name for one in table.recodes)]
         if len(set(columns)) < len(columns) or len(set(named)) < len(named):
             raise errors.topdown_plan(
                 f"The table '{table.name}'",
-                "has one attribute or recode of each name, and none called like a level",
+                "cannot have two attributes or recodes of the same name, or one with the name of a level",
             )
         _ = table.schema_of
 
 
 def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
-    """Shares add up to exactly one, over the levels and over the queries of each level that has a share."""
+    """Raises unless shares add up to exactly one, over the levels and over the queries of each level with a share."""
     strange = [level for level in table.level_shares if level not in plan.levels]
     if strange:
         raise errors.unknown_choice("level", strange[0], plan.levels)
     names = [query.name for query in table.queries]
     if not names or len(set(names)) < len(names):
-        raise errors.topdown_plan(f"The table '{table.name}'", "asks each of its queries once, and at least one")
+        raise errors.topdown_plan(f"The table '{table.name}'", "must list at least one query, and each query once")
     if table.rho == 0:
-        raise errors.topdown_plan(f"The rho of '{table.name}'", "is above 0; leave it out if nothing is released")
+        raise errors.topdown_plan(
+            f"The rho of '{table.name}'", "must be above 0; leave it out if the table is not released"
+        )
     _require_one(table.name, "the levels", [table.level_shares.get(level, Fraction(0)) for level in plan.levels])
     for level in plan.levels:
         for query in table.queries:
@@ -232,10 +236,10 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
             shares = [query.share(level) for query in table.queries]
             _require_one(table.name, f"the queries at level '{level}'", shares)
         elif level in plan.spine.all_levels:
-            raise errors.topdown_plan(f"The level '{level}' of '{table.name}'", "has a share of the budget")
+            raise errors.topdown_plan(f"The level '{level}' of '{table.name}'", "must have a share of the budget")
     for query in table.queries:
         if not any(table.rho_of(level, query) for level in plan.spine.all_levels):
-            raise errors.topdown_plan(f"The query '{query.name}' of '{table.name}'", "has a share at some level")
+            raise errors.topdown_plan(f"The query '{query.name}' of '{table.name}'", "must have a share at some level")
 
 
 def _require_one(table: str, where: str, shares: Sequence[Fraction]) -> None:
@@ -247,9 +251,9 @@ def _require_one(table: str, where: str, shares: Sequence[Fraction]) -> None:
 def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
     table, counted = _released(plan, constraint.table), plan.table(constraint.counted)
     if bool(constraint.each) == bool(constraint.where):
-        raise errors.topdown_plan("A constraint", "has either 'each' or 'where'")
+        raise errors.topdown_plan("A constraint", "must have either 'each' or 'where'")
     if constraint.at_least < 0:
-        raise errors.topdown_plan("The 'at_least' of a constraint", "is not negative")
+        raise errors.topdown_plan("The 'at_least' of a constraint", "cannot be negative")
     table.schema_of.where(constraint.where)
     for mine, theirs in constraint.each.items():
         table.schema_of.values(mine)
@@ -274,18 +278,18 @@ def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
         raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
     table.schema_of.groups(wanted.by)
     if [one.name for one in plan.publish].count(wanted.name) > 1:
-        raise errors.topdown_plan(f"The table {wanted.name}", "is listed under publish once")
+        raise errors.topdown_plan(f"The table {wanted.name}", "can be listed under publish only once")
 
 
 def _released(plan: TopDownPlan, name: str) -> TableSection:
     table = plan.table(name)
     if table.rho is None:
         raise errors.topdown_plan(
-            f"The table '{name}'", "has no rho, so it is not released and nothing can be asked of it"
+            f"The table '{name}'", "has no rho, so it is not released and nothing else can use it as a released table"
         )
     return table
 
 
 def _first(query: QuerySection, table: TableSection) -> Fraction:
-    """For a level where nothing is spent: any division will do."""
+    """Any division of a level where nothing is spent: everything to the first query."""
     return Fraction(int(query.name == table.queries[0].name))

@@ -1,4 +1,4 @@
-"""The parts of a TopDown plan: geography, tables with their queries, what is kept, what is asked for.
+"""The parts of a TopDown plan: geography, tables with their queries, what is kept, what is published.
 
 Names and values here are public; shares and budgets are exact fractions.
 """
@@ -24,7 +24,7 @@ TOTAL = "total"
 
 
 def slug(text: object) -> str:
-    """A name as a part of a file's name."""
+    """A name made safe for file names."""
     return re.sub(r"\W+", "_", str(text))
 
 
@@ -32,9 +32,11 @@ def _share(written: object) -> Fraction:
     try:
         share = as_fraction(written)
     except NOT_A_NUMBER:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is a number, or a fraction in quotes") from None
+        raise errors.topdown_plan(
+            f"The share or budget {written!r}", "must be a number, or a fraction in quotes"
+        ) from None
     if share < 0:
-        raise errors.topdown_plan(f"The share or budget {written!r}", "is not negative")
+        raise errors.topdown_plan(f"The share or budget {written!r}", "cannot be negative")
     return share
 
 
@@ -55,7 +57,7 @@ class SpineSection(Section):
 
     @property
     def all_levels(self) -> tuple[str, ...]:
-        """From the root of this spine to its leaves."""
+        """All levels from the root of this spine to its leaves."""
         return (self.root, *self.levels) if self.root is not None else self.levels
 
 
@@ -83,9 +85,11 @@ class QuerySection(Section):
 
     @property
     def name(self) -> str:
+        """The attributes joined by ``*``, or the name of the total."""
         return "*".join(self.by) or TOTAL
 
     def share(self, level: str) -> Fraction:
+        """The query's share of a level's budget."""
         return self.shares.get(level, Fraction(0)) if isinstance(self.shares, Mapping) else self.shares
 
 
@@ -111,6 +115,7 @@ class TableSection(Section):
 
     @cached_property
     def schema_of(self) -> Schema:
+        """Attributes, recodes and cells of the table."""
         attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
         return Schema(attributes, tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes))
 
@@ -132,7 +137,7 @@ class InvariantSection(Section):
 
     @property
     def margin(self) -> Margin:
-        """The invariant as certificate and recipient know it."""
+        """The margin that is kept, as the certificate states it."""
         by = f" by {', '.join(self.by)}" if self.by else ""
         words = f"the number of '{self.table}'{by} in each {self.level}"
         return Margin(self.table, (self.level, *self.by), words)
@@ -163,6 +168,7 @@ class PublishSection(Section):
 
     @property
     def name(self) -> str:
+        """The name of its file, without the extension."""
         return "-".join(slug(part) for part in (self.table, self.level, *self.by))
 
 

@@ -1,4 +1,4 @@
-"""Write a generated census to try TopDown on, with a plan that fits it."""
+"""Writes a generated census with a TopDown plan for it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def write_population(
     states: int | None = None,
     preset_name: str = "pl94-2020",
 ) -> list[str]:
-    """Write the tables and ``plan.toml`` into a new folder; gives the lines that say what was written."""
+    """Write the tables and ``plan.toml`` into a new folder; returns the lines to print."""
     out = Path(out)
     country = Population(persons, seed, states)
     named = f"a generated census of {persons:,} persons, seed {seed}"
     plan = preset(preset_name, DOMAINS, nation=(states or 1) > 1, dataset=named, chosen_from="public")
     with OnTerminal() as progress, appearing(out) as folder:
-        progress.stage("inventing people")
+        progress.stage("generating persons")
         country.write(folder)
         (folder / "plan.toml").write_text(plan.reading(FILES).to_toml(), encoding="utf-8")
     return [

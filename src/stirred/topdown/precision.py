@@ -1,4 +1,4 @@
-"""How well a plan will know each of its queries, before anything is measured: by itself, and from all together."""
+"""Expected standard errors of a plan's queries before anything is measured: each alone, and all combined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExpectedError:
 
 
 def expected_errors(plan: TopDownPlan, spine: Spine) -> tuple[ExpectedError, ...]:
-    """Of every query at every level; no data are needed."""
+    """The expected error of every query at every level; needs no data."""
     return tuple(_expected(plan, spine))
 
 

@@ -1,4 +1,4 @@
-"""Plans that are known: the 2020 redistricting data with its production shares, and a small one for teaching."""
+"""Built-in plans: the 2020 redistricting data with its production shares, and a small one for teaching."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def preset(
     rounded: bool = False,
     **more: Any,
 ) -> TopDownPlan:
-    """A known plan for geography columns called ``levels``, from state to block.
+    """A built-in plan for geography columns called ``levels``, from state to block.
 
     ``domains`` has the values of attributes: votingage, hispanic and cenrace for ``pl94-2020``, race and adult for
     ``teaching``. With ``nation`` the spine has a root above the states; without it the nation's share is not spent.

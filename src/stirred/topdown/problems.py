@@ -30,6 +30,7 @@ class Histograms:
 
     @property
     def units(self) -> int:
+        """The number of units."""
         return len(self.starts) - 1
 
     @classmethod

@@ -1,4 +1,4 @@
-"""README.txt of a TopDown release."""
+"""The text of README.txt of a TopDown release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stirred.topdown.plan import TopDownPlan
 
 
 def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable]) -> str:
-    """``README.txt`` of a release."""
+    """The text of ``README.txt``."""
     units = " and ".join(plural(table.unit) for table in plan.released)
     folders = [
         "measurements/: every noisy measurement, with its exact variance in measurements.json",
@@ -26,7 +26,7 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         fill(
             f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
             f"{listed(plan.spine.all_levels)}. From the top down, nonnegative integer tables were fitted to these "
-            "measurements; the rows below are what was fitted. They are not the records of anybody."
+            "measurements; the released rows are those tables. They are not records of real units."
         )
         + "\n",
         files_section(tables, [*(f"tables/{one.name}.csv" for one in plan.publish), *folders]),
@@ -36,7 +36,7 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         fill(
             "How to read it: it holds for the whole procedure, measurements and fit together, between datasets that "
             "agree on what is kept exactly. The fit reads those values as they are, so without this condition no "
-            "finite budget would do: whoever sees the release knows them. Within it, what somebody learns by a test or "
+            "finite budget holds: anyone who sees the release knows them. Under it, what anyone learns by a test or "
             f"a change of belief about one {plan.unit} is bounded by rho; stirred explain gives the numbers."
         )
         + "\n",
@@ -56,7 +56,7 @@ def _kept(plan: TopDownPlan) -> str:
     said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
     if plan.constraints:
         bound = "\n".join(fill(f"- {constraint_words(one)}", "  ") for one in plan.constraints)
-        said += f"\nAlso kept; data that break them are outside the domain, and refused\n{bound}\n"
+        said += f"\nAlso kept; data that break them are outside the domain, and cannot be released\n{bound}\n"
     return said
 
 
@@ -67,8 +67,8 @@ def _earlier(plan: TopDownPlan) -> str:
         "Agrees with an earlier release\n"
         + fill(
             "The rows have exactly the counts of an earlier release (its checksum is in certificate.json, under "
-            "agrees_with). The guarantee below is that of what is new here, given that release. Both together satisfy "
-            "the composition of their guarantees; the earlier one's budget comes on top."
+            "agrees_with). The guarantee below covers what this release adds to it. Both together satisfy the "
+            "composition of their guarantees: the earlier budget is added to this one."
         )
         + "\n"
     )

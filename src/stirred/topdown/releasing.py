@@ -1,4 +1,4 @@
-"""The whole job for TopDown: draw into a work folder, finish, write."""
+"""Makes a TopDown release: draws into a work folder, finishes, writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def draw(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> TopDownDraw:
-    """Measure, once, into the new folder ``work``. ``source`` other than the operating system's is for tests.
+    """Measure once into the new folder ``work``. ``source`` other than the operating system's is for tests.
 
     ``data`` gives frames or paths by table in place of the plan's own, and the list of places as ``"geography"``.
     ``keep_truth`` keeps the true counts in memory, for the confidential comparison.
@@ -47,10 +47,10 @@ def release(
     ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> TopDownRelease:
-    """Draw, or go on from a work folder that is there, then fit and write: the whole job.
+    """Make a release: draw, or continue from an existing work folder, then fit and write.
 
-    Without ``work`` a folder beside ``out`` is used; it is removed once the release is there, and left for another try
-    if the fit is interrupted.
+    Without ``work`` a folder beside ``out`` is used; it is removed once the release is written, and kept for another
+    try if the fit is interrupted.
     """
     made = releasing.release(
         MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress

@@ -35,7 +35,7 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not self.values or len(set(self.values)) < len(self.values):
-            raise errors.topdown_plan(f"The attribute '{self.name}'", "lists each of its values once")
+            raise errors.topdown_plan(f"The attribute '{self.name}'", "must list each of its values once")
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,26 @@ class Schema:
 
     def __post_init__(self) -> None:
         if self.cells > MOST_CELLS:
-            raise errors.topdown_plan("A table", f"has at most {MOST_CELLS:,} cells, not {self.cells:,}")
+            raise errors.topdown_plan("A table", f"can have at most {MOST_CELLS:,} cells, not {self.cells:,}")
         names = self.names
         if len(set(names)) < len(names):
-            raise errors.topdown_plan("A table", "has one attribute or recode of each name")
+            raise errors.topdown_plan("A table", "cannot have two attributes or recodes of the same name")
         for recode in self.recodes:
             base = self._attribute(recode.of)
             listed = [value for _, values in recode.groups for value in values]
             if sorted(listed) != sorted(base.values):
                 raise errors.topdown_plan(
-                    f"The recode '{recode.name}'", f"puts each value of '{recode.of}' into exactly one group"
+                    f"The recode '{recode.name}'", f"must put each value of '{recode.of}' into exactly one group"
                 )
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of values of each attribute."""
         return tuple(len(attribute.values) for attribute in self.attributes)
 
     @property
     def cells(self) -> int:
+        """The number of cells."""
         return math.prod(self.shape)
 
     @cached_property
@@ -108,6 +110,7 @@ class Schema:
         return result
 
     def number_of_groups(self, names: Sequence[str]) -> int:
+        """The number of groups of the marginal by ``names``."""
         return math.prod(len(self.values(name)) for name in names)
 
     def labels(self, names: Sequence[str]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Units that are alike: what can be known of a unit depends on the shape of the tree around it, not on its name.
+"""Groups units that have the same variances: these depend only on the shape of the tree around a unit.
 
 Noise is the same for all units of a level, so two units whose subtrees look the same have the same covariance matrix
 from below, and if also their surroundings look the same then the same matrix from everywhere. There are far fewer kinds

@@ -20,7 +20,7 @@ MECHANISM = "topdown"
 
 
 def specify(plan: TopDownPlan, for_release: bool = True) -> Specification:
-    """The five blocks of a plan; nothing in them depends on the data."""
+    """The specification of a plan; it does not depend on the data."""
     stated = Specification(
         domain=_domain(plan),
         multiverse=Multiverse(tuple(_invariant(plan, one) for one in plan.invariants)),
@@ -75,7 +75,7 @@ def _conversion(plan: TopDownPlan) -> str:
 
 
 def _free_attribute(plan: TopDownPlan) -> bool:
-    """Whether one record can change alone: some attribute of the unit that nothing kept or forbidden speaks of."""
+    """Whether one record can change alone: some attribute is in no invariant, constraint or zero."""
     table = next(one for one in plan.released if one.unit == plan.unit)
     named = {table.schema_of.base(name) for zero in table.zeros for name in zero}
     named |= set(constrained_names(plan, table))

@@ -2,7 +2,7 @@
 
 Units of a level are numbered so that the children of one parent stand together and in the order of their parents; a
 leaf's number therefore falls into a range for each of its ancestors. The list of leaves is public and comes from a file
-of its own: that a block exists is no secret, and that somebody lives there is not read off the people.
+of its own: which places exist is not taken from the confidential records.
 
 The invariant a reader must know: every unit of a level has at least one child, and the children of unit u of level l
 are the units ``first_child[l][u]`` up to ``first_child[l][u + 1]`` of the level below.
@@ -34,15 +34,17 @@ class Spine:
     """By level but the last, where the children of each unit begin; one entry more than units."""
 
     def units(self, level: int) -> int:
+        """The number of units of a level."""
         return len(self.names[level])
 
     @property
     def leaves(self) -> int:
+        """The number of finest geounits."""
         return self.units(len(self.levels) - 1)
 
     @property
     def geounits(self) -> int:
-        """Of all levels together."""
+        """The number of units of all levels together."""
         return sum(self.units(level) for level in range(len(self.levels)))
 
     def parents(self, level: int) -> Index:
@@ -90,7 +92,7 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
 
 
 def _in_words(column: Column) -> Column:
-    """A column of codes as text, in the order of text: a spine that was written is read back with the same numbers."""
+    """A column with its values as text, sorted, so that a spine is read back with the numbers it was written with."""
     texts = as_text(column.values)
     order = np.argsort(np.array(texts.to_pylist(), dtype=object), kind="stable")
     number = np.empty(len(order), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""Verify a TopDown release and tabulate it, from the release folder alone.
+"""Verifies a TopDown release and tabulates it, from the release folder alone.
 
 Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
 zeros, the constraints and the tables beside them; measurement files against what the plan says was measured; the
@@ -53,7 +53,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     plan = TopDownPlan.from_published(release.certificate["plan"])
     geography = release.path / MEASUREMENTS / GEOGRAPHY
     same = release.certificate["geography_sha256"] == digest_of(geography)
-    verdicts = [Verdict(same, "the geography is the one that is certified")]
+    verdicts = [Verdict(same, "the geography is that of the certificate")]
     if not same:
         return verdicts
     spine = read_geography(geography, plan)
@@ -63,13 +63,13 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         leaves[table.name] = count_release(release, plan, spine, table)
         verdicts += shape_verdicts(release, table.name, int(leaves[table.name].counts.sum()))
         nested = _places_agree(release, plan, spine, table)
-        verdicts.append(Verdict(nested, f"{table.name}: every row lies in the places that the geography says"))
+        verdicts.append(Verdict(nested, f"{table.name}: the coarser places of every row are those of the geography"))
         impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
         for zero in table.zeros:
             impossible |= table.schema_of.where(zero)
         if table.zeros:
             clean = not impossible[leaves[table.name].cells].any()
-            verdicts.append(Verdict(clean, f"{table.name} has no combination that cannot occur"))
+            verdicts.append(Verdict(clean, f"{table.name} has no combination of values that the plan rules out"))
     counted = Counted(plan, spine, leaves)
     verdicts += _invariants(release, counted, exact)
     verdicts += [
@@ -103,7 +103,7 @@ def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts
     for invariant, values, entry in zip(plan.invariants, exact, stated, strict=False):
         words = str(invariant.margin)
         same = entry["sha256"] == fingerprint(values)
-        verdicts.append(Verdict(same, f"as certified: {words} ({values.size:,} counts)"))
+        verdicts.append(Verdict(same, f"as in the certificate: {words} ({values.size:,} counts)"))
         if invariant.table in counted.leaves:
             counts = counted.counts(invariant.table, invariant.level, invariant.by)
             verdicts.append(Verdict(np.array_equal(counts, values), f"recounted and equal: {words}"))
@@ -111,7 +111,7 @@ def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts
 
 
 def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
-    """Whether the tables beside the microdata are tables of it."""
+    """Whether the published tables can be counted from the microdata."""
     verdicts = []
     for wanted in counted.plan.publish:
         counts = counted.counts(wanted.table, wanted.level, wanted.by)
@@ -120,7 +120,7 @@ def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
         pc.write_csv(table, made)
         file = release.path / "tables" / f"{wanted.name}.csv"
         same = made.getvalue().to_pybytes() == file.read_bytes()
-        verdicts.append(Verdict(same, f"tables/{file.name} is a table of the microdata"))
+        verdicts.append(Verdict(same, f"tables/{file.name} has the counts of the microdata"))
     return verdicts
 
 
@@ -142,7 +142,7 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
     stated = release.specification
     rebuilt = specify(plan, not stated.marks)
     spent = stated.budget.number == plan.rho
-    words = f"rho recomputed from all shares is the one certified ({float(plan.rho):.6f})"
+    words = f"rho recomputed from all shares is that of the certificate ({float(plan.rho):.6f})"
     return [
         Verdict(spent, words),
         Verdict(

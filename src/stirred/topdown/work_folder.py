@@ -1,6 +1,6 @@
-"""The files that hold what a fit reads, in a work folder and in a release: geography, values of invariants, draw.json.
+"""Writes and reads the files that a fit needs: geography, values of invariants, draw.json.
 
-A work folder has ``draw.json`` (the plan, and the ledger's entry that paid), ``measurements/`` with the public list of
+A work folder has ``draw.json`` (the plan, and the ledger's entry), ``measurements/`` with the public list of
 leaves, ``invariants/`` and a manifest. A release has copies of the two folders.
 """
 
@@ -61,7 +61,7 @@ def write_record(folder: Path, plan: TopDownPlan, record: DrawRecord) -> None:
 
 
 def read_record(work: Path, plan: TopDownPlan) -> DrawRecord:
-    """Read ``draw.json``; refuses a folder that is damaged, or whose measurements are of another plan."""
+    """Read ``draw.json``; raises if the folder is damaged, or was drawn for another plan."""
     try:
         fields = json.loads((work / DRAWN).read_text(encoding="utf-8"))
         known = fields["stirred_draw"] == FORM and not is_unfinished(work)
@@ -95,7 +95,7 @@ def write_invariants(folder: Path, plan: TopDownPlan, spine: Spine, values: tupl
 
 
 def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
-    """The public list of leaves, in the order of the spine."""
+    """Write the public list of leaves, in the order of the spine."""
     leaf = len(spine.levels) - 1
     columns = [spine.names[leaf]]
     units = np.arange(spine.leaves)
@@ -106,12 +106,13 @@ def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
 
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:
-    """The spine that was written."""
+    """Read the spine that :func:`write_geography` wrote."""
     section = plan.spine.model_copy(update={"input": InputSection(format="parquet")})
     return read_spine(plan.model_copy(update={"spine": section}), path)
 
 
 def invariant_file(number: int, invariant: InvariantSection) -> str:
+    """The name of the file with the values of an invariant."""
     return (
         "-".join([str(number + 1), slug(invariant.table), slug(invariant.level), *map(slug, invariant.by)]) + ".parquet"
     )
@@ -132,7 +133,7 @@ def counts_table(
 
 
 def read_invariants(folder: Path, plan: TopDownPlan, spine: Spine) -> tuple[Counts, ...]:
-    """The values that were written, refused if they are not those of the plan's invariants."""
+    """Read the values of all invariants; raises if they do not fit the plan."""
     found = []
     for number, invariant in enumerate(plan.invariants):
         groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)

@@ -1,4 +1,4 @@
-"""Earlier releases that a new one must agree with: ``H(Z) = P``, as detailed tables follow redistricting data.
+"""Reads earlier releases that a new one must agree with (``H(Z) = P``), such as redistricting data before details.
 
 An earlier release is public, so agreeing with it costs nothing: it is read like the geography, and its counts become
 bounds of the fit. What both releases together satisfy is the composition of their specifications, and a release that
@@ -25,7 +25,7 @@ from stirred.topdown.spine import Spine
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Agreement:
-    """How many records an earlier release has in each leaf and each group of the marginal ``by`` of a table."""
+    """The counts of an earlier release in each finest geounit, by the attributes ``by`` of a table."""
 
     path: Path
     table: str
@@ -35,6 +35,7 @@ class Agreement:
     """SHA-256 of the earlier release's manifest."""
 
     def published(self) -> dict[str, Any]:
+        """The agreement as the certificate states it."""
         return {"table": self.table, "by": list(self.by), "manifest_sha256": self.manifest}
 
 
@@ -44,11 +45,11 @@ def read_agreements(plan: TopDownPlan, spine: Spine) -> tuple[Agreement, ...]:
 
 
 def require_counted(plan: TopDownPlan, ledger: Ledger) -> None:
-    """Refuse an earlier release that a ledger does not know: the two are paid for together."""
+    """Raise if an earlier release is not in the ledger: the two compose."""
     known = {entry.manifest for entry in ledger.entries()}
     for section in plan.earlier:
         if manifest_of(Path(section.path)) not in known:
-            raise errors.topdown_earlier(section.path, f"the ledger {ledger.path} has not counted it")
+            raise errors.topdown_earlier(section.path, f"it is not recorded in the ledger {ledger.path}")
 
 
 def _read(plan: TopDownPlan, spine: Spine, section: EarlierSection) -> Agreement:
@@ -78,7 +79,7 @@ def _read(plan: TopDownPlan, spine: Spine, section: EarlierSection) -> Agreement
 def _require_invariants(
     plan: TopDownPlan, before: TopDownPlan, section: EarlierSection, name: str, by: Sequence[str]
 ) -> None:
-    """What the earlier release keeps exactly and this one repeats must be an invariant here, or be said to be noisy."""
+    """Raise unless each invariant of the earlier release that this one repeats is an invariant here too."""
     mine = [one for one in plan.invariants if one.table == section.table]
     for kept in before.invariants:
         if (
@@ -100,5 +101,5 @@ def _at_least_as_fine(plan: TopDownPlan, mine: InvariantSection, theirs: Invaria
 
 
 def about(agreements: Sequence[Agreement], table: str) -> list[Agreement]:
-    """Those that bind a table."""
+    """The agreements that are about a table."""
     return [one for one in agreements if one.table == table]

@@ -1,6 +1,6 @@
-"""Unbiased answers from the noisy measurements of a TopDown release.
+"""Unbiased estimates from the noisy measurements of a TopDown release.
 
-The fitted tables of a release are whole, nonnegative and consistent, and therefore biased. Its measurements are not:
+The fitted tables of a release are integer, nonnegative and consistent, and therefore biased. Its measurements are not:
 each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module
 gives the best linear unbiased estimate of any count in any place, its exact variance and an interval. Estimates are
 consistent as well: those of children add up to their parent's, those of a margin to its total.
@@ -44,7 +44,7 @@ Place = tuple[str, str]
 
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
-    """The measurements of a release, ready to be asked."""
+    """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
@@ -90,6 +90,7 @@ class MeasuredRelease:
 
     @cached_property
     def shapes(self) -> Shapes:
+        """Which units of the geography have the same shape, and so the same variances."""
         return Shapes.of(self.spine)
 
     # -- questions -------------------------------------------------------------------------------------------
@@ -98,8 +99,8 @@ class MeasuredRelease:
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str,
         units: Sequence[str] | None = None,
     ) -> Estimates:  # fmt: skip
-        """The marginal by some attributes or recodes, of the records with the values of ``where``, in every unit of a
-        level or in some of them."""
+        """Estimate counts by some attributes or recodes, of the records with the values of ``where``, in all or some
+        units of a level."""
         by, where, at = _names(by), _conditions(where), self._level(level)
         answer = self._answer(table, by, where, at)
         chosen = np.arange(self.spine.units(at)) if units is None else self._units(at, units)
@@ -113,7 +114,7 @@ class MeasuredRelease:
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
         name: str = "union",
     ) -> Estimates:  # fmt: skip
-        """The same in the union of some units, of one level or of several; a leaf that is named twice counts once."""
+        """Estimate counts in the union of some units of any levels; a leaf that is named twice counts once."""
         by, where, units = _names(by), _conditions(where), self._whole_units(places)
         answer = self._answer(table, by, where, max(units))
         variances = answer.design.variances_of_sum(units)
@@ -204,7 +205,7 @@ class MeasuredRelease:
 
     def _units(self, level: int, wanted: Sequence[str]) -> Index:
         if not len(wanted):
-            raise errors.estimate_question("A question", "names at least one geounit")
+            raise errors.estimate_question("A question", "must name at least one geounit")
         place = {name: number for number, name in enumerate(self.spine.names[level].to_pylist())}
         strange = [name for name in wanted if name not in place]
         if strange:
@@ -214,7 +215,7 @@ class MeasuredRelease:
     def _leaves(self, places: Sequence[Place]) -> Any:
         """Which leaves lie in the union."""
         if not len(places):
-            raise errors.estimate_question("A union", "names at least one geounit")
+            raise errors.estimate_question("A union", "must name at least one geounit")
         covered = np.zeros(self.spine.leaves, dtype=np.bool_)
         for level in dict.fromkeys(level for level, _ in places):
             at = self._level(level)
@@ -256,9 +257,11 @@ def estimate(
     ``sources`` also gives, for a union, the measurements that the total of the chosen records rests on.
     """
     if (level is None) == (not places):
-        raise errors.estimate_question("A question", "has either a level or places (--level or --place)")
+        raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
     if sources and not places:
-        raise errors.estimate_question("The sources of an estimate (--sources)", "go with places (--place)")
+        raise errors.estimate_question(
+            "The sources of an estimate (--sources)", "can be shown for places only (--place)"
+        )
     opened = MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
     if level is not None:

@@ -1,4 +1,4 @@
-"""Margins as products of small matrices, and the blocks into which a least-squares problem about margins falls apart.
+"""Writes margins as products of small matrices, and splits least squares about margins into independent blocks.
 
 A cell is a combination of values, so a sum over cells that asks about each attribute separately is a product of forms,
 one on the values of each attribute. A marginal query is a product of matrices, A = A_1 x ... x A_k, where A_a puts the
@@ -57,7 +57,7 @@ class Margin:
         for name in where or {}:
             schema.base(name)
         if len(set(names)) < len(names):
-            raise errors.estimate_question("A margin", "names each attribute or recode once")
+            raise errors.estimate_question("A margin", "must name each attribute or recode once")
         bases = [attribute.name for attribute in schema.attributes]
         places = [bases.index(schema.base(name)) for name in names]
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
@@ -76,6 +76,7 @@ class Margin:
 
     @property
     def groups(self) -> int:
+        """The number of groups."""
         return math.prod(self.sizes)
 
     def arranged(self, values: NDArray[np.generic]) -> Array:
@@ -150,6 +151,7 @@ class Axis:
 
     @property
     def widths(self) -> tuple[int, int]:
+        """The numbers of vectors that are constant on sets of alike values, and of the others."""
         return self.shared, self.basis.shape[1] - self.shared
 
 
@@ -180,10 +182,12 @@ class Block:
 
     @property
     def size(self) -> int:
+        """How many numbers a copy holds."""
         return math.prod(axis.widths[0] for axis, inner in zip(self.axes, self.within, strict=True) if not inner)
 
     @property
     def copies(self) -> int:
+        """How many copies there are."""
         return math.prod(axis.widths[1] for axis, inner in zip(self.axes, self.within, strict=True) if inner)
 
     def information(self, margin: Margin) -> Array:

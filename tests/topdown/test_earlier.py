@@ -60,7 +60,7 @@ def test_earlier_releases_must_be_whole_counted_and_of_topdown(tmp_path):
     ledger = Ledger.create(tmp_path / "town.ledger", "town")
     with refused("topdown-earlier") as uncounted:
         release(detailed(first, dataset="town"), tables(), out=tmp_path / "second", ledger=ledger)
-    assert "has not counted it" in str(uncounted.value) and ledger.entries() == ()
+    assert "is not recorded in the ledger" in str(uncounted.value) and ledger.entries() == ()
     ledger.record(specify(plan("1/8", dataset="town")), "the first", first)
     release(detailed(first, dataset="town"), tables(), out=tmp_path / "second", ledger=ledger)
     assert ledger.total().specification.budget.number == Fraction(5, 8) + Fraction(3, 4)
