@@ -76,7 +76,7 @@ def test_a_release_prints_its_epsilon_and_what_to_do_next(plan, tmp_path, comman
     assert (ended.code, ended.err) == (0, "")
     assert f"Released to {tmp_path / 'out'}" in ended.out
     # Theorem 3.2.4: two strata of 45 at rate 1/2, ln 46 = 3.8286, rounded up
-    assert "epsilon 3.83 per record (household), given the invariants" in ended.out
+    assert "epsilon 3.83 per household, given the invariants" in ended.out
     assert "differ in 2 records" in ended.out
     assert f"Next: stirred verify {tmp_path / 'out'}" in ended.out
 

@@ -96,7 +96,7 @@ class SwapRelease:
         nearest = stated.nearest if stated.nearest != math.inf else "no"
         return (
             f"{self.table.rows:,} {self.plan.records}",
-            f"epsilon {display(stated.budget.number)} per record ({self.plan.unit}), given the invariants; the nearest "
+            f"epsilon {display(stated.budget.number)} per {self.plan.unit}, given the invariants; the nearest "
             f"files that share them differ in {nearest} records",
         )
 
