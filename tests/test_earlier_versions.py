@@ -10,6 +10,7 @@ import pytest
 
 import stirred
 from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import write_manifest
 from stirred.topdown import TopDownPlan, reopen
 
 MADE = Path(__file__).parent / "fixtures" / "v0_1"
@@ -71,3 +72,18 @@ def test_a_ledger_of_0_1_counts_on(made, command):
     assert command("release", made / "swap.toml", "--out", made / "new", "--ledger", made / "swap.ledger").code == 0
     assert len(ledger.entries()) == 2
     assert ledger.entries()[0].specification == stirred.read(MADE / "swap")
+
+
+def test_a_wording_of_another_version_verifies_and_another_meaning_does_not(made, command):
+    path, written = (
+        made / "topdown" / "certificate.json",
+        json.loads((made / "topdown" / "certificate.json").read_text()),
+    )
+    for change, code in ((("words", "said otherwise"), 0), (("id", "another-finding"), 1)):
+        fields = json.loads(json.dumps(written))
+        fields["specification"]["findings"][0][change[0]] = change[1]
+        path.write_text(json.dumps(fields))
+        (made / "topdown" / "specification.json").write_text(json.dumps(fields["specification"]))
+        (made / "topdown" / "manifest.json").unlink()
+        write_manifest(made / "topdown")
+        assert command("verify", made / "topdown").code == code

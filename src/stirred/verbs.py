@@ -241,7 +241,7 @@ def explain(
     Returns
     -------
     Explanation
-        ``print`` shows it; ``tables()``, ``pictures()`` and ``to_fields()`` give its numbers.
+        ``print`` shows it; ``to_fields()`` gives its numbers, ``pictures()`` what can be drawn.
 
     Examples
     --------

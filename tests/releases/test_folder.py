@@ -112,7 +112,10 @@ def test_two_folders_written_together_are_both_gone_after_a_termination_signal(t
 
 
 def test_a_failed_write_is_told_by_its_reason_and_leaves_nothing(target):
-    with pytest.raises(OutputError, match=r"failed \(No space left on device\)") as refusal, appearing(target):
+    with (
+        pytest.raises(OutputError, match=r"could not be written \(No space left on device\)") as refusal,
+        appearing(target),
+    ):
         raise OSError(28, "some text that may quote a cell")
     assert refusal.value.kind == "cannot-write"
     assert "quote" not in str(refusal.value)

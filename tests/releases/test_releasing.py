@@ -110,7 +110,7 @@ def test_a_topdown_run_that_fails_after_its_spend_can_be_gone_on_with(tmp_path, 
         with pytest.raises(KeyboardInterrupt) as failure:
             stirred.release(plan, data_of(plan), out=tmp_path / "out", ledger=ledger)
     assert "entry 1 of" in notes(failure.value)
-    assert "the same command goes on from it and spends nothing" in notes(failure.value)
+    assert "the same command continues from it and spends nothing" in notes(failure.value)
     stirred.release(plan, out=tmp_path / "out", ledger=ledger)
     assert len(ledger.entries()) == 1 and not releasing.default_work(tmp_path / "out").exists()
 
@@ -204,7 +204,7 @@ def test_leftovers_are_listed_and_removed_unless_they_were_paid_for(paid, tmp_pa
     removed = command("leftovers", place, "--ledger", ledger.path, "--remove")
     assert removed.code == (1 if paid else 0)
     assert len(leftovers(place)) == (1 if paid else 0)
-    assert ("paid for by entry 1" in removed.out) == paid
+    assert ("entry 1 of the ledger spent budget" in removed.out) == paid
     if not paid:
         assert "No unfinished folder" in command("leftovers", place).out
 

@@ -96,7 +96,7 @@ def claim_another_share(path: Path) -> None:
         ("certificate.json", claim_a_smaller_budget, "rho recomputed from all shares"),
         ("certificate.json", claim_another_share, "the plan has the hash in the certificate"),
         ("measurements/measurements.json", claim_less, "each with variance 1/rho"),
-        ("invariants/3-homes-town-type.parquet", deny_homes, "as certified: the number of 'homes'"),
+        ("invariants/3-homes-town-type.parquet", deny_homes, "as in the certificate: the number of 'homes'"),
     ],
 )  # fmt: skip
 def test_tampering_is_noticed(made, tmp_path, name, change, words):

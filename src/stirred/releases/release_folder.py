@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,16 @@ class ReleaseFolder:
         """The guarantee that the certificate states."""
         return from_fields(self.certificate["specification"])
 
+    def states(self, rebuilt: Specification) -> bool:
+        """Whether the certificate states this specification.
+
+        A certificate of this version of the software must state it word for word. One of another version must agree in
+        everything but wording: the five blocks, nearest distance, facts, marks, and which findings there are.
+        """
+        if self.certificate["versions"]["stirred"] == version("stirred"):
+            return bool(json.loads(rebuilt.to_json()) == self.certificate["specification"])
+        return _meaning(rebuilt) == _meaning(self.specification)
+
     def require_table(self, name: str | None) -> str:
         """The name of a released table, by default the first; raises if there is no such table."""
         known = list(self.dictionary)
@@ -110,6 +121,10 @@ class ReleaseFolder:
         if entry["file"] != name + EXTENSIONS[entry["format"]]:
             raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")
         return open_input(name, self.path / entry["file"], options)
+
+
+def _meaning(stated: Specification) -> tuple[object, ...]:
+    return (stated, stated.nearest, stated.facts, [finding.id for finding in stated.findings])
 
 
 def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:

@@ -52,7 +52,9 @@ def draw(
     progress = progress or Silent()
     if work is None:
         return mechanism.draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
-    return _draw_into(mechanism, plan, data, Path(work), keep_truth, source, _opened(plan, ledger), progress)
+    work = Path(work)
+    spent = _Spent(_admitted(mechanism, plan, ledger), work, work)
+    return _draw_into(mechanism, plan, data, work, keep_truth, source, spent, progress)
 
 
 def release(
@@ -76,11 +78,8 @@ def release(
         raise errors.option_not_for("--work", mechanism.name)
     place = (Path(work) if work is not None else default_work(out)) if mechanism.keeps_draws else None
     _check_targets(out, confidential, place)
-    opened = _opened(plan, ledger)
-    if opened is not None:
-        mechanism.check_ledger(plan, opened)
-        if (stated := mechanism.specify(plan)) is not None and not (place and os.path.lexists(place)):
-            opened.check(stated)
+    resumed = place is not None and os.path.lexists(place)
+    opened = _admitted(mechanism, plan, ledger, resumed)
     spent = _Spent(opened, place, out)
     with spent.told():
         with _Targets(out, confidential) as targets:
@@ -88,12 +87,11 @@ def release(
                 drawn = mechanism.draw(plan, data, keep_truth=confidential is not None, progress=progress)
                 if opened is not None:
                     opened.check(drawn.specification)
-            elif os.path.lexists(place):
+            elif resumed:
                 drawn = mechanism.reopen(plan, place)
                 _require_entry(drawn, opened)
             else:
-                drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, opened, progress)
-                spent.entry = drawn.entry[0] if drawn.entry else None
+                drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, spent, progress)
             if not drawn.for_release:  # a work folder that a test drew
                 raise errors.seeded_release()
             finished = drawn.finish(progress)
@@ -119,7 +117,7 @@ def publish(
     if not finished.draw.for_release and not for_tests:
         raise errors.seeded_release()
     out, progress = Path(out), progress or Silent()
-    opened = _opened(None, ledger)
+    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if mechanism.keeps_draws:
         _require_entry(finished.draw, opened)
     spent = _Spent(opened, None, out)
@@ -188,10 +186,16 @@ class _Targets:
         return self._stack.__exit__(*failure)
 
 
-def _opened(plan: Plan | None, ledger: Ledger | str | Path | None) -> Ledger | None:
+def _admitted(
+    mechanism: Mechanism, plan: Plan, ledger: Ledger | str | Path | None, resumed: bool = False
+) -> Ledger | None:
+    """The opened ledger, after it has refused what it can refuse before any data are read."""
     opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
-    if opened is not None and plan is not None:
+    if opened is not None:
         opened.check_dataset(plan.dataset)
+        mechanism.check_ledger(plan, opened)
+        if not resumed and (stated := mechanism.specify(plan)) is not None:
+            opened.check(stated)
     return opened
 
 
@@ -211,7 +215,7 @@ def _draw_into(
     work: Path,
     keep_truth: bool,
     source: RandomSource | None,
-    ledger: Ledger | None,
+    spent: _Spent,
     progress: Progress,
 ) -> KeptDraw:
     """Draw into a new work folder, which appears only once the ledger has recorded the draw."""
@@ -220,10 +224,10 @@ def _draw_into(
         held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
         check_target(work)
         entry = None
-        if ledger is not None:
+        if spent.ledger is not None:
             progress.stage("recording the draw in the ledger")
-            paid = ledger.spend(drawn.specification, mechanism.spend_words(plan))
-            entry = paid.id, paid.seal
+            paid = spent.ledger.spend(drawn.specification, mechanism.spend_words(plan))
+            entry, spent.entry = (paid.id, paid.seal), paid.id
         return cast(KeptDraw, drawn).seal(work, entry)
 
 

@@ -145,10 +145,7 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
     words = f"rho recomputed from all shares is that of the certificate ({float(plan.rho):.6f})"
     return [
         Verdict(spent, words),
-        Verdict(
-            json.loads(rebuilt.to_json()) == release.certificate["specification"],
-            "the specification is the one that the plan has",
-        ),
+        Verdict(release.states(rebuilt), "the specification is the one that the plan has"),
     ]
 
 
