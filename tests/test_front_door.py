@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
 
@@ -66,6 +68,18 @@ def test_a_public_module_says_what_it_is_for_and_lists_its_names(name):
     for public in getattr(module, "__all__", ()):
         thing = getattr(module, public)
         assert thing.__doc__ or not (inspect.isfunction(thing) or inspect.isclass(thing)), f"{name}.{public}"
+
+
+def test_nothing_that_people_meet_shows_an_address():
+    hidden = {"Silent", "OnTerminal", "ColumnEncoder", "IdentifierCollector", "SystemSource", "SeededSource"}
+    hidden |= {"Places", "Answer", "Agreement", "Measurements", "RoundingReport"}  # inner parts of a run
+    found = set()
+    for module in pkgutil.walk_packages(stirred.__path__, "stirred."):
+        for name, thing in vars(importlib.import_module(module.name)).items():
+            plain = inspect.isclass(thing) and thing.__module__ == module.name and thing.__repr__ is object.__repr__
+            if plain and not name.startswith("_") and not getattr(thing, "_is_protocol", False):
+                found.add(name)
+    assert found <= hidden
 
 
 def test_both_mechanisms_have_the_same_verbs_with_the_same_arguments():

@@ -46,6 +46,9 @@ class ReleaseFolder:
     certificate: dict[str, Any]
     dictionary: dict[str, dict[str, Any]]
 
+    def __repr__(self) -> str:
+        return f"<ReleaseFolder {self.path}: {self.mechanism}, tables {', '.join(self.dictionary)}>"
+
     @classmethod
     def open(cls, path: str | Path) -> ReleaseFolder:
         """Open a release folder and read its documents; raises if it is not a complete release."""

@@ -18,6 +18,7 @@ from stirred.releases.texts import check_json
 from stirred.semantics import concerned_change, overview
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification
+from stirred.spec.exact import display
 from stirred.spec.invariant import plural
 from stirred.topdown.drawing import prepare
 from stirred.topdown.fitting import two_passes
@@ -71,6 +72,14 @@ class TopDownCheck:
     forecast: Forecast
     available: int | None
     """Bytes of memory that this machine has free, where it tells."""
+
+    def __repr__(self) -> str:
+        """A summary; ``print`` shows the whole page."""
+        records = ", ".join(f"{number:,} {name}" for name, number in self.records.items())
+        return (
+            f"<TopDownCheck, confidential: {records}; rho {display(self.specification.budget.number)}, "
+            f"{len(self.stops)} stops; print it to read it all>"
+        )
 
     @property
     def stops(self) -> list[errors.StirredError]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._shown import withheld
 from stirred.topdown.counting import Counted, added_up, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
@@ -28,6 +29,7 @@ from stirred.topdown.spine import Spine
 Counts = NDArray[np.int64]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Kept:
     """The constraints of one table at one level, a row for each unit."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import helper, kernel
+from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
@@ -37,6 +38,7 @@ HELD = 1 << 22
 """Keys that may wait to be put together."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Counted:
     """Tables on a public spine, by the histograms of its leaves: the confidential data, or what was fitted to them."""

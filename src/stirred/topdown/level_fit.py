@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._shown import withheld
 from stirred.topdown import fit_kernel, layout
 from stirred.topdown.problems import Bounds, Histograms, LevelProblem, kappa, separates
 
@@ -33,6 +34,7 @@ CHUNK_ENTRIES = 1 << 22
 """Residuals and variables that a chunk holds at a time; one parent may need more."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelFit:
     """Real-valued histograms of the children, with what is certified about them.

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
+from stirred._shown import withheld
 from stirred.topdown.problems import Bounds
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Nest:
     """Nested groups of cells: ``leaves[cell]`` is the smallest one with the cell, ``above[group]`` the next larger.

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._shown import withheld
+
 UNBOUNDED = 1 << 50
 """An upper bound that binds nowhere; finite, so that sums and differences of bounds stay exact."""
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Histograms:
     """The positive cells of many units: those of unit u are ``cells[starts[u]:starts[u + 1]]``, in ascending order."""
@@ -75,6 +78,7 @@ class Histograms:
         return both.of_units(source)
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Measured:
     """Noisy sums over the groups of a query in every child; ``weight`` is one over their variance."""
@@ -84,6 +88,7 @@ class Measured:
     values: NDArray[Any]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Allowed:
     """Cells of a group may be positive in a child only where ``allowed[child, group]``."""
@@ -92,6 +97,7 @@ class Allowed:
     allowed: NDArray[np.bool_]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Bounds:
     """Integer bounds on a child's sum over each group, fixed where both are equal. Cells of group -1 are in none."""
@@ -101,6 +107,7 @@ class Bounds:
     upper: NDArray[np.int64]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class LevelProblem:
     """All parents of a level and their children; with ``parents`` None every unit is a root, fitted by itself.
