@@ -19,7 +19,7 @@ def test_every_page_is_listed_with_its_title(command):
     assert ended.code == 0
     listed = {line.split()[0] for line in ended.out.splitlines()}
     assert listed == {path.stem for path in (ROOT / "docs").iterdir()}
-    assert re.search(r"^plans +Plans$", ended.out, flags=re.M)
+    assert re.search(r"^plans +Plans for swapping$", ended.out, flags=re.M)
 
 
 @pytest.mark.parametrize("name", ["plans", "plans.md", "docs/plans.md"])

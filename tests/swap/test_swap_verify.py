@@ -66,7 +66,7 @@ def test_persons_moved_to_another_household_of_the_same_kind_are_noticed(release
         return persons.with_columns(pl.when(heads).then(other).otherwise(pl.col("household_id")).alias("household_id"))
 
     rewrite_persons(release, exchange_heads)
-    (found,) = [words for words in failing(release) if words.startswith("refound")]
+    (found,) = [words for words in failing(release) if words.startswith("recomputed and equal")]
     assert "each with all of its rows in 'persons'" in found
 
 

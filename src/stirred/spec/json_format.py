@@ -65,6 +65,7 @@ def schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **described,
         "title": "A specification of a privacy guarantee",
+        "description": described["description"].splitlines()[0],
         "properties": properties,
         "required": [KEY, *described["required"]],
     }
