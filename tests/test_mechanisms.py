@@ -82,6 +82,11 @@ def test_options_of_other_mechanisms_are_refused_by_name(counting, plan, tmp_pat
         assert "does not apply to the mechanism 'count'" in ended.err
 
 
+def test_a_zero_is_an_option_that_was_given(counting, plan, command):
+    ended = command("check", plan, "--epsilon", "0")
+    assert ended.code == 2 and "--epsilon does not apply" in ended.err
+
+
 def test_what_a_mechanism_does_not_offer_is_refused_in_words(counting, plan, tmp_path, command):
     command("release", plan, "--out", tmp_path / "out")
     ended = command("estimate", tmp_path / "out")

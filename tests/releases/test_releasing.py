@@ -199,6 +199,8 @@ def test_leftovers_are_listed_and_removed_unless_they_were_paid_for(paid, tmp_pa
     place.mkdir()
     run = subprocess.run([sys.executable, "-c", KILLED, place, str(ledger.path) if paid else ""], check=False)
     assert run.returncode < 0 and len(leftovers(place)) == 1
+    unknown = command("leftovers", place, "--remove")
+    assert unknown.code == 1 and "Pass --ledger FILE" in unknown.out and len(leftovers(place)) == 1
     listed = command("leftovers", place, "--ledger", ledger.path)
     assert listed.code == 1 and str(leftovers(place)[0]) in listed.out
     removed = command("leftovers", place, "--ledger", ledger.path, "--remove")
@@ -206,7 +208,7 @@ def test_leftovers_are_listed_and_removed_unless_they_were_paid_for(paid, tmp_pa
     assert len(leftovers(place)) == (1 if paid else 0)
     assert ("entry 1 of the ledger spent budget" in removed.out) == paid
     if not paid:
-        assert "No unfinished folder" in command("leftovers", place).out
+        assert "No unfinished folders" in command("leftovers", place).out
 
 
 def test_a_draft_for_topdown_names_levels_and_leaves_values_to_be_written(tmp_path, command, monkeypatch):

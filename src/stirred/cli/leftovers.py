@@ -21,6 +21,7 @@ def leftovers(
     from stirred import mechanisms
     from stirred.releases.folder import leftovers as find
     from stirred.releases.ledger import Ledger
+    from stirred.releases.manifest import NAME as MANIFEST
 
     opened = Ledger.open(ledger) if ledger is not None else None
     left = 0
@@ -34,6 +35,11 @@ def leftovers(
             print(
                 f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it "
                 "is the only copy of that draw. Delete it by hand if you do not need it."
+            )
+        elif opened is None and (path / MANIFEST).is_file():
+            left += 1
+            print(
+                f"{path}: its files are complete, so budget may have been spent for it. Pass --ledger FILE to find out."
             )
         elif remove:
             shutil.rmtree(path)

@@ -37,7 +37,7 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
 
     def run(**values: Any) -> None:
         typed = {option.name: values.pop(_keyword(option)) for option, _ in options}
-        function(**values, given={name: value for name, value in typed.items() if value not in (None, [], False)})
+        function(**values, given={name: value for name, value in typed.items() if _was_given(value)})
 
     return _dressed(run, function.__name__, function.__doc__ or "", [*own, *(_parameter(*one) for one in options)])
 
@@ -76,6 +76,10 @@ def _dressed(
     )
     run.__annotations__ = {one.name: one.annotation for one in ordered}
     return run
+
+
+def _was_given(value: Any) -> bool:
+    return value is not None and value is not False and value != []
 
 
 def _keyword(option: Option) -> str:
