@@ -184,7 +184,8 @@ def _highest(f: GaussianCurve, g: PowerCurve) -> Array:
     levels, powers = np.array(g.points).T
     with np.errstate(divide="ignore"):
         steepness = np.log(np.diff(powers)) - np.log(np.diff(levels))
-    return np.asarray(np.clip(special.ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
+    with np.errstate(over="ignore"):  # a quotient beyond the range of floats is an infinity, whose ndtr is right
+        return np.asarray(np.clip(special.ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
 
 
 def _levels(level: ArrayLike) -> Array:
