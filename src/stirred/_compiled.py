@@ -131,6 +131,16 @@ def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
         _told.remove(tell)
 
 
+@contextmanager
+def said_to_compile() -> Iterator[None]:
+    """Tell whoever asked to be told that kernels are compiled while the block runs, in another process."""
+    _tell(True)
+    try:
+        yield
+    finally:
+        _tell(False)
+
+
 @functools.cache
 def _listen() -> None:
     """Hear from numba when it compiles. Kernels compile what they call meanwhile: only the outermost counts."""

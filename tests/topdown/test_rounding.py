@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 
@@ -13,7 +15,7 @@ from level_oracle import Case, least_distance, quadratic, random_case, sums, val
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown import level_fit
+from stirred.topdown import compiling, level_fit
 from stirred.topdown.level_fit import LevelFit, fit_level
 from stirred.topdown.nests import nested
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms, LevelProblem, Measured, roots
@@ -329,3 +331,36 @@ def test_larger_problems_are_rounded_at_the_least_distance(seed: int) -> None:
         best = least_distance(case.problem, fit, parent, case.chain)
         assert report.distance[parent] == pytest.approx(best, abs=1e-4)
         assert quadratic(case.problem, parent).root.shape[1] == len(values_of(fit, parent))
+
+
+def test_what_is_compiled_beforehand_is_what_a_release_calls(tmp_path):
+    """In a process of its own, so that no other test has compiled another signature."""
+    program = (
+        "from stirred.topdown import preset, rounding, rounding_kernel\n"
+        "import polars as pl, stirred\n"
+        "rounding.compile_kernel()\n"
+        "before = list(rounding_kernel.round_parents.signatures)\n"
+        "plan = preset('teaching', {'race': ['p', 'q'], 'adult': ['yes', 'no']}, ['county', 'town'])\n"
+        "places = pl.DataFrame({'county': ['A', 'A'], 'town': ['x', 'y']})\n"
+        "people = pl.DataFrame({'town': ['x', 'y'] * 20, 'race': ['p', 'q'] * 20, 'adult': ['yes'] * 40})\n"
+        f"stirred.release(plan, {{'persons': people, 'geography': places}}, out={str(tmp_path / 'out')!r})\n"
+        "assert len(before) == 1 and list(rounding_kernel.round_parents.signatures) == before\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_compiling_beforehand_is_left_out_where_the_cache_has_it_or_cannot_have_it(monkeypatch, tmp_path):
+    begun = []
+    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *given, **named: begun.append(given))
+    monkeypatch.setattr(compiling, "_process", None)
+    monkeypatch.setattr(compiling, "_FOLDER", tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiling.start()
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").touch()
+    compiling.start()
+    assert begun == []
+    (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").unlink()
+    compiling.start()
+    assert len(begun) == 1

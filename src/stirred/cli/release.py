@@ -46,6 +46,7 @@ def release(
     place = work or default_work(out)
     if mechanism.keeps_draws and mechanism.is_work(place):
         print(f"Continuing from the draw in {place}: nothing is spent again.")
+    mechanism.warm_up()
     try:
         with OnTerminal() as progress:
             made = run(mechanism, read, out=out, confidential=confidential, ledger=ledger, progress=progress, **options)

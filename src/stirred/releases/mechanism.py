@@ -204,6 +204,10 @@ class Mechanism:
         """Check a plan against its data; draws nothing."""
         raise errors.not_offered(self.name, "a check")
 
+    def warm_up(self) -> None:
+        """Begin what a release needs and what can be done while its data are read, such as compiling."""
+        return
+
     def specify(self, plan: Any) -> Specification | None:
         """The guarantee of a plan; None where it depends on the data."""
         return None

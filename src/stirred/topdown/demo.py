@@ -15,6 +15,7 @@ from stirred.releases.folder import check_target
 from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
+from stirred.topdown.compiling import start
 from stirred.topdown.counting import Counted, count_tables
 from stirred.topdown.finishing import TopDownRelease
 from stirred.topdown.plan import TopDownPlan
@@ -33,6 +34,7 @@ def run(folder: Path) -> None:
     """Generate the county, release it, and print totals by level."""
     check_target(folder.absolute())
     began = time.monotonic()
+    start()
     try:
         folder.mkdir()
         files = Population(PERSONS, seed=1, states=1).write(folder)

@@ -99,6 +99,11 @@ class TopDown(Mechanism):
 
         return draft_plan(file, options.get("geography"), folder)
 
+    def warm_up(self) -> None:
+        from stirred.topdown.compiling import start
+
+        start()
+
     def specify(self, plan: TopDownPlan) -> Specification:
         from stirred.topdown.specifying import specify
 

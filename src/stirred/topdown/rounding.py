@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.topdown import layout, rounding_kernel
+from stirred.topdown import compiling, layout, rounding_kernel
 from stirred.topdown.level_fit import THREADS, LevelFit, chunks_of, in_threads, opened_entries
 from stirred.topdown.nests import Nest, nested
-from stirred.topdown.problems import UNBOUNDED, Histograms, LevelProblem
+from stirred.topdown.problems import UNBOUNDED, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding_kernel import FREED, IMPOSSIBLE, WIDENED
 
 REASONS = {
@@ -65,6 +65,7 @@ def round_level(
     >>> children.dense(3).tolist(), report.distance
     ([[1, 2, 2], [1, 0, 0]], array([3.]))
     """
+    compiling.wait()
     support = problem.support
     nest = nested(problem.cells, chain, problem.bounds)
     rounded = np.zeros(len(fit.values), dtype=np.int64)
@@ -77,6 +78,15 @@ def round_level(
     distance = np.add.reduceat(np.append(np.abs(rounded - fit.values), 0.0), fit.starts[:-1])
     report = RoundingReport(stages, np.where(np.diff(fit.starts) > 0, distance, 0.0))
     return _children(problem, support, fit, rounded), report
+
+
+def compile_kernel() -> None:
+    """Round one child of one parent, so that the kernel is compiled and its compiled form is in the cache."""
+    each = Measured(np.zeros(1, dtype=np.int32), 1.0, np.array([[1]]))
+    problem = LevelProblem(Histograms.from_dense(np.array([[1]])), np.array([0, 1]), 1, (each,))
+    none, whole = np.zeros(1), np.zeros(1, dtype=np.int32)
+    fit = LevelFit(np.ones(1), np.array([0, 1]), none, none, whole, np.ones(1, dtype=np.bool_), 1.0, 0.0)
+    round_level(problem, fit, (whole,), threads=1)
 
 
 def _round_chunk(
