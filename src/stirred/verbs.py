@@ -333,6 +333,16 @@ def read(what: str | Path) -> Specification:
     return load(str(what))
 
 
+def mechanism_of_plan(path: str | Path) -> Mechanism:
+    """The mechanism that a plan file names."""
+    from stirred.releases.plans import mechanism_of
+
+    asked = mechanism_of(path)
+    if asked not in mechanisms.names():
+        raise errors.plan_mechanism(asked, mechanisms.names())
+    return mechanisms.named(asked)
+
+
 def mechanism_of_release(path: str | Path) -> Mechanism:
     """The mechanism that made a release, given its folder or a folder directly inside it."""
     folder = Path(path)
@@ -353,16 +363,13 @@ def _own_allocation(what: str | Path) -> Allocation | None:
 
 
 def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
-    from stirred.releases.plans import Plan, mechanism_of
+    from stirred.releases.plans import Plan
 
     if isinstance(plan, Plan):
         return mechanisms.named(plan.mechanism), plan
     if not isinstance(plan, str | Path):
         raise errors.not_a_plan(type(plan).__name__)
-    asked = mechanism_of(plan)
-    if asked not in mechanisms.names():
-        raise errors.plan_mechanism(asked, mechanisms.names())
-    mechanism = mechanisms.named(asked)
+    mechanism = mechanism_of_plan(plan)
     return mechanism, mechanism.read_plan(plan)
 
 

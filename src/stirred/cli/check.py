@@ -22,8 +22,9 @@ def check(
 ) -> None:
     """Check a plan against its data: guarantee, risks, expected errors and cost. Draws nothing. What it prints is
     confidential. Exits with 2 if a stop would end a release."""
-    from stirred.cli.common import check_new, mechanism_of_plan, write_new
+    from stirred.cli.common import check_new, write_new
     from stirred.releases.progress import OnTerminal
+    from stirred.verbs import mechanism_of_plan
 
     check_new(specification)
     mechanism = mechanism_of_plan(plan)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from stirred import errors
 
 if TYPE_CHECKING:
-    from stirred.releases.mechanism import Mechanism
     from stirred.semantics.pictures import Bars, Picture
 
 _WIDTH = 110
@@ -20,17 +19,6 @@ _WIDTH = 110
 def names(text: str) -> tuple[str, ...]:
     """Column names separated by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def mechanism_of_plan(plan: Path) -> Mechanism:
-    """The mechanism that a plan file names."""
-    from stirred import mechanisms
-    from stirred.releases.plans import mechanism_of
-
-    asked = mechanism_of(plan)
-    if asked not in mechanisms.names():
-        raise errors.plan_mechanism(asked, mechanisms.names())
-    return mechanisms.named(asked)
 
 
 def check_new(*targets: Path | None) -> None:

@@ -33,10 +33,10 @@ def release(
     ] = None,
 ) -> None:
     """Draw once and write a release folder, which appears complete or not at all."""
-    from stirred.cli.common import mechanism_of_plan
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
+    from stirred.verbs import mechanism_of_plan
 
     mechanism = mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "release", given)
