@@ -110,9 +110,8 @@ class CountRelease:
         (folder / README).write_text(text, encoding="utf-8")
         write_manifest(folder)
 
-    def write_confidential(self, folder: Path, data: Data | None) -> str:
+    def write_confidential(self, folder: Path, data: Data | None) -> None:
         (folder / "true.txt").write_text(f"{self.true}\n", encoding="utf-8")
-        return "The true count"
 
 
 class Counting(Mechanism):

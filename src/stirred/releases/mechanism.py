@@ -123,8 +123,8 @@ class Release(Protocol):
         """Write everything that a recipient gets into an empty folder, the manifest last."""
         ...
 
-    def write_confidential(self, folder: Path, data: Data | None) -> str:
-        """Write the comparison with the true values and say what was written. ``data`` are read only if this run has
+    def write_confidential(self, folder: Path, data: Data | None) -> None:
+        """Write the comparison with the true values. ``data`` are read only if this run has
         not read them yet."""
         ...
 

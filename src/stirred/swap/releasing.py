@@ -174,7 +174,7 @@ class SwapRelease:
             margins.append(Margin(MAIN, (), words, sha256=self.margins.whole, linked=linked))
         return margins
 
-    def write_confidential(self, folder: Path, data: Data | None = None) -> str:
+    def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write true and released counts of every table that the plan publishes."""
         (folder / "CONFIDENTIAL.txt").write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
@@ -184,7 +184,6 @@ class SwapRelease:
             write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
             lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
         (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return "True against released tables" if self.plan.publish else ""
 
     def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
         true = cells(self.dataset.table.pick(by), self.table.rows)

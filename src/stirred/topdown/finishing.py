@@ -115,11 +115,10 @@ class TopDownRelease:
             progress=progress,
         )
 
-    def write_confidential(self, folder: Path, data: Data | None = None) -> str:
+    def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write the errors against the true counts. Confidential."""
         truth = self.draw.truth if self.draw.truth is not None else count_tables(self.plan, data)
         write_accuracy(folder, self.accuracy(truth))
-        return "Errors against the true counts"
 
     def accuracy(self, truth: Counted) -> list[Accuracy]:
         """Errors of every query at every level. Confidential."""
