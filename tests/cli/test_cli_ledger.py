@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.releases import ledger_file
+from stirred.releases import ledger_store
 from stirred.releases.ledger import Ledger
 from stirred.spec import Specification
 
@@ -210,7 +211,7 @@ def test_a_release_under_other_invariants_is_refused_by_name(plan, ledger, place
 
 
 def test_a_locked_ledger_ends_a_release_without_a_trace(plan, ledger, place, monkeypatch, command):
-    monkeypatch.setattr(ledger_file, "PATIENCE", 0.2)
+    monkeypatch.setattr(ledger_store, "PATIENCE", 0.2)
     other = sqlite3.connect(ledger, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
@@ -271,15 +272,55 @@ def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place,
     assert "recorded as past" in command("ledger", "list", ledger).out
 
 
-def test_derived_products_are_listed_at_no_cost(plan, ledger, place, command):
+def test_one_more_folder_of_a_draw_is_listed_at_no_cost_and_an_independent_one_is_not(plan, ledger, place, command):
     assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
-    ended = command("ledger", "add", ledger, "--derived-from", "1", "--what", "maps")
-    assert "Recorded as entry 2" in ended.out and "it costs nothing" in ended.out
-    assert command("ledger", "add", ledger, "--derived-from", "9", "--what", "maps").code == 2
+    shutil.copytree(place / "out", place / "copy")
+    ended = command("ledger", "add", ledger, place / "copy", "--derived-from", "1", "--what", "a copy")
+    assert f"Listed with entry 1 of {ledger}" in ended.out and "it costs nothing" in ended.out
+    assert command("release", plan, "--out", place / "independent").code == 0
+    for words in ([place / "independent"], [], [place / "out" / "specification.json"]):
+        refused = command("ledger", "add", ledger, *words, "--derived-from", "1", "--what", "free, it says")
+        assert refused.code == 2 and "record it as a release of its own, without --derived-from" in refused.err
+    assert command("ledger", "add", ledger, place / "copy", "--derived-from", "9", "--what", "maps").code == 2
     assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
     listed = command("ledger", "list", ledger).out
-    assert "2 entries, of which 1 spent budget" in listed
-    assert "from entry 1, free" in listed and "maps" in listed
+    assert "1 entries, of which 1 spent budget" in listed
+    assert str(place / "out") in listed and str(place / "copy") in listed
+
+
+def test_each_spend_prints_the_last_seal_and_verify_finds_it(plan, ledger, place, tmp_path, command):
+    shutil.copy(ledger, tmp_path / "older.ledger")
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    seal = re.search("Last seal: ([0-9a-f]{64})\n", ended.out).group(1)
+    assert "Keep it outside the ledger" in ended.out and Ledger.open(ledger).seal == seal
+    held = command("ledger", "verify", ledger, "--seal", seal)
+    assert held.code == 0 and f"holds  the seal {seal} is in this ledger" in held.out
+    for verb in ("list", "total", "verify"):
+        assert f"Last seal: {seal}" in command("ledger", verb, ledger).out
+    assert json.loads(command("ledger", "total", ledger, "--json").out)["last_seal"] == seal
+    (entry,) = json.loads(command("ledger", "list", ledger, "--json").out)
+    assert entry["finishes"][-1]["seal"] == seal
+    gone = command("ledger", "verify", tmp_path / "older.ledger", "--seal", seal)
+    assert gone.code == 1 and "FAILS  the seal" in gone.out and "an older copy" in gone.out
+    assert command("ledger", "verify", ledger, "--seal", "abc").code == 2
+
+
+def test_who_made_a_release_and_why_stay_in_the_ledger(plan, ledger, place, command):
+    told = ["--who", "Ada\x1b[2J Lovelace", "--why", "request 17 of the ministry"]
+    assert command("release", plan, "--out", place / "out", *told).code == 2
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger, *told).code == 0
+    assert command("release", plan, "--out", place / "alone").code == 0
+    added = command("ledger", "add", ledger, place / "alone", "--what", "in spring", "--who", "Grace Hopper")
+    assert added.code == 0 and "Last seal: " in added.out
+    listed = command("ledger", "list", ledger).out
+    assert "      who: Ada [2J Lovelace\n      why: request 17 of the ministry\n" in listed
+    assert "      who: Grace Hopper\n" in listed
+    fields = json.loads(command("ledger", "list", ledger, "--json").out)
+    assert [(one["who"], one["why"]) for one in fields][0] == ("Ada [2J Lovelace", "request 17 of the ministry")
+    for path in (place / "out").rglob("*"):
+        assert path.is_dir() or b"Lovelace" not in path.read_bytes()
+    assert command("release", plan, "--out", place / "x", "--ledger", ledger, "--why", "x" * 2001).code == 2
+    assert not (place / "x").exists()
 
 
 @pytest.mark.parametrize("words", [["--what", "nothing named"], ["rho=1"]])
@@ -326,7 +367,7 @@ def test_verify_lists_spends_without_a_release_and_leftover_folders(plan, ledger
     assert "FAILS  entry 2 (a run that was killed) spent budget, but nothing is at" in ended.out
     assert f"FAILS  {place / '.next.stirred-unfinished-abc'} was left by a run that was killed" in ended.out
     kinds = [fields["kind"] for fields in json.loads(command("ledger", "verify", ledger, "--json").out)]
-    assert kinds == ["file", "total", "release-missing", "spent-without-release", "leftover"]
+    assert kinds == ["file", "locks", "total", "release-missing", "spent-without-release", "leftover"]
 
 
 @pytest.mark.parametrize("verb", ["add", "list", "total", "verify"])

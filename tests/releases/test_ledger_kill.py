@@ -184,7 +184,7 @@ def failing(ledger: Ledger) -> list[str]:
     ("place", "moment", "spends", "visible", "found"),
     [
         ("stirred.releases.releasing.manifest_of", "before", 0, False, []),
-        ("stirred.releases.ledger_file.Contents.append", "after", 0, False, []),
+        ("stirred.releases.ledger_file._insert", "after", 0, False, []),
         ("stirred.releases.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
         ("stirred.releases.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
         ("stirred.releases.ledger.Ledger.finished", "before", 1, True, []),

@@ -264,8 +264,5 @@ def _note_release(mechanism: Mechanism, finished: Release, ledger: Ledger | None
             if spent.entry is not None:
                 ledger.finished(spent.entry, out)
             return
-        number = finished.draw.entry[0]  # type: ignore[attr-defined]
-        if ledger.entries()[number - 1].finished_at is None:
-            ledger.finished(number, out)
-        else:  # a further release of the same draw
-            ledger.record(None, f"a further release of entry {number}", out, derived_from=number)
+        number, seal = finished.draw.entry  # type: ignore[attr-defined]
+        ledger.finished(number, out, seal=seal)  # also for a further release of the same draw
