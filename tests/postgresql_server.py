@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -73,6 +74,8 @@ class Server:
         parent = os.getpid()
 
         def die_with_parent() -> None:
+            if sys.platform != "linux":
+                return
             ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGQUIT, 0, 0, 0)
             if os.getppid() != parent:
                 os._exit(1)
@@ -83,9 +86,10 @@ class Server:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True, preexec_fn=die_with_parent, **self._as_user(),
         )  # fmt: skip
-        self._wait()
+        self.wait()
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Return when the server answers."""
         import psycopg
 
         deadline = time.monotonic() + 60
@@ -105,6 +109,16 @@ class Server:
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(timeout=60)
         self._process = None
+
+    def crash_a_session(self) -> None:
+        """End one session of a ledger as a crash does; the server then ends all others and recovers."""
+        assert self._process is not None
+        found = self.run("SELECT pid FROM pg_stat_activity WHERE application_name = 'stirred ledger'")
+        for (pid,) in found[:1]:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+                if int(parent) == self._process.pid:
+                    os.kill(int(str(pid)), signal.SIGKILL)
 
     def stop(self) -> None:
         if self._process is not None:
@@ -188,14 +202,15 @@ def free_port() -> int:
 class Proxy:
     """Stands between a client and the server, and drops, stalls or passes what goes through.
 
-    ``at_commit`` says what happens when a client sends COMMIT: ``pass``, ``drop-before`` (the server never gets it),
+    ``at_commits`` says what happens when a client sends COMMIT: ``drop-before`` (the server never gets it),
     ``drop-after`` (the server gets it, its answer is lost), ``stall`` (the same, and the connection stays open).
+    With ``refuse_afterwards`` no connection is let through after that.
     """
 
     def __init__(self, target: int) -> None:
-        self.at_commit, self.refusing, self.commits = "pass", False, 0
-        self.after: list[str] = []
-        """What to do at the commits that follow, in their order."""
+        self.at_commits: list[str] = []
+        """What to do at the commits that follow, in their order; then they pass."""
+        self.refuse_afterwards = self.refusing = self.waited_in_vain = False
         self._target = target
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
@@ -217,19 +232,22 @@ class Proxy:
         with contextlib.suppress(OSError), client, socket.create_connection(("127.0.0.1", self._target)) as back:
             threading.Thread(target=self._answers, args=(back, client), daemon=True).start()
             while said := client.recv(65536):
-                if b"COMMIT" not in said:
+                if b"COMMIT" not in said or not self.at_commits:
                     back.sendall(said)
                     continue
-                self.commits += 1
-                what = self.after.pop(0) if self.after else self.at_commit
-                if what == "drop-before":
-                    break
-                if what == "pass":
+                what = self.at_commits.pop(0)
+                self.refusing = self.refuse_afterwards
+                if what != "drop-before":
+                    self._muted = client
                     back.sendall(said)
-                    continue
-                self._muted = client
-                back.sendall(said)
-                time.sleep(0.3 if what == "drop-after" else 600)
+                if what == "drop-after":
+                    time.sleep(0.3)
+                if what == "stall":
+                    client.settimeout(300)
+                    try:
+                        client.recv(1)
+                    except TimeoutError:
+                        self.waited_in_vain = True
                 break
             self._cut(client, back)
 
@@ -240,7 +258,8 @@ class Proxy:
             while said := back.recv(65536):
                 if client is not self._muted:
                     client.sendall(said)
-            self._cut(client)
+            if client is not self._muted:
+                self._cut(client)
 
     def _cut(self, *ends: socket.socket) -> None:
         for end in ends:

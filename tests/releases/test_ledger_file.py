@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sqlite3
 import stat
@@ -200,38 +199,6 @@ def test_a_reader_that_keeps_the_ledger_open_delays_a_spend_and_loses_none(ledge
     waiting.join(30)
     assert spent == [1]
     assert len(ledger.entries()) == 1
-
-
-def race(paths: list[str], budget: str, meeting: object, results: object) -> None:
-    """Spend once on every ledger, at the same moment as the others; tell what came of it."""
-    for path in paths:
-        ledger = Ledger.open(path)
-        meeting.wait()
-        try:
-            ledger.spend(ZCDP.at(budget), "tables")
-            results.put((path, "passed"))
-        except LedgerError as refusal:
-            results.put((path, refusal.kind))
-
-
-@pytest.mark.parametrize(("runners", "budget", "winners"), [(2, "0.6", 1), (3, "0.4", 2)])
-def test_processes_that_race_for_the_last_of_the_limit_do_not_pass_it_together(runners, budget, winners, tmp_path):
-    paths = [str(tmp_path / f"{number}.ledger") for number in range(20)]
-    for path in paths:
-        Ledger.create(path, "health survey", ZCDP.at(1))
-    spawn = multiprocessing.get_context("spawn")
-    meeting, results = spawn.Barrier(runners), spawn.Queue()
-    running = [spawn.Process(target=race, args=(paths, budget, meeting, results)) for _ in range(runners)]
-    for process in running:
-        process.start()
-    found = [results.get(timeout=120) for _ in range(runners * len(paths))]
-    for process in running:
-        process.join(timeout=120)
-        assert process.exitcode == 0
-    for path in paths:
-        outcomes = sorted(outcome for place, outcome in found if place == path)
-        assert outcomes == ["ledger-over-limit"] * (runners - winners) + ["passed"] * winners
-        assert len(Ledger.open(path).entries()) == winners
 
 
 def test_threads_that_share_a_handle_lose_no_spend(path):

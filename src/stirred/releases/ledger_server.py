@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FORM = 2
 _GRACE = 30.0
 """Seconds beyond its patience after which a use of a connection is broken off, whatever the server does."""
+_IDLE = 10.0
+"""Seconds after which the server ends a session that asks for nothing, and gives its lock to the next."""
 _PAUSE = 0.1
 _COMMENT = "a ledger of stirred, format version"
 _REFUSES = "BEGIN RAISE EXCEPTION 'a row of a ledger is never changed or taken back'; END"
@@ -230,9 +232,12 @@ class ServerStore:
         wait = max(1, round(self.patience * 1000))
         connection.execute("SET search_path TO pg_catalog")
         connection.execute(f"SET lock_timeout TO {wait}".encode())
-        connection.execute(f"SET idle_in_transaction_session_timeout TO {round(wait + _GRACE * 1000)}".encode())
         # A machine that is cut off must not keep the lock for hours.
-        connection.execute("SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5")
+        for name, value in (("idle", 10), ("interval", 5), ("count", 3)):
+            connection.execute(f"SET tcp_keepalives_{name} TO {value}".encode())
+        connection.execute(f"SET idle_in_transaction_session_timeout TO {round(wait + _GRACE * 1000)}".encode())
+        if connection.info.server_version >= 140_000:
+            connection.execute(f"SET idle_session_timeout TO {round(_IDLE * 1000)}".encode())
         query = "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
         for (name,) in connection.execute(query).fetchall():
             raise errors.ledger_unsafe_server(self.address, name)
@@ -257,9 +262,9 @@ class ServerStore:
             raise errors.ledger_server(self.address, self._reason(problem)) from None
 
     def _reason(self, problem: psycopg.Error) -> str:
-        said = problem.diag.message_primary or str(problem).strip().rpartition("\n")[2] or "the connection was lost"
+        said = problem.diag.message_primary or " ".join(str(problem).split()) or "the connection was lost"
         words = re.sub(r"[^\x20-\x7e\u00a1-\uffff]+", " ", self.address.without_secrets(said)).strip()
-        return words[:300]
+        return words[:300].removesuffix(".")
 
 
 def _driver() -> Any:
