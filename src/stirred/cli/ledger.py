@@ -32,10 +32,11 @@ def init(
     file: File,
     dataset: Annotated[str, typer.Option(help="The name of the confidential dataset, as in its plans.")],
     limit: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="The guarantee that all releases together must keep: a specification.json, a release folder, or the "
-            "output of stirred check --json. Default: no limit."
+            "output of stirred check --json. Given more than once, for releases of several kinds: what they have "
+            "together. Default: no limit."
         ),
     ] = None,
     budget: Annotated[str | None, typer.Option(help="The budget of the limit, in place of the one in --limit.")] = None,
@@ -44,9 +45,9 @@ def init(
     """Start the ledger of a dataset, before its first release."""
     from stirred.releases.ledger import Ledger
 
-    if budget is not None and limit is None:
+    if budget is not None and not limit:
         raise typer.BadParameter("a budget alone is not a guarantee; give its other parts with --limit.")
-    started = Ledger.create(file, dataset, None if limit is None else _limit(limit, budget, dataset))
+    started = Ledger.create(file, dataset, _limit(limit, budget, dataset) if limit else None)
     if as_json:
         _print_json(_standing_fields(started, started.standing()))
         return
@@ -54,7 +55,7 @@ def init(
     if started.limit is None:
         print("  limit: none. Releases of any cost are recorded; start a ledger with --limit to have one.")
     else:
-        print(f"  limit: {_budget(started.limit)}, and all other parts as in {limit}")
+        print(f"  limit: {_budget(started.limit)}, and all other parts as in {' and '.join(limit or [])}")
     if isinstance(started.path, Path):
         print("It is confidential: keep it with the data. Use one file only: a copy lacks what is recorded later.")
     else:
@@ -223,19 +224,28 @@ def _load(text: str) -> Specification:
     return load(Path(text)) if Path(text).exists() else read_named(text)
 
 
-def _limit(text: str, budget: str | None, dataset: str) -> Specification:
-    """A specification as a limit, without what belongs to one release only."""
+def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
+    """Specifications as a limit, without what belongs to one release only."""
     from dataclasses import replace
 
+    from stirred.releases.ledger import together
     from stirred.spec import Budget
 
-    read = _checked(Path(text)) or _load(text)
+    read = together(*(_of_dataset(text, dataset) for text in texts))
     bound = Budget(read.budget.value if budget is None else budget)
-    typed = "=" in text and not Path(text).exists()
-    # A limit is about the whole dataset, whichever variables a release reads.
-    domain = replace(read.domain, name=dataset if typed else read.domain.name, variables=None, words="")
+    # A limit is about the whole dataset, whichever variables a release reads and wherever its mechanism starts.
+    domain = replace(read.domain, variables=None, starts="", words="")
     name = f"limit of {dataset}"
     return replace(read, domain=domain, budget=bound, name=name, covers=(), facts=(), findings=(), marks=())
+
+
+def _of_dataset(text: str, dataset: str) -> Specification:
+    """A specification that was named or, if it was typed in full, one about this dataset."""
+    from dataclasses import replace
+
+    read = _checked(Path(text)) or _load(text)
+    typed = "=" in text and not Path(text).exists()
+    return replace(read, domain=replace(read.domain, name=dataset)) if typed else read
 
 
 def _checked(path: Path) -> Specification | None:

@@ -87,11 +87,19 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
 
 def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
     argument = "".join(f"\n  {number}. {step}" for number, step in enumerate(steps, 1))
+    if any("is above" in step for step in steps):
+        remedy = "Plan a release that costs less; stirred ledger total says what is left."
+    else:
+        remedy = (
+            "Whatever it costs, no rule tells how it counts against this limit: they differ in what they hold fixed, "
+            "in their unit or in their standard. Plan a release of the limit's kind. To release in several kinds, "
+            "start a ledger with a --limit for each, as docs/ledger.md says (stirred docs ledger)."
+        )
     return LedgerError(
         "ledger-over-limit",
         f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}.",
-        "Nothing was released and nothing was spent. Plan a release that costs less; stirred ledger total says what "
-        f"is left. Does the total imply the limit? {verdict.capitalize()}:{argument}",
+        f"Nothing was released and nothing was spent. {remedy} Does the total (the first) imply the limit (the "
+        f"second)? {verdict.capitalize()}:{argument}",
     )
 
 
@@ -99,8 +107,9 @@ def ledger_no_total(path: object, problem: str) -> LedgerError:
     return LedgerError(
         "ledger-no-total",
         f"The releases in the ledger {path} do not compose to one guarantee. {problem}",
-        "Nothing was spent, since an unknown total cannot be compared with the limit. Bring the specifications to a "
-        "common domain and standard.",
+        "Nothing was spent, since an unknown total cannot be compared with a limit. Plan the release so that it "
+        "composes with the earlier ones: the same unit or one whose size is declared, the same restrictions, a "
+        "standard that converts. docs/ledger.md has the rules (stirred docs ledger).",
     )
 
 
@@ -210,7 +219,7 @@ def ledger_without_locks(place: object, reason: str) -> LedgerError:
         "ledger-without-locks",
         f"Nothing can be recorded in the ledger {place}: {reason}.",
         "Two runs at once could pass the limit together. Keep the file on a local disk, or keep the ledger on a "
-        "PostgreSQL server (stirred docs ledger).",
+        "PostgreSQL server: see docs/ledger.md (stirred docs ledger).",
     )
 
 
@@ -227,7 +236,8 @@ def ledger_address(reason: str) -> LedgerError:
         "ledger-address",
         f"The address of the ledger's server cannot be used: {reason}.",
         "The address is not repeated here, since it may hold a password. Characters such as @ / ? # : in a "
-        "password are written as %-codes; better is an address without one and a file ~/.pgpass (stirred docs ledger).",
+        "password are written as %-codes. Better is an address without one and a file ~/.pgpass: see docs/ledger.md "
+        "(stirred docs ledger).",
     )
 
 

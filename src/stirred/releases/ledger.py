@@ -33,7 +33,7 @@ from stirred.releases.same_draw import difference, nonce_of
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
 
-__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "manifest_of"]
+__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "manifest_of", "together"]
 _SEAL = re.compile("[0-9a-f]{64}")
 
 
@@ -363,9 +363,9 @@ class Ledger:
 
     def _composed(self, specifications: list[Specification]) -> Composition:
         try:
-            return compose(*specifications, name=f"all releases of {self.dataset}")
+            return compose(*_on_one_domain(specifications), name=f"all releases of {self.dataset}")
         except errors.SpecificationError as refusal:
-            raise errors.ledger_no_total(self.path, str(refusal)) from None
+            raise errors.ledger_no_total(self.path, _unlike_domains(specifications) or str(refusal)) from None
 
     def _specification(self, entry: Entry) -> Specification:
         try:
@@ -496,7 +496,7 @@ def _held_against(
     if not answer and limit.output_premetric.kind.composition == "sum":
         nothing = replace(limit, budget=Budget(0), marks=())
         try:
-            reached = compose(nothing, *counted).specification
+            reached = compose(*_on_one_domain([nothing, *counted])).specification
         except errors.SpecificationError:
             return answer, None
         answer = reached.implies(limit) or answer
@@ -504,6 +504,42 @@ def _held_against(
     if not answer or not same or limit.budget.is_curve:
         return answer, None
     return answer, limit.budget.number - reached.budget.number if limit.budget.number < math.inf else math.inf
+
+
+def together(*specifications: Specification) -> Specification:
+    """The guarantee that releases with these guarantees have together, as a ledger composes them.
+
+    >>> from stirred.spec import flavors
+    >>> together(flavors.pure("person").at(1), flavors.zcdp("person").at("0.25")).budget.shown()
+    '0.75'
+    """
+    return compose(*_on_one_domain(list(specifications))).specification
+
+
+def _on_one_domain(specifications: list[Specification]) -> list[Specification]:
+    """The same guarantees, without saying where each starts if mechanisms say it differently.
+
+    A swap starts at the file that it swapped, TopDown at the tables that it measured. In one ledger these are one
+    dataset, since it has one name, and a guarantee on a domain is one on the domain that does not say where it starts.
+    """
+    if len({one.domain.starts for one in specifications}) == 1:
+        return specifications
+    return [replace(one, domain=replace(one.domain, starts="", words="")) for one in specifications]
+
+
+def _unlike_domains(specifications: list[Specification]) -> str:
+    """In what the domains differ, if that is why releases do not compose; else empty."""
+    first = specifications[0].domain
+    for one in specifications[1:]:
+        if one.domain.objects != first.objects or one.domain.datasets != first.datasets:
+            return "They are about different sets of datasets."
+        if set(one.domain.restricted_by) != set(first.restricted_by):
+            said = ["; ".join(sorted(each.restricted_by)) or "nothing" for each in (first, one.domain)]
+            return (
+                "Their guarantees are about different sets of datasets. What was ruled out beforehand is in one: "
+                f"{said[0]}. In another: {said[1]}."
+            )
+    return ""
 
 
 def _patience(seconds: float | None) -> float:
