@@ -320,9 +320,11 @@ def test_who_made_a_release_and_why_are_kept_on_one_line(ledger):
     assert [entry.why for entry in ledger.entries()] == ["request 17", None, "made in spring", None]
     with refused("ledger-note-too-long", "'who' has 201 characters; the ledger keeps 200"):
         ledger.spend(ZCDP.at("0.1"), "tables", who="x" * 201)
+    ledger.spend(ZCDP.at("0.1"), "tables\x1b[2J\nholds  everything")
+    assert ledger.entries()[-1].what == "tables [2J holds everything"
     with refused("ledger-note-too-long", "'why'"):
         Ledger.open(ledger.path, why="x" * 2001)
-    assert len(ledger.entries()) == 4
+    assert len(ledger.entries()) == 5
 
 
 def test_a_release_without_a_specification_is_refused(ledger):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -175,6 +176,24 @@ def test_a_ledger_of_0_1_is_read_in_place_and_becomes_version_2_with_the_first_r
             Ledger.open(old)
 
 
+def test_a_kill_while_a_ledger_of_0_1_is_turned_into_rows_leaves_it_as_it_was(old, monkeypatch):
+    before = Ledger.open(old).entries()
+    child = os.fork()
+    if child == 0:
+        try:
+            monkeypatch.setattr(ledger_file, "_insert", lambda *given: os.kill(os.getpid(), signal.SIGKILL))
+            Ledger.open(old).spend(before[0].specification, "more")
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    ledger = Ledger.open(old)
+    assert ledger.entries() == before
+    with contextlib.closing(sqlite3.connect(old)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    ledger.spend(before[0].specification, "more")
+    assert len(ledger.entries()) == 2
+
+
 def test_a_refused_spend_leaves_a_ledger_of_0_1_as_it_is(old):
     before = old.read_bytes()
     with refused("ledger-other-dataset"):
@@ -236,6 +255,8 @@ def test_where_locks_do_not_exclude_nothing_is_recorded_and_all_can_be_read(ledg
     before = path.read_bytes()
     with refused("ledger-without-locks", "gives one lock to two holders. Two runs at once could pass the limit"):
         ledger.spend(ZCDP.at("0.1"), "tables")
+    with refused("ledger-without-locks"):
+        ledger.check(ZCDP.at("0.1"))
     with refused("ledger-without-locks"):
         Ledger.create(tmp_path / "new.ledger", "health survey")
     assert path.read_bytes() == before and not (tmp_path / "new.ledger").exists()

@@ -118,6 +118,7 @@ def add(
 def entries(file: File, as_json: AsJson = False) -> None:
     """List all entries, oldest first."""
     from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger_rows import one_line
 
     ledger = Ledger.open(file)
     found = ledger.entries()
@@ -129,12 +130,12 @@ def entries(file: File, as_json: AsJson = False) -> None:
     for entry in found:
         cost = _cost(entry) if entry.counted else f"from entry {entry.derived_from}, free"
         past = ", recorded as past" if entry.past else ""
-        print(f"{entry.id:>4}  {_when(entry.spent_at)}  {entry.state + past:<10}  {cost:<20}  {entry.what}")
+        print(f"{entry.id:>4}  {_when(entry.spent_at)}  {entry.state + past:<10}  {cost:<20}  {one_line(entry.what)}")
         for name, told in (("who", entry.who), ("why", entry.why)):
             if told is not None:
-                print(f"      {name}: {told}")
+                print(f"      {name}: {one_line(told)}")
         for folder in dict.fromkeys(one.folder for one in (entry.finishes or (entry,)) if one.folder is not None):
-            print(f"      {folder}")
+            print(f"      {one_line(str(folder))}")
     print(_last_seal(ledger))
 
 
@@ -172,6 +173,7 @@ def verify(
     from dataclasses import asdict
 
     from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger_rows import one_line
 
     ledger = Ledger.open(file)
     verdicts = ledger.verify(seal)
@@ -179,7 +181,7 @@ def verify(
         _print_json([asdict(verdict) for verdict in verdicts])
     else:
         for verdict in verdicts:
-            print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+            print(f"{'holds ' if verdict.holds else 'FAILS '} {one_line(verdict.words)}")
         print(_last_seal(ledger))
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

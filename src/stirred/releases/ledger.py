@@ -118,7 +118,12 @@ class Ledger:
 
     @classmethod
     def create(
-        cls, path: str | Path, dataset: str, limit: Specification | None = None, *, patience: float | None = None
+        cls,
+        path: str | Path | ServerAddress,
+        dataset: str,
+        limit: Specification | None = None,
+        *,
+        patience: float | None = None,
     ) -> Ledger:
         """Start a ledger in a new file, or on a server (``postgresql://...``)."""
         place, seconds = ledger_store.address_of(path), _patience(patience)
@@ -133,7 +138,7 @@ class Ledger:
     @classmethod
     def open(
         cls,
-        path: str | Path,
+        path: str | Path | ServerAddress,
         *,
         patience: float | None = None,
         who: str | None = None,
@@ -154,6 +159,7 @@ class Ledger:
     def check(self, specification: Specification) -> None:
         """Raise what :meth:`spend` would raise now; spends nothing."""
         self._admit(self._store.read(), specification)
+        self._store.require_recording()
 
     def check_dataset(self, name: str | None) -> None:
         """Raise if a plan's dataset is not the ledger's; called before any data are read."""

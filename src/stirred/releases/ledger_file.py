@@ -92,7 +92,7 @@ class FileStore:
         except (OSError, ValueError) as problem:
             raise errors.ledger_unusable(self.path, _reason(problem)) from None
         try:
-            self._require_locks()
+            self.require_recording()
             rows = seal_rows([first])
             with self._in_our_words(), contextlib.closing(_connect(self.path, self.patience)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -116,7 +116,7 @@ class FileStore:
             before = self._contents(connection, form)
             rows = before.sealed(decide(before))
             if rows:
-                self._require_locks()
+                self.require_recording()
                 if form == 1:
                     _leave_form_1(connection, before.rows)
                 _insert(connection, rows)
@@ -153,7 +153,8 @@ class FileStore:
         if not stat.S_ISREG(mode):
             raise errors.not_a_ledger(self.path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a file")
 
-    def _require_locks(self) -> None:
+    def require_recording(self) -> None:
+        """Raise if locks do not keep two processes from adding rows at once."""
         with self._in_our_words():
             problem = ledger_locks.problem(self.path)
         if problem is not None:

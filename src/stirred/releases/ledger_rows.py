@@ -27,8 +27,8 @@ from stirred import __version__, errors
 from stirred.spec import Specification
 
 BEGUN, SPENT, FINISHED = "begun", "spent", "finished"
-LONGEST_WHO, LONGEST_WHY = 200, 2000
-"""Characters at most in who made a release, and in why."""
+LONGEST_WHO, LONGEST_WHY, LONGEST_WHAT = 200, 2000, 5000
+"""Characters at most in who made a release, why, and in what was released."""
 _NONCE = re.compile("[0-9a-f]{32}")
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of the text around them."""
@@ -174,7 +174,7 @@ def spent(
     """A row for a release that spends budget."""
     fields = {
         "entry": entry,
-        "what": _printable(what),
+        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
         "specification": specification,
         "derived_from": None,
         "past": past,
@@ -192,7 +192,12 @@ def spent(
 def finished(entry: int, folder: Path | None, manifest: str | None, what: str = "") -> Draft:
     """A row for a folder that was finished from an entry's draw."""
     place = None if folder is None else _printable(str(folder))
-    fields = {"entry": entry, "folder": place, "manifest": manifest, "what": _printable(what)}
+    fields = {
+        "entry": entry,
+        "folder": place,
+        "manifest": manifest,
+        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
+    }
     return Draft(FINISHED, fields | {"at": now(), "version": __version__})
 
 
@@ -225,19 +230,24 @@ def now() -> int:
 
 
 def plain(text: str | None, name: str, most: int) -> str | None:
-    """A note of a person on one line, without control characters; None if nothing is left.
-
-    >>> plain("Ada\\tL.\\x1b[31m", "who", 20)
-    'Ada L. [31m'
-    """
+    """A note of a person as :func:`one_line`, refused if it is too long; None if nothing is left."""
     if text is None:
         return None
-    dropped = {"Cc", "Cs", "Zl", "Zp"}
-    kept = "".join(" " if unicodedata.category(one) in dropped or one in _TURNING else one for one in text)
-    line = " ".join(kept.split())
+    line = one_line(text)
     if len(line) > most:
         raise errors.ledger_note_too_long(name, len(line), most)
     return line or None
+
+
+def one_line(text: str) -> str:
+    """A text as it can be printed: on one line, without control characters.
+
+    >>> one_line("Ada\\tL.\\x1b[31m")
+    'Ada L. [31m'
+    """
+    dropped = {"Cc", "Cs", "Zl", "Zp"}
+    kept = "".join(" " if unicodedata.category(one) in dropped or one in _TURNING else one for one in text)
+    return " ".join(kept.split())
 
 
 def checked_nonce(nonce: str | None) -> str | None:

@@ -46,6 +46,9 @@ _TABLES = (
     "CREATE TRIGGER a_row_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON {schema}.rows "
     "FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse()",
     "ALTER TABLE {schema}.rows ENABLE ALWAYS TRIGGER a_row_stays",
+    "REVOKE ALL ON SCHEMA {schema} FROM PUBLIC",
+    "REVOKE ALL ON {schema}.rows FROM PUBLIC",
+    "REVOKE ALL ON FUNCTION {schema}.refuse() FROM PUBLIC",
     f"COMMENT ON SCHEMA {{schema}} IS '{_COMMENT} {FORM}'",
 )
 _SCHEMA_QUERIES = (
@@ -126,6 +129,13 @@ class ServerStore:
                 if not rows:
                     return before, rows
             return read_back(self.read, rows, self.address), rows
+
+    def require_recording(self) -> None:
+        """Raise if the role of this address may not add rows."""
+        with self._connected() as connection:
+            query = "SELECT has_table_privilege(%s, 'INSERT')"
+            if connection.execute(query, (f"{self.address.schema}.rows",)).fetchone() != (True,):
+                raise errors.ledger_role(self.address, self.address.schema)
 
     def cautions(self) -> list[tuple[bool, str, str]]:
         """What the role of this address may do to the rows, in words."""
@@ -221,6 +231,7 @@ class ServerStore:
                 prepare_threshold=None,
                 connect_timeout=max(2, round(self.patience)),
                 application_name="stirred ledger",
+                client_encoding="utf8",
                 **_unless_given(self.address.conninfo, {"keepalives_idle": 10, "keepalives_interval": 5}),
             )
             with contextlib.closing(connection), _broken_off(connection, self.patience + _GRACE):

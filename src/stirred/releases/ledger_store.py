@@ -35,6 +35,10 @@ class Store(Protocol):
         """
         ...
 
+    def require_recording(self) -> None:
+        """Raise if rows cannot be added here, as far as that can be told without adding one."""
+        ...
+
     def cautions(self) -> list[tuple[bool, str, str]]:
         """What must be known about this place: whether it is as it should be, a stable name, and words."""
         ...
