@@ -179,6 +179,9 @@ def test_entries_keep_what_they_were_told(ledger, tmp_path, monkeypatch):
 def test_names_that_are_not_text_do_not_stop_a_spend(ledger, tmp_path):
     entry = ledger.spend(ZCDP.at("0.1"), os.fsdecode(b"tables\xff"), tmp_path / os.fsdecode(b"out\xff"))
     assert ledger.entries()[0].what == entry.what == r"tables\udcff"
+    named = ZCDP.at("0.1", name=os.fsdecode(b"name\xff"))
+    assert ledger.spend(named, "tables", who=os.fsdecode(b"Ada\xff")).specification.name == named.name
+    assert ledger.entries()[1].who == "Ada"
 
 
 # -- derived products, and releases made elsewhere -------------------------------------------------------------

@@ -112,6 +112,11 @@ def test_only_a_seal_that_was_kept_tells_a_ledger_that_was_written_anew_or_is_an
         {"at": 10**12},
         {"at": -1},
         {"nonce": "x"},
+        {"derived_from": 1},
+        {"derived_from": 0},
+        {"manifest": "x"},
+        {"extra": 1},
+        {"who": "\ud800"},
         {"nonce": 7},
         {"specification": None},
         {"version": ["a"]},
@@ -124,6 +129,23 @@ def test_rows_that_are_sealed_and_make_no_sense_are_refused(fields, ledger, path
     rewrite(path, [first, second._replace(body=json.dumps(json.loads(second.body) | fields))])
     with refused("ledger-damaged", "its rows contradict one another"):
         Ledger.open(path)
+
+
+def test_two_entries_with_one_nonce_are_refused(ledger, path):
+    for nonce in ("0" * 32, "1" * 32):
+        ledger.spend(ZCDP.at("0.25"), "tables", nonce=nonce)
+    *others, last = kept_rows(path)
+    rewrite(path, [*others, last._replace(body=last.body.replace("1" * 32, "0" * 32))])
+    with refused("ledger-damaged", "contradict"):
+        Ledger.open(path)
+
+
+def test_a_schema_that_is_no_text_is_refused(ledger, path):
+    whole = path.read_bytes()
+    for place in range(whole.index(b"CREATE TRIGGER"), whole.index(b"CREATE TRIGGER") + 150):
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with refused("ledger-damaged"):
+            Ledger.open(path)
 
 
 @pytest.mark.parametrize("which", [(1,), (0, 0), (0, 1, 1), ()])

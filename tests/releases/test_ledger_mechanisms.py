@@ -9,6 +9,7 @@ import pytest
 from ledger_tools import refused
 
 import stirred
+from stirred import errors
 from stirred.releases.ledger import Ledger, together
 
 ROWS = pl.DataFrame(
@@ -116,3 +117,15 @@ def test_releases_about_other_sets_of_datasets_are_refused_with_what_differs(tmp
         stirred.release(topdown(zeros=True), data, out=tmp_path / "second", ledger=ledger)
     assert "'office' and 'office'" not in str(refusal.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "office.ledger"]
+
+
+@pytest.mark.parametrize("kind", ["swap", "topdown"])
+def test_neither_mechanism_publishes_or_keeps_anything_while_its_spend_is_unknown(kind, tmp_path, monkeypatch):
+    def unknown(self, *given, **named):
+        raise errors.ledger_unknown(self.path, "0" * 32, "the connection was lost.")
+
+    ledger = Ledger.create(tmp_path / "office.ledger", "office")
+    monkeypatch.setattr(Ledger, "spend", unknown)
+    with refused("ledger-unknown"):
+        release(kind, ledger, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["office.ledger"]

@@ -202,6 +202,8 @@ class FileStore:
             yield
         except sqlite3.ProgrammingError:
             raise
+        except UnicodeDecodeError:  # in SQLite's message about a broken schema, which quotes it
+            raise errors.ledger_damaged(self.path, "its tables cannot be read") from None
         except sqlite3.Error as problem:
             code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -18,6 +18,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from stirred import errors
+
 _OVER_A_NETWORK = frozenset(
     {
         *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"),
@@ -56,8 +58,10 @@ def file_system(folder: Path) -> str | None:
 
 def exclusive(folder: Path) -> bool:
     """Whether a lock that is held refuses a second holder, tried on a file in this folder."""
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:
+        raise errors.needs_posix() from None
     with _trial(folder) as (first, second):
         if hasattr(fcntl, "F_OFD_SETLK"):  # locks of an open file, which also exclude the process that holds one
             wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

@@ -30,6 +30,16 @@ BEGUN, SPENT, FINISHED = "begun", "spent", "finished"
 LONGEST_WHO, LONGEST_WHY, LONGEST_WHAT = 200, 2000, 5000
 """Characters at most in who made a release, why, and in what was released."""
 _NONCE = re.compile("[0-9a-f]{32}")
+_SHA256 = re.compile("[0-9a-f]{64}")
+_FIELDS = {
+    BEGUN: {"dataset", "limit", "at", "version"},
+    SPENT: {
+        *("entry", "what", "specification", "derived_from", "past", "folder", "manifest", "nonce", "who", "why"),
+        *("at", "version"),
+    },
+    FINISHED: {"entry", "folder", "manifest", "what", "at", "version"},
+}
+"""What each kind of row says, no more and no less; only rows of 0.1 also keep a seal of that time."""
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of the text around them."""
 _END_OF_TIME = 253_402_300_800
@@ -147,8 +157,10 @@ class Contents:
         return known.get(wanted)
 
     def sealed(self, drafts: Iterable[Draft]) -> list[Row]:
-        """Rows to be added after the last one."""
-        return seal_rows(drafts, self.rows)
+        """Rows to be added after the last one; raises if the ledger could not be read with them."""
+        rows = seal_rows(drafts, self.rows)
+        _Reading([*self.rows, *rows]).contents()
+        return rows
 
 
 # -- making rows ---------------------------------------------------------------------------------------------------
@@ -156,7 +168,8 @@ class Contents:
 
 def begun(dataset: str, limit: str | None) -> Draft:
     """The first row: which dataset, and the limit as JSON."""
-    return Draft(BEGUN, {"dataset": dataset, "limit": limit, "at": now(), "version": __version__})
+    text = None if limit is None else _printable(limit)
+    return Draft(BEGUN, {"dataset": _printable(dataset), "limit": text, "at": now(), "version": __version__})
 
 
 def spent(
@@ -175,7 +188,7 @@ def spent(
     fields = {
         "entry": entry,
         "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
-        "specification": specification,
+        "specification": _printable(specification),
         "derived_from": None,
         "past": past,
         "folder": None if folder is None else _printable(str(folder)),
@@ -322,10 +335,14 @@ class _Reading:
             why=_optional(fields, "why", str),
             token=row.token,
         )
-        if entry.id != len(self._entries) + 1 or (entry.nonce is not None and not _NONCE.fullmatch(entry.nonce)):
+        if entry.id != len(self._entries) + 1 or not _is(_NONCE, entry.nonce) or not _is(_SHA256, entry.manifest):
+            raise ValueError
+        if entry.nonce is not None and entry.nonce in (one.nonce for one in self._entries):
             raise ValueError
         old = (entry.id, entry.what, entry.spent_at, entry.text, entry.derived_from, int(entry.past), entry.version)
         kept = self._check_earlier(fields, row.number, old)
+        if entry.derived_from is not None and (kept is None or not 1 <= entry.derived_from < entry.id):
+            raise ValueError  # only 0.1 wrote such entries
         # Work folders of 0.1 name their entry by its seal of that time.
         self._entries.append(entry if kept is None else replace(entry, seal=kept))
 
@@ -341,7 +358,7 @@ class _Reading:
             _taken(fields, "version", str),
             row.seal,
         )
-        if at < 0:
+        if at < 0 or not _is(_SHA256, finish.manifest):
             raise ValueError
         entry = replace(self._entries[at], finishes=(*self._entries[at].finishes, finish))
         if len(entry.finishes) == 1:
@@ -362,15 +379,21 @@ class _Reading:
 
 def _fields(row: Row, kind: str) -> dict[str, Any]:
     fields = json.loads(row.body)
-    if row.kind != kind or not isinstance(fields, dict):
+    if row.kind != kind or not isinstance(fields, dict) or fields.keys() - {"earlier_seal"} != _FIELDS[kind]:
         raise ValueError
     return fields
+
+
+def _is(form: re.Pattern[str], text: str | None) -> bool:
+    return text is None or form.fullmatch(text) is not None
 
 
 def _taken(fields: dict[str, Any], name: str, kind: type[_T]) -> _T:
     value = fields[name]
     if type(value) is not kind:
         raise TypeError
+    if isinstance(value, str):
+        value.encode()  # raises a ValueError for half of a character, which nothing can print
     return value
 
 

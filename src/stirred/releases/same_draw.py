@@ -38,6 +38,13 @@ def difference(entry: Entry, folder: Path, digest: str) -> str | None:
         return f"entry {entry.id} is itself derived from entry {entry.derived_from}: name that one"
     if digest in entry.manifests:
         return None
+    try:
+        return _difference(entry, folder)
+    except OSError as problem:
+        return f"its files cannot be read ({problem.strerror or 'an input/output error'})"
+
+
+def _difference(entry: Entry, folder: Path) -> str | None:
     if found := manifest.differences(folder, manifest.read_manifest(folder)):
         return f"the folder is not as its manifest says ({found[0]})"
     nonce = nonce_of(folder)
