@@ -25,6 +25,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -234,6 +235,8 @@ class Looking:
         case, ledger = self.case, self.case.ledger
         verdicts = {verdict.kind: verdict.holds for verdict in ledger.verify()}  # raises if the file is damaged
         self.demand(verdicts["file"] and verdicts["total"], "the ledger does not verify")
+        told = case.out.exists() or not case.paid or "spent-without-release" in verdicts
+        self.demand(told, "the ledger does not say that budget was spent without a release")
         paid = sum(entry.counted for entry in ledger.entries()) - before[0]
         self.demand(paid <= (not before[1]), "the run paid more than once, or for a draw that was kept")
         hidden = sorted(path for path in case.folder.iterdir() if path.name.startswith("."))
@@ -324,36 +327,34 @@ def kill_many(folder: Path, name: str, kills: int, seed: int) -> dict[str, Any]:
     moments = random.Random(seed)
     states: Counter[str] = Counter()
     problems: list[str] = []
-    done = runs = 0
-    while done < kills:
+    runs = tries = 0
+    while states.total() < kills:
         case = new_case(runs % 4 == 1)
         steps, seconds = lengths[case.secret]
         found: list[str] = []
-        times = 2 if runs % 5 == 2 else 1
-        for time_of_kill in range(times):
+        rounds = 2 if runs % 5 == 2 else 1
+        for number in range(rounds):
             before = case.paid, case.work.exists()
-            if done % 4 == 3:
-                code, _ = forked(case.command, moments.uniform(0, seconds))
+            if tries % 4 == 3:
+                ended, _ = forked(case.command, moments.uniform(0, seconds))
             else:
-                share = (done + moments.random()) / kills if time_of_kill == 0 else moments.random()
-                last = 1 + int(steps * share)
-                code, _ = forked(lambda case=case, last=last: case.steps(last))
-            if code not in (0, -signal.SIGKILL):
-                found.append(f"{case.folder.name}: the run to be killed ended with {code}")
-            last_time = time_of_kill == times - 1
-            looking = Looking(case, copies)
-            code, seen = forked(lambda: looking.look_and_go_on(before, last_time))  # noqa: B023
-            state, problems_seen = seen or ("", [f"{case.folder.name}: looking, or the next run, ended with {code}"])
-            states[state] += 1
-            done += 1
-            found += problems_seen
+                share = (tries + moments.random()) / kills if number == 0 else moments.random()
+                last = 1 + int(steps * (share % 1))
+                ended, _ = forked(partial(case.steps, last))
+            tries += 1
+            if ended not in (0, -signal.SIGKILL):
+                found.append(f"{case.folder.name}: the run to be killed ended with {ended}")
+            code, seen = forked(partial(Looking(case, copies).look_and_go_on, before, number == rounds - 1))
+            state, more = seen or ("", [f"{case.folder.name}: looking, or the next run, ended with {code}"])
+            states[state] += ended == -signal.SIGKILL
+            found += more
             if case.out.exists():
                 break
         problems += found
         if not found:
             shutil.rmtree(case.folder)
         runs += 1
-    return {"kills": done, "steps": lengths, "states": states, "problems": problems}
+    return {"kills": states.total(), "steps": lengths, "states": states, "problems": problems}
 
 
 if __name__ == "__main__":
