@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess  # nosec B404 - runs ssh-keygen only, with a list of arguments and no shell
+import subprocess  # nosec B404 # runs ssh-keygen only, with a list of arguments and no shell
 import tempfile
 from pathlib import Path
 
@@ -136,7 +136,7 @@ def _run(arguments: list[str], content: bytes, seconds: float | None = None) -> 
     if program is None:
         return None
     try:
-        return subprocess.run(  # nosec B603 - a list of arguments, no shell; names from outside are values of options
+        return subprocess.run(  # nosec B603 # a list of arguments, no shell; names from outside are values of options
             [program, *arguments],
             input=content,
             capture_output=True,
