@@ -46,6 +46,7 @@ ELSEWHERE = {
     "unknown-page": "tests/cli/test_cli_docs.py",
     "not-a-release": "tests/cli/test_cli.py",
     "not-a-table": "frames in memory",
+    "folder-inside-another": "tests/releases/test_releasing.py",
     "one-folder-for-both": "tests/releases/test_refusals.py",
     "output-exists": "tests/releases/test_refusals.py",
     "output-parent-missing": "tests/releases/test_refusals.py",

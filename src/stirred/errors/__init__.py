@@ -120,6 +120,7 @@ from stirred.errors.noise import (
 )
 from stirred.errors.output import (
     cannot_write,
+    folder_inside_another,
     invariants_broken,
     needs_posix,
     not_a_release,
@@ -253,6 +254,7 @@ __all__ = [
     "estimate_too_wide",
     "filter_exceeded",
     "float_match",
+    "folder_inside_another",
     "grid_too_fine",
     "held_determines_swap",
     "id_types_differ",
