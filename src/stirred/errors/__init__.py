@@ -173,6 +173,7 @@ from stirred.errors.registries import (
     several_deployments,
     unknown_deployment,
 )
+from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
 from stirred.errors.specifications import (
     SpecificationError,
     allocation_does_not_fit,
@@ -237,6 +238,7 @@ __all__ = [
     "bad_number",
     "bad_shorthand",
     "cannot_evaluate",
+    "cannot_sign",
     "cannot_write",
     "changed_while_reading",
     "columns_without_role",
@@ -299,6 +301,8 @@ __all__ = [
     "needs_extra",
     "needs_posix",
     "no_rule",
+    "no_signers",
+    "no_signing_program",
     "no_such_input",
     "noise_not_a_number",
     "noise_out_of_range",
