@@ -94,7 +94,7 @@ def test_a_swap_that_fails_before_its_spend_costs_nothing_and_says_nothing_of_on
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
+    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
     with pytest.raises(errors.OutputError) as failure:
         stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
     assert notes(failure.value) == "" and ledger.entries() == ()

@@ -17,16 +17,12 @@ def tabulate(
 ) -> None:
     """Count released rows by some columns. This is post-processing, and spends no budget."""
     from stirred.cli.common import check_new, names, write_new
+    from stirred.tables.write import csv_text
     from stirred.verbs import tabulate as run
 
     check_new(out)
     found = run(release, list(dict.fromkeys(names(by))), table)
-
-    import polars as pl
-
-    frame = pl.from_arrow(found)
-    assert isinstance(frame, pl.DataFrame)
     if out is None:
-        sys.stdout.write(frame.write_csv())
+        sys.stdout.write(csv_text(found))
     else:
-        write_new(out, frame.write_csv())
+        write_new(out, csv_text(found))

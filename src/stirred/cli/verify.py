@@ -22,6 +22,6 @@ def verify(
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
         for verdict in verdicts:
-            print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+            print(f"{'note ' if verdict.note else 'holds' if verdict.holds else 'FAILS'}  {verdict.words}")
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

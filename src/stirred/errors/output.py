@@ -24,6 +24,15 @@ def one_folder_for_both(path: Path) -> OutputError:
     )
 
 
+def folder_inside_another(path: Path, above: Path) -> OutputError:
+    return OutputError(
+        "folder-inside-another",
+        f"{path} would lie inside {above}, and one of the two is given away while the other stays private, or both "
+        "must stay unchanged.",
+        "Name folders that lie beside one another.",
+    )
+
+
 def output_parent_missing(path: Path) -> OutputError:
     return OutputError(
         "output-parent-missing",

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred._received import inside
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.write import ahead
@@ -180,18 +181,30 @@ class Measurements:
         return found
 
     def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:
-        """Whether every row of a file is of the unit, the cell, the level and the query that its place says."""
-        file = pq.ParquetFile(self.folder / entry.file, read_dictionary=["level", "geounit", "query", "cell"])
+        """Whether every row of a file is of the unit, the cell, the level and the query that its place says.
+
+        The file has nothing else: no further column or text, and a whole number in every row.
+        """
+        path = inside(self.folder, entry.file)
+        if pq.read_metadata(path).num_rows != entry.units * entry.cells:  # seen before the rows are read
+            return False
+        file = pq.ParquetFile(path, read_dictionary=["level", "geounit", "query", "cell"])
+        if file.schema_arrow.names != ["level", "geounit", "query", "cell", "value"]:
+            return False
+        if file.schema_arrow.field("value").type != pa.int64():
+            return False
         stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
-        if (stated.get("rho"), stated.get("variance")) != (entry.rho, entry.variance):
+        stated.pop("ARROW:schema", None)
+        if stated != {"rho": entry.rho, "variance": entry.variance}:
             return False
         first = 0
         for group in range(file.num_row_groups):
-            read = file.read_row_group(group, columns=["level", "geounit", "query", "cell"])
+            read = file.read_row_group(group)
             units = slice(first, first + read.num_rows // entry.cells)
             number = units.stop - units.start
             same = (
-                _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
+                read["value"].null_count == 0
+                and _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
                 and _stands(read["query"], pa.array([entry.query]), np.zeros(read.num_rows, dtype=np.int64))
                 and _stands(read["geounit"], names[units], np.repeat(np.arange(number), entry.cells))
                 and _stands(read["cell"], labels, np.tile(np.arange(entry.cells), number))
