@@ -11,7 +11,7 @@ def no_signing_program() -> OutputError:
     return OutputError(
         "no-signing-program",
         "The program ssh-keygen was not found. It makes and checks signatures.",
-        "Install OpenSSH 8.2 or newer, or sign manifest.json with minisign by hand (stirred docs security).",
+        "Install OpenSSH 8.2 or newer. docs/security.md says how to do without it (stirred docs security).",
     )
 
 
