@@ -29,7 +29,7 @@ class Signed:
 
     @property
     def signature(self) -> Path:
-        return self.folder / signatures.NAME
+        return self.folder / signatures.SIGNATURE
 
 
 def new_key(path: Path) -> Path:
@@ -85,7 +85,7 @@ def test_without_a_list_of_signers_only_the_key_is_named(signed):
 @needs_openssh
 def test_a_signature_made_by_ssh_keygen_itself_passes(unsigned, tmp_path):
     key = new_key(tmp_path / "key")
-    words = ["ssh-keygen", "-q", "-Y", "sign", "-n", signatures.NAMESPACE, "-f", key, unsigned / "manifest.json"]
+    words = ["ssh-keygen", "-q", "-Y", "sign", "-n", signatures.SIGNATURESPACE, "-f", key, unsigned / "manifest.json"]
     subprocess.run(words, check=True)
     (tmp_path / "signers").write_text(f"{signers_line(key, 'a')}\n", encoding="utf-8")
     assert verdict(unsigned, tmp_path / "signers")[0]
@@ -113,7 +113,7 @@ def test_a_signer_who_is_not_in_the_list_is_not_accepted(signed, tmp_path):
 
 @needs_openssh
 def test_a_key_that_is_allowed_for_other_things_only_is_not_accepted(signed):
-    line = signed.signers.read_text(encoding="utf-8").replace(signatures.NAMESPACE, "git")
+    line = signed.signers.read_text(encoding="utf-8").replace(signatures.SIGNATURESPACE, "git")
     signed.signers.write_text(line, encoding="utf-8")
     assert not verdict(signed.folder, signed.signers)[0]
 
@@ -131,7 +131,7 @@ def test_a_changed_manifest_is_not_what_was_signed(signed):
 @needs_openssh
 def test_a_signature_of_another_release_or_for_another_use_does_not_pass(signed, tmp_path):
     sign(release(tmp_path / "second", 0.2), signed.key)
-    shutil.copy(tmp_path / "second" / signatures.NAME, signed.signature)
+    shutil.copy(tmp_path / "second" / signatures.SIGNATURE, signed.signature)
     assert not verdict(signed.folder, signed.signers)[0]
     signed.signature.unlink()
     words = ["ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", signed.key, signed.folder / "manifest.json"]
@@ -182,14 +182,14 @@ def test_names_in_the_list_of_signers_are_printed_without_control_characters(sig
 
 
 def test_without_ssh_keygen_it_is_said_that_nothing_was_checked(unsigned, tmp_path, monkeypatch):
-    (unsigned / signatures.NAME).write_text("-----BEGIN SSH SIGNATURE-----\n", encoding="utf-8")
+    (unsigned / signatures.SIGNATURE).write_text("-----BEGIN SSH SIGNATURE-----\n", encoding="utf-8")
     (tmp_path / "signers").write_text("", encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     holds, words = verdict(unsigned, None)
     assert holds
     assert "was not checked" in words
     assert not verdict(unsigned, tmp_path / "signers")[0]
-    (unsigned / signatures.NAME).unlink()
+    (unsigned / signatures.SIGNATURE).unlink()
     (tmp_path / "key").write_text("", encoding="utf-8")
     refused("no-signing-program", unsigned, tmp_path / "key")
 
@@ -200,7 +200,7 @@ def test_a_program_that_does_not_answer_is_not_waited_for(unsigned, tmp_path, mo
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(signatures, "_CHECKING_SECONDS", 0.1)
-    (unsigned / signatures.NAME).write_text("x", encoding="utf-8")
+    (unsigned / signatures.SIGNATURE).write_text("x", encoding="utf-8")
     assert not verdict(unsigned, None)[0]
 
 
@@ -254,4 +254,4 @@ def test_the_command_signs_no_release_that_does_not_verify(unsigned, tmp_path, c
     ended = command("sign", unsigned, "--key", new_key(tmp_path / "key"))
     assert ended.code == 2
     assert "README.txt is not the file that was released" in ended.said
-    assert not (unsigned / signatures.NAME).exists()
+    assert not (unsigned / signatures.SIGNATURE).exists()

@@ -19,9 +19,10 @@ def sign(
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.releases import signatures
+    from stirred.releases.manifest import SIGNATURE
     from stirred.verbs import verify
 
-    check_new(release / signatures.NAME if release.is_dir() else None)
+    check_new(release / SIGNATURE if release.is_dir() else None)
     for verdict in verify(release):
         if not verdict.holds:
             raise errors.cannot_sign(release, f"stirred verify finds a fault in it ({verdict.words})")

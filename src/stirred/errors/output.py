@@ -78,6 +78,14 @@ def not_a_release(path: Path, reason: str) -> OutputError:
     )
 
 
+def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:
+    return OutputError(
+        "too-many-rows-stated",
+        f"Table '{table}' of the release has {rows:,} rows, and at most {most:,} are read of a file of its size.",
+        f"If you trust its publisher and have the memory, allow them with --most-rows {rows}.",
+    )
+
+
 def invariants_broken(what: str) -> OutputError:
     return OutputError(
         "invariants-broken",

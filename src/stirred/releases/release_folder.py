@@ -37,6 +37,10 @@ NOT_FOR_RELEASE_WORDS = (
     "this is for release (it is not: it was drawn from a source of randomness that can be repeated, as tests do, so "
     "whoever repeats it learns the confidential data)"
 )
+MOST_VALUES = 500_000_000
+"""Values (rows times columns) that are read of any table,"""
+VALUES_PER_BYTE = 64
+"""and in addition of each byte of its file, unless the recipient allows more rows."""
 _SHOWN = 5
 _ABSENT = object()
 
@@ -68,12 +72,14 @@ class ReleaseFolder:
     path: Path
     certificate: dict[str, Any]
     dictionary: dict[str, dict[str, Any]]
+    most_rows: int | None = None
+    """How many rows a table may have; by default a number that follows from the size of its file."""
 
     def __repr__(self) -> str:
         return f"<ReleaseFolder {self.path}: {self.mechanism}, tables {', '.join(self.dictionary)}>"
 
     @classmethod
-    def open(cls, path: str | Path) -> ReleaseFolder:
+    def open(cls, path: str | Path, most_rows: int | None = None) -> ReleaseFolder:
         """Open a release folder and read its documents; raises if it is not a complete release."""
         path = Path(path)
         if not path.is_dir():
@@ -91,7 +97,7 @@ class ReleaseFolder:
         by_name = {table["name"]: table for table in tables}
         if len(by_name) < len(tables):
             raise errors.not_a_release(path, f"its {documents.DICTIONARY} names a table twice")
-        return cls(path, certificate, by_name)
+        return cls(path, certificate, by_name, most_rows)
 
     @property
     def mechanism(self) -> str:
@@ -170,7 +176,20 @@ class ReleaseFolder:
             raise errors.not_a_release(
                 self.path, f"its file {plain(entry['file'])} cannot be read: {problem}"
             ) from None
-        return open_input(name, path, options)
+        self._require_bounded(name, path)
+        return open_input(name, path, options, most_rows=entry["rows"])
+
+    def _require_bounded(self, name: str, path: Path) -> None:
+        """Raise, before any row is read, if a table states more rows than may be read.
+
+        A few megabytes can hold a billion equal rows.
+        """
+        rows, columns = self.dictionary[name]["rows"], max(1, len(self.dictionary[name]["columns"]))
+        most = self.most_rows
+        if most is None:
+            most = (MOST_VALUES + VALUES_PER_BYTE * path.stat().st_size) // columns
+        if rows > most:
+            raise errors.too_many_rows_stated(name, rows, most)
 
 
 def _describes_a_table(table: Any) -> bool:
@@ -180,6 +199,7 @@ def _describes_a_table(table: Any) -> bool:
         and all(isinstance(table.get(key), str) for key in ("name", "file"))
         and table.get("format") in EXTENSIONS
         and isinstance(table.get("rows"), int)
+        and table["rows"] >= 0
         and isinstance(table.get("columns"), list)
         and all(
             isinstance(column, dict) and all(isinstance(column.get(key), str) for key in ("name", "role", "type"))

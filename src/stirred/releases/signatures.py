@@ -19,10 +19,9 @@ from stirred import errors
 from stirred._received import Unacceptable, inside, plain, read_bytes
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import SIGNATURE
 from stirred.releases.release_folder import Verdict
 
-NAME = f"{MANIFEST}.sig"
-"""The file of the signature, beside the manifest and not listed in it."""
 NAMESPACE = "stirred-release"
 """What a signature is for: one that was made for a mail or a commit does not pass as one of a release."""
 MOST_BYTES = 64 * 1024
@@ -44,7 +43,7 @@ def sign(folder: str | Path, key: str | Path) -> Path:
     if is_unfinished(folder):
         raise errors.not_a_release(folder, "the run that was writing it did not finish")
     content = _manifest(folder)
-    target = folder / NAME
+    target = folder / SIGNATURE
     if os.path.lexists(target):
         raise errors.output_exists(target)
     if not key.is_file():
@@ -83,17 +82,19 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
     """
     if signers is not None and not signers.is_file():
         raise errors.no_signers(signers, "there is no such file")
-    if not os.path.lexists(folder / NAME):
+    if not os.path.lexists(folder / SIGNATURE):
         words = "not signed: the folder does not show who published it"
-        return [Verdict(signers is None, words if signers is None else f"{words}, and a signature was asked for")]
+        if signers is None:
+            return [Verdict(True, words, note=True)]
+        return [Verdict(False, f"{words}, and a signature was asked for")]
     try:
-        signature = read_bytes(inside(folder, NAME), MOST_BYTES)
+        signature = read_bytes(inside(folder, SIGNATURE), MOST_BYTES)
     except (OSError, Unacceptable) as problem:
         reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
-        return [Verdict(False, f"{NAME} is not a signature: {reason}")]
+        return [Verdict(False, f"{SIGNATURE} is not a signature: {reason}")]
     with tempfile.TemporaryDirectory() as private:
         # ssh-keygen reads a copy: what stands in the folder may be another file by then.
-        copy = Path(private) / NAME
+        copy = Path(private) / SIGNATURE
         copy.write_bytes(signature)
         return [_verdict(_manifest(folder), copy, signers)]
 
@@ -102,14 +103,14 @@ def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
     checked = _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], content)
     if checked is None:
         words = "signed, but the signature was not checked: the program ssh-keygen was not found (install OpenSSH)"
-        return Verdict(signers is None, words)
+        return Verdict(signers is None, words, note=signers is None)
     if checked.returncode != 0:
-        return Verdict(False, f"{NAME} is no signature of this manifest as a release")
+        return Verdict(False, f"{SIGNATURE} is no signature of this manifest as a release")
     found = _KEY.search(_words(checked.stdout))
     key = f"the key {found[1]}" if found else "a key"
     if signers is None:
         words = "whose key it is was not checked (--signers FILE does, with a file of keys that you trust)"
-        return Verdict(True, f"signed with {key}, and unchanged since; {words}")
+        return Verdict(True, f"signed with {key}, and unchanged since; {words}", note=True)
     named = _run(["-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
     names = named.stdout.decode("utf-8", "replace").splitlines() if named and named.returncode == 0 else []
     for name in names[:_MOST_NAMES]:

@@ -62,8 +62,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     margins = files.margins()
     strata = files.strata(margins)
     rebuilt = specify(plan, files.held[MAIN], files.linked_columns, strata, release.for_release)
-    if (earlier := _earlier_epsilon(release, plan, strata)) is not None:
-        rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=earlier))
+    if _epsilon_of_earlier_version(release, plan, strata):
+        rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
     stated = release.certificate["invariants"]
     for counted in margins.counted:
         same = any(one["sha256"] == counted.margin.sha256 for one in stated)
@@ -101,13 +101,14 @@ def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
 
 def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[Verdict]:
     value = guarantee.epsilon(strata.largest, plan.rate)
-    same = float(release.specification.budget.number) in (value, _earlier_epsilon(release, plan, strata))
+    same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
     return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
 
 
-def _earlier_epsilon(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> float | None:
-    """Epsilon as the earlier version that wrote this release rounded it; None for a release of this version."""
-    return None if release.by_this_version else guarantee.epsilon_before_0_2(strata.largest, plan.rate)
+def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
+    """Whether epsilon is rounded as versions before 0.2 did, in a release that this version did not write."""
+    stated = float(release.specification.budget.number)
+    return not release.by_this_version and stated == guarantee.epsilon_before_0_2(strata.largest, plan.rate)
 
 
 class _Files:

@@ -128,7 +128,7 @@ def csv_text(table: pa.Table) -> str:
 
 def _polars_writes(kind: pa.DataType) -> bool:
     """Whether Polars writes values of this type as they are read back; some others it cannot even hold."""
-    return (
+    return bool(
         pa.types.is_string(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
