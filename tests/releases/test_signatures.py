@@ -85,7 +85,7 @@ def test_without_a_list_of_signers_only_the_key_is_named(signed):
 @needs_openssh
 def test_a_signature_made_by_ssh_keygen_itself_passes(unsigned, tmp_path):
     key = new_key(tmp_path / "key")
-    words = ["ssh-keygen", "-q", "-Y", "sign", "-n", signatures.SIGNATURESPACE, "-f", key, unsigned / "manifest.json"]
+    words = ["ssh-keygen", "-q", "-Y", "sign", "-n", signatures.NAMESPACE, "-f", key, unsigned / "manifest.json"]
     subprocess.run(words, check=True)
     (tmp_path / "signers").write_text(f"{signers_line(key, 'a')}\n", encoding="utf-8")
     assert verdict(unsigned, tmp_path / "signers")[0]
@@ -113,7 +113,7 @@ def test_a_signer_who_is_not_in_the_list_is_not_accepted(signed, tmp_path):
 
 @needs_openssh
 def test_a_key_that_is_allowed_for_other_things_only_is_not_accepted(signed):
-    line = signed.signers.read_text(encoding="utf-8").replace(signatures.SIGNATURESPACE, "git")
+    line = signed.signers.read_text(encoding="utf-8").replace(signatures.NAMESPACE, "git")
     signed.signers.write_text(line, encoding="utf-8")
     assert not verdict(signed.folder, signed.signers)[0]
 
