@@ -121,6 +121,44 @@ def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(f
     assert "README.txt is not compared: version 0.0.7 of stirred wrote it" in notes
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_text_beside_the_columns_of_a_file_is_noticed(tmp_path, form):
+    folder = tmp_path / "release"
+    stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
+    assert failing(folder) == ""
+    path = folder / f"microdata.{form}"
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    for noted in (read.replace_schema_metadata({"true_counts": "1,2,3"}), with_note_on_a_column(read)):
+        if form == "parquet":
+            pq.write_table(noted, path)
+        else:
+            with pa.ipc.new_file(str(path), noted.schema) as file:
+                file.write_table(noted)
+        write_manifest(folder)
+        assert failing(folder) == f"microdata.{form} carries no notes beside its columns"
+
+
+def with_note_on_a_column(table: pa.Table) -> pa.Table:
+    field = table.schema.field(0).with_metadata({"true_counts": "1,2,3"})
+    return table.cast(pa.schema([field, *list(table.schema)[1:]]))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_column_of_another_type_is_noticed(tmp_path, form):
+    folder = tmp_path / "release"
+    stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
+    path = folder / f"microdata.{form}"
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    other = read.set_column(0, read.column_names[0], read.column(0).cast(pa.int16()))
+    if form == "parquet":
+        pq.write_table(other, path, store_schema=False)
+    else:
+        with pa.ipc.new_file(str(path), other.schema) as file:
+            file.write_table(other)
+    write_manifest(folder)
+    assert "microdata has the columns of the data dictionary" in failing(folder)
+
+
 # -- nothing outside -----------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from stirred.swap.guarantee import (
     best_rate,
     derangements,
     epsilon,
-    epsilon_before_0_2,
+    epsilon_before_0_3,
     gap,
     log_complement,
     log_derangement_ratio,
@@ -64,11 +64,11 @@ def test_epsilon_is_rounded_up_in_the_last_digits(largest_stratum, rate):
 
 
 def test_epsilon_rounded_to_the_nearest_was_often_below_the_true_value():
-    """Why it is rounded up: of 999 rates about half were understated by up to 1e-15 before version 0.2."""
+    """Why it is rounded up: of 999 rates about half were understated by up to 1e-15 before version 0.3."""
     low = 0
     for thousandths in range(1, 1000):
         rate = Fraction(thousandths, 1000)
-        low += epsilon_before_0_2(1000, rate) < epsilon(1000, rate)
+        low += epsilon_before_0_3(1000, rate) < epsilon(1000, rate)
     assert 400 < low < 999
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import Unacceptable, inside, plain, read_text
@@ -28,7 +29,7 @@ from stirred.releases.manifest import differences, read_manifest
 from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
-from stirred.tables.columns import recast, type_named
+from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.groups import cells
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS
@@ -321,13 +322,38 @@ def _is_short(text: object) -> bool:
 
 
 def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict]:
-    """Whether a table has the columns and the number of rows that the data dictionary states."""
-    entry = release.dictionary[name]
-    expected = [column["name"] for column in entry["columns"]]
-    return [
-        Verdict(list(release.open_table(name).kinds) == expected, f"{name} has the columns of the data dictionary"),
+    """Whether a table has the columns and the number of rows that the data dictionary states, and no text beside."""
+    entry, opened = release.dictionary[name], release.open_table(name)
+    same = list(opened.kinds) == [column["name"] for column in entry["columns"]]
+    if entry["format"] != "csv":  # text files have no types of their own
+        same = same and [str(plain_type(kind)) for kind in opened.kinds.values()] == [
+            column["type"] for column in entry["columns"]
+        ]
+    verdicts = [
+        Verdict(same, f"{name} has the columns of the data dictionary"),
         Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),
     ]
+    if entry["format"] != "csv":
+        alone = not _notes_in(inside(release.path, entry["file"]), entry["format"])
+        verdicts.append(Verdict(alone, f"{entry['file']} carries no notes beside its columns"))
+    return verdicts
+
+
+def _notes_in(path: Path, form: str) -> list[str]:
+    """Names of texts that a Parquet or Arrow file carries beside its columns; a release writes none."""
+    if form == "parquet":
+        stated = pq.read_metadata(path)
+        schema, known = stated.schema.to_arrow_schema(), dict(stated.metadata or {})
+        known.pop(b"ARROW:schema", None)
+    else:
+        with pa.OSFile(str(path)) as stream:
+            schema = pa.ipc.open_file(stream).schema
+        known = {}
+    fields = [dict(field.metadata or {}) for field in schema]
+    for one in fields:
+        one.pop(b"PARQUET:field_id", None)
+    found = [*known, *(schema.metadata or {}), *(key for one in fields for key in one)]
+    return sorted({plain(key, 60) for key in found if key != b"ARROW:schema"})
 
 
 def tabulate_rows(

@@ -41,8 +41,8 @@ def epsilon(largest_stratum: int, rate: Fraction) -> float:
     return _log_up(_worst_ratio(largest_stratum, rate))
 
 
-def epsilon_before_0_2(largest_stratum: int, rate: Fraction) -> float:
-    """The same as versions before 0.2 stated it: rounded to the nearest float, so at times too small by 1e-15.
+def epsilon_before_0_3(largest_stratum: int, rate: Fraction) -> float:
+    """The same as versions before 0.3 stated it: rounded to the nearest float, so at times too small by 1e-15.
 
     Here so that their releases can be verified; nothing else may use it.
     """

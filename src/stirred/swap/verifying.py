@@ -106,9 +106,9 @@ def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[V
 
 
 def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
-    """Whether epsilon is rounded as versions before 0.2 did, in a release that this version did not write."""
+    """Whether epsilon is rounded as versions before 0.3 did, in a release that this version did not write."""
     stated = float(release.specification.budget.number)
-    return not release.by_this_version and stated == guarantee.epsilon_before_0_2(strata.largest, plan.rate)
+    return not release.by_this_version and stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
 
 
 class _Files:
