@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from stirred.cli.printing import show
 
 
 def tabulate(
@@ -23,6 +24,6 @@ def tabulate(
     check_new(out)
     found = run(release, list(dict.fromkeys(names(by))), table)
     if out is None:
-        sys.stdout.write(csv_text(found))
+        show(found)
     else:
         write_new(out, csv_text(found))

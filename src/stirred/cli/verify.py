@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from stirred._received import plain
+
 
 def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
@@ -22,6 +24,6 @@ def verify(
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
         for verdict in verdicts:
-            print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+            print(f"{'holds ' if verdict.holds else 'FAILS '} {plain(verdict.words, 2_000)}")
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

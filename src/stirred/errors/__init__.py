@@ -12,6 +12,7 @@ their texts and their causes may quote cells.
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
     changed_while_reading,
+    column_name,
     columns_without_role,
     copies_disagree,
     duplicate_columns,
@@ -146,6 +147,7 @@ from stirred.errors.plans import (
     plan_field,
     plan_mechanism,
     plan_not_toml,
+    plan_unacceptable,
     plan_unreadable,
     plan_version,
     rate_not_a_number,
@@ -238,6 +240,7 @@ __all__ = [
     "cannot_evaluate",
     "cannot_write",
     "changed_while_reading",
+    "column_name",
     "columns_without_role",
     "copies_disagree",
     "curves_do_not_compose",
@@ -342,6 +345,7 @@ __all__ = [
     "plan_field",
     "plan_mechanism",
     "plan_not_toml",
+    "plan_unacceptable",
     "plan_unreadable",
     "plan_version",
     "ragged_csv",
