@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
-from stirred._received import plain
+from stirred._received import is_file, plain
 from stirred.releases.mechanism import Check, Data, Mechanism, Release
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ def mechanism_of_plan(path: str | Path) -> Mechanism:
 def mechanism_of_release(path: str | Path) -> Mechanism:
     """The mechanism that made a release, given its folder or a folder directly inside it."""
     folder = Path(path)
-    inside = not (folder / CERTIFICATE).is_file() and (folder.parent / CERTIFICATE).is_file()
+    inside = not is_file(folder / CERTIFICATE) and is_file(folder.parent / CERTIFICATE)
     return _of_release(folder.parent if inside else folder)[0]
 
 
@@ -370,7 +370,7 @@ def _specification(what: Specification | str | Path) -> Specification:
 
 def _own_allocation(what: str | Path) -> Allocation | None:
     """How the budget of a release is divided, where ``what`` is a release folder whose mechanism divides it."""
-    if not (Path(what) / CERTIFICATE).is_file():
+    if not is_file(Path(what) / CERTIFICATE):
         return None
     mechanism, opened = _of_release(what)
     return mechanism.allocation(opened)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from stirred.cli.common import MostRows
+from stirred.cli.printing import show
 
 
 def tabulate(
@@ -26,6 +26,6 @@ def tabulate(
     check_new(out)
     found = run(release, list(dict.fromkeys(names(by))), table, most_rows=most_rows)
     if out is None:
-        sys.stdout.write(csv_text(found))
+        show(found)
     else:
         write_new(out, csv_text(found))

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from stirred._received import plain
 from stirred.cli.common import MostRows
 
 
@@ -32,6 +33,7 @@ def verify(
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
         for verdict in verdicts:
-            print(f"{'note ' if verdict.note else 'holds' if verdict.holds else 'FAILS'}  {verdict.words}")
+            mark = "note " if verdict.note else "holds" if verdict.holds else "FAILS"
+            print(f"{mark}  {plain(verdict.words, 2_000)}")
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

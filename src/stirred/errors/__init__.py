@@ -12,6 +12,7 @@ their texts and their causes may quote cells.
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
     changed_while_reading,
+    column_name,
     columns_without_role,
     copies_disagree,
     duplicate_columns,
@@ -148,6 +149,7 @@ from stirred.errors.plans import (
     plan_field,
     plan_mechanism,
     plan_not_toml,
+    plan_unacceptable,
     plan_unreadable,
     plan_version,
     rate_not_a_number,
@@ -242,6 +244,7 @@ __all__ = [
     "cannot_sign",
     "cannot_write",
     "changed_while_reading",
+    "column_name",
     "columns_without_role",
     "copies_disagree",
     "curves_do_not_compose",
@@ -349,6 +352,7 @@ __all__ = [
     "plan_field",
     "plan_mechanism",
     "plan_not_toml",
+    "plan_unacceptable",
     "plan_unreadable",
     "plan_version",
     "ragged_csv",

@@ -135,6 +135,14 @@ def nameless_column(table: str, position: int) -> DataError:
     )
 
 
+def column_name(table: str, position: int) -> DataError:
+    return DataError(
+        "column-name",
+        f"The name of column {position} of table '{table}' has line breaks or control characters.",
+        "Rename it; if it looks like data, the file has no header line, or a quotation mark in it is not closed.",
+    )
+
+
 def columns_without_role(table: str, names: Sequence[str]) -> DataError:
     return DataError(
         "column-without-role",

@@ -103,10 +103,13 @@ def alone(target: Path) -> Iterator[None]:
 
 def check_target(target: Path) -> None:
     """Raise if the target exists already, or its parent folder does not."""
-    if os.path.lexists(target):
-        raise errors.output_exists(target)
-    if not target.parent.is_dir():
-        raise errors.output_parent_missing(target)
+    try:
+        if os.path.lexists(target):
+            raise errors.output_exists(target)
+        if not target.parent.is_dir():
+            raise errors.output_parent_missing(target)
+    except (OSError, ValueError) as problem:  # a name that no file system takes
+        raise errors.cannot_write(target, getattr(problem, "strerror", None) or "it cannot be a name") from None
 
 
 def leftovers(parent: Path) -> list[Path]:

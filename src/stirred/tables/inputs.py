@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from stirred import errors
+from stirred._received import has_controls
 from stirred._shown import withheld
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -153,6 +154,8 @@ def check_columns(table: str, names: Sequence[str]) -> None:
     for position, name in enumerate(names, 1):
         if not name:
             raise errors.nameless_column(table, position)
+        if has_controls(name):
+            raise errors.column_name(table, position)
         if name in first:
             raise errors.duplicate_columns(table, first[name], position)
         first[name] = position

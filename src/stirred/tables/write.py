@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -118,9 +119,14 @@ def _write_csv(path: Path, chunks: Iterator[Chunk]) -> None:
             frame.write_csv(file, include_header=number == 0)
 
 
-def csv_text(table: pa.Table) -> str:
-    """A small table as CSV, its values written as in the CSV file of a release."""
+def csv_text(table: pa.Table, *, one_line: bool = False) -> str:
+    """A small table as CSV, its values written as in the CSV file of a release.
+
+    ``one_line`` is for reading: line feeds in a value are then shown as an escape.
+    """
     arrays = [one if _polars_writes(one.type) else as_text(one.combine_chunks()) for one in table.columns]
+    if one_line:
+        arrays = [pc.replace_substring(one, "\n", "\\n") if pa.types.is_string(one.type) else one for one in arrays]
     frame = pl.from_arrow(pa.table(arrays, names=table.column_names))
     assert isinstance(frame, pl.DataFrame)
     return frame.write_csv()
