@@ -11,8 +11,8 @@ import numpy as np
 NOT_A_NUMBER = (ValueError, TypeError, InvalidOperation, ZeroDivisionError, OverflowError)
 """What :func:`as_fraction` raises; callers turn it into a refusal in their own words."""
 
-_MOST_DIGITS = 10_000
-"""Digits before or after the point beyond which a number typed with an exponent is refused."""
+_MOST_DIGITS = 1_000
+"""Digits of a numerator, a denominator, or before or after the point, beyond which a written number is refused."""
 
 
 def as_fraction(value: Any) -> Fraction:
@@ -33,6 +33,8 @@ def as_fraction(value: Any) -> Fraction:
         value = str(value)
     if not isinstance(value, str):
         raise TypeError
+    if len(value) > 2 * _MOST_DIGITS + 10 or max(map(len, value.split("/"))) > _MOST_DIGITS + 10:
+        raise ValueError  # nobody means it, and everything computed from it would be as long
     if "e" in value.lower() and abs(Decimal(value.strip()).adjusted()) > _MOST_DIGITS:
         raise ValueError  # written out it would fill the memory
     return Fraction(value.strip())

@@ -91,7 +91,7 @@ def test_an_allocation_of_ones_own(run, command, tmp_path):
         (["rho=1", "--concern", "cenrace"], "--allocation"),
         (["topdown-2020-pl", "--concern", "race"], "Choose one of 'cenrace'"),
         (["rho=1", "--false-alarm", "2"], "above 0 and below 1"),
-        (["rho=1", "--group", "0"], "at least 1"),
+        (["rho=1", "--group", "0"], "from 1 to"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(command, arguments, words):

@@ -19,7 +19,7 @@ from stirred.releases import ledger_rows
 from stirred.releases.folder import appearing
 from stirred.releases.ledger import Ledger, manifest_of
 from stirred.releases.manifest import write_manifest
-from stirred.spec import Invariant, Specification, flavors
+from stirred.spec import Invariant, flavors
 
 PURE = flavors.pure("person", domain=DOMAIN)
 
@@ -59,7 +59,7 @@ def test_spends_add_up_to_the_limit_and_no_further(ledger):
 
 def test_a_refusal_gives_the_argument_and_writes_nothing(ledger):
     before = ledger.seal
-    with refused("ledger-over-limit", "1. the budget 1.5 is above 1.00"):
+    with refused("ledger-over-limit", "(1) the budget 1.5 is above 1.00"):
         ledger.spend(ZCDP.at("1.5"), "too much")
     assert ledger.seal == before and ledger.entries() == ()
     with refused("ledger-over-limit", "Nothing was released and nothing was spent"):
@@ -80,7 +80,7 @@ def test_the_limit_is_held_in_its_own_flavor_by_conversion(ledger):
     ledger.spend(PURE.at(1), "pure")
     assert ledger.total().specification.budget.value == 2  # rho = 2 by this road, 1 by converting first
     assert ledger.standing().left == 0
-    with refused("ledger-over-limit", "Unknown:\n  1. epsilon = 3.00 gives rho = 4.5"):
+    with refused("ledger-over-limit", "Unknown: (1) epsilon = 3.00 gives rho = 4.5"):
         ledger.spend(PURE.at(1), "pure")
 
 
@@ -179,9 +179,13 @@ def test_entries_keep_what_they_were_told(ledger, tmp_path, monkeypatch):
 def test_names_that_are_not_text_do_not_stop_a_spend(ledger, tmp_path):
     entry = ledger.spend(ZCDP.at("0.1"), os.fsdecode(b"tables\xff"), tmp_path / os.fsdecode(b"out\xff"))
     assert ledger.entries()[0].what == entry.what == r"tables\udcff"
-    named = ZCDP.at("0.1", name=os.fsdecode(b"name\xff"))
-    assert ledger.spend(named, "tables", who=os.fsdecode(b"Ada\xff")).specification.name == named.name
-    assert ledger.entries()[1].who == "Ada"
+    assert ledger.spend(ZCDP.at("0.1"), "tables", who=os.fsdecode(b"Ada\xff")).who == "Ada"
+
+
+def test_a_specification_that_could_not_be_read_again_is_refused_and_nothing_is_spent(ledger):
+    with refused("not-a-specification", error=StirredError):
+        ledger.spend(ZCDP.at("0.1", name="tables\x1b[2J"), "tables")
+    assert ledger.entries() == ()
 
 
 # -- derived products, and releases made elsewhere -------------------------------------------------------------
@@ -492,7 +496,7 @@ def test_a_ledger_that_cannot_be_read_back_leaves_the_spend_unknown_and_says_so(
 def test_a_specification_that_this_version_cannot_read_is_named(ledger, monkeypatch):
     ledger.spend(ZCDP.at("0.1"), "tables")
     text = ZCDP.at("0.1").to_json().replace('"stirred_specification": 2', '"stirred_specification": 9')
-    monkeypatch.setattr(Specification, "to_json", lambda self: text)
+    monkeypatch.setattr("stirred.releases.ledger._readable", lambda specification: text)
     ledger.record(ZCDP.at("0.1"), "from the future", past=True)
     monkeypatch.undo()
     with refused("ledger-entry-unreadable", "entry 2"):

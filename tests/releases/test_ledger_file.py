@@ -63,7 +63,7 @@ def test_a_path_that_is_no_ledger_is_refused(tmp_path):
         Ledger.create(tmp_path / "missing" / "x.ledger", "health survey")
     with refused("ledger-unusable", "no file can have this name"):
         Ledger.open("a\0b")
-    with refused("ledger-unusable", "too long"):
+    with refused("ledger-unusable"):
         Ledger.open("a" * 5000)
     os.mkfifo(tmp_path / "pipe")
     with refused("not-a-ledger", "it is not a file"):

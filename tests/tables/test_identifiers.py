@@ -113,7 +113,7 @@ def test_increasing_integers_repeat_nothing():
 
 
 def gather(arrays, kind, rows=None):
-    collector = IdentifierCollector(kind, rows)
+    collector = IdentifierCollector("t", "id", kind, rows)
     for array in arrays:
         collector.add(array)
     return collector.finish()

@@ -1,11 +1,14 @@
-"""The command ``stirred``: puts all commands together, and prints errors.
+"""The command ``stirred``: puts all commands together, prints errors, and decides how the process exits.
 
 An error meant for users is printed without a traceback, and the exit code is 2. An unexpected error prints where it
-happened, but not its text, which may quote the data, and the exit code is 1; ``STIRRED_DEBUG=1`` shows everything.
+happened, but not its text, which may quote the data, and the exit code is 3; ``STIRRED_DEBUG=1`` shows everything.
+docs/exit-codes.md lists all exit codes.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -30,15 +33,24 @@ from stirred.cli import (
     lint,
     registry,
     release,
+    sign,
     tabulate,
     verify,
 )
 from stirred.cli.options import of_verb, with_options
+from stirred.cli.printing import Printed, complain
 from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
-_STOPPED = 130
-_STOPPED_WORDS = "stirred: interrupted. Partial files were removed; a release folder that exists is complete."
+FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped."""
+_CODES = (
+    "Exit codes: 0 done; 1 something that was verified does not hold, or unfinished folders are left; 2 refused, with "
+    "the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
+)
+_SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE)
+"""What an operating system may refuse for a reason outside of this program."""
+_STOPPED_WORDS = "interrupted. Partial files were removed; a release folder that exists is complete."
 
 
 def build() -> typer.Typer:
@@ -50,10 +62,12 @@ def build() -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
+        epilog=_CODES,
     )
     app.command("init")(with_options(init.init, "init"))
     app.command("check")(with_options(check.check, "check"))
     app.command("release")(with_options(release.release, "release"))
+    app.command("sign")(sign.sign)
     app.command("verify")(verify.verify)
     app.command("tabulate")(tabulate.tabulate)
     app.command("estimate")(with_options(estimate.estimate, "estimate"))
@@ -83,32 +97,43 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 def main() -> None:
     """Entry point of the console script."""
+    with contextlib.redirect_stdout(Printed(sys.stdout)):
+        code = _run()
+        sys.stdout.flush()
+    sys.exit(code)
+
+
+def _run() -> int:
+    """Run the command that was typed, say what went wrong if anything did, and give its exit code."""
     try:
         build()(standalone_mode=True)
-    except StirredError as refusal:
-        print(f"stirred: {refusal}", file=sys.stderr)
-        sys.exit(2)
     except SystemExit as ending:
-        if ending.code == _STOPPED:  # typer's way of passing on Ctrl-C
-            print(_STOPPED_WORDS, file=sys.stderr)
-        raise
+        if ending.code == INTERRUPTED:  # typer's way of passing on Ctrl-C
+            complain(_STOPPED_WORDS)
+        return ending.code if isinstance(ending.code, int) else 0 if ending.code is None else REFUSED
+    except StirredError as refusal:
+        complain(refusal)
+        return REFUSED
     except (KeyboardInterrupt, Terminated):
-        print(_STOPPED_WORDS, file=sys.stderr)
-        sys.exit(_STOPPED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except Exception as fault:
+        complain(_STOPPED_WORDS)
+        return INTERRUPTED
+    except BaseException as fault:  # a panic of Polars is no Exception
+        if isinstance(fault, MemoryError):
+            complain("the memory of this machine is not enough. Partial files were removed.")
+            return REFUSED
+        if isinstance(fault, OSError) and fault.errno in _SYSTEM:
+            complain(f"the operating system refused: {fault.strerror}: {fault.filename or 'no file named'}.")
+            return REFUSED
         if os.environ.get("STIRRED_DEBUG"):
             raise
         place, line = _place_of(fault)
-        print(
-            f"stirred: unexpected {type(fault).__name__} in {place}, line {line}. This is a fault in stirred: please "
+        complain(
+            f"unexpected {type(fault).__name__} in {place}, line {line}. This is a fault in stirred: please "
             "report it. Partial files were removed. The error's text is not shown because it may quote the data; set "
-            "STIRRED_DEBUG=1 to see it.",
-            file=sys.stderr,
+            "STIRRED_DEBUG=1 to see it."
         )
-        sys.exit(1)
+        return FAULT
+    return FINE
 
 
 def _place_of(fault: BaseException) -> tuple[str, int | None]:

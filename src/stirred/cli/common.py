@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from stirred import errors
+from stirred.cli.printing import note
 
 if TYPE_CHECKING:
     from stirred.semantics.pictures import Bars, Picture
 
 _WIDTH = 110
+MostRows = Annotated[
+    int | None,
+    typer.Option(
+        help="How many rows a released table may have. Default: 500 million values (rows times columns), and 64 more "
+        "for each byte of its file; a small file can hold a billion rows.",
+        min=0,
+    ),
+]
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -40,10 +50,13 @@ def save_pictures(pictures: Iterable[Picture | Bars], folder: Path) -> None:
     """Save pictures into a new folder, and print their paths."""
     from stirred.reports.figures import save
 
-    folder.mkdir()
+    try:
+        folder.mkdir()
+    except OSError as problem:
+        raise errors.cannot_write(folder, problem.strerror or "an input/output error") from None
     for picture in pictures:
         for path in save(picture, folder):
-            print(f"wrote {path}", file=sys.stderr)
+            note(f"wrote {path}")
 
 
 def write_new(path: Path, text: str) -> None:

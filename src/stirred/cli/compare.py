@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.printing import complain
+
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
 
@@ -32,7 +34,7 @@ def say_what_is_taken(text: str) -> None:
     from stirred.spec.known import taken_as
 
     if words := taken_as(text):
-        print(f"stirred: {words}", file=sys.stderr)
+        complain(words)
 
 
 def compare(

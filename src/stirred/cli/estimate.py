@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stirred.cli.options import Given, chosen
+from stirred.cli.printing import note
 
 if TYPE_CHECKING:
     from stirred.estimates import Estimates
@@ -61,7 +61,7 @@ def _print(found: Estimates, confidence: float) -> None:
     if found.exact:
         print(f"Known exactly and used: {'; '.join(found.exact)}.")
     if found.unused:
-        print(f"Not used: {'; '.join(found.unused)}.", file=sys.stderr)
+        note(f"Not used: {'; '.join(found.unused)}.")
 
 
 def _print_sources(found: Estimates) -> None:

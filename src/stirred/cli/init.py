@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stirred.cli.options import Given, chosen
+from stirred.cli.printing import note
 
 
 def init(
@@ -29,4 +30,4 @@ def init(
         sys.stdout.write(text)
         return
     write_new(out, text)
-    print(f"Wrote {out}. Read and correct it. Next: stirred check {out}", file=sys.stderr)
+    note(f"Wrote {out}. Read and correct it. Next: stirred check {out}")

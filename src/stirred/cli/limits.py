@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.printing import note
+
 
 def limits(
     epsilon: Annotated[str, typer.Option(help="Epsilon of pure differential privacy, per record replaced.")],
@@ -50,5 +52,5 @@ def limits(
         pictures = pictures_at(drawn, records)
         save_pictures(pictures, figures)
         for words in left_out(drawn, records):
-            print(words, file=sys.stderr)
+            note(words)
     sys.stdout.write(said.to_json() if as_json else said.text())

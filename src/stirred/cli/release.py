@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stirred.cli.options import Given, chosen
+from stirred.cli.printing import complain
 
 if TYPE_CHECKING:
     from stirred.spec import Specification
@@ -59,7 +59,7 @@ def release(
             made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
     except BaseException as failure:
         for note in getattr(failure, "__notes__", ()):
-            print(f"stirred: {note}", file=sys.stderr)
+            complain(note)
         raise
     first, *others = made.summary
     print(f"Released to {out}: {first}")
@@ -87,10 +87,9 @@ def _name_leftovers(targets: list[Path | None]) -> None:
 
     for folder in sorted({target.absolute().parent for target in targets if target is not None}):
         for left in leftovers(folder):
-            print(
-                f"stirred: {left} was left by a run that was killed. It may hold confidential rows. Remove it with: "
-                f"stirred leftovers {folder} --remove",
-                file=sys.stderr,
+            complain(
+                f"{left} was left by a run that was killed. It may hold confidential rows. Remove it with: "
+                f"stirred leftovers {folder} --remove"
             )
 
 

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from stirred.cli.common import MostRows
+from stirred.cli.printing import show
 
 
 def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     by: Annotated[str, typer.Option(help="Columns to count by, e.g. county,tenure.")],
     table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
+    most_rows: MostRows = None,
     out: Annotated[Path | None, typer.Option(help="Write the table to this CSV file instead of the terminal.")] = None,
 ) -> None:
     """Count released rows by some columns. This is post-processing, and spends no budget."""
     from stirred.cli.common import check_new, names, write_new
+    from stirred.tables.write import csv_text
     from stirred.verbs import tabulate as run
 
     check_new(out)
-    found = run(release, list(dict.fromkeys(names(by))), table)
-
-    import polars as pl
-
-    frame = pl.from_arrow(found)
-    assert isinstance(frame, pl.DataFrame)
+    found = run(release, list(dict.fromkeys(names(by))), table, most_rows=most_rows)
     if out is None:
-        sys.stdout.write(frame.write_csv())
+        show(found)
     else:
-        write_new(out, frame.write_csv())
+        write_new(out, csv_text(found))

@@ -83,6 +83,14 @@ def wrong_type(table: str, column: str, wanted: str) -> DataError:
     )
 
 
+def time_out_of_range(table: str, column: str) -> DataError:
+    return DataError(
+        "time-out-of-range",
+        f"Column '{column}' of table '{table}' has dates outside the years 1 to 9999, or times outside a day.",
+        "Correct them, or store the column as text or as whole numbers.",
+    )
+
+
 def needs_extra(kind: str) -> DataError:
     return DataError(
         "needs-extra",
@@ -127,6 +135,14 @@ def nameless_column(table: str, position: int) -> DataError:
     )
 
 
+def column_name(table: str, position: int) -> DataError:
+    return DataError(
+        "column-name",
+        f"The name of column {position} of table '{table}' has line breaks or control characters.",
+        "Rename it; if it looks like data, the file has no header line, or a quotation mark in it is not closed.",
+    )
+
+
 def columns_without_role(table: str, names: Sequence[str]) -> DataError:
     return DataError(
         "column-without-role",
@@ -156,6 +172,22 @@ def too_many_records(table: str, limit: int) -> DataError:
         "too-many-records",
         f"Table '{table}' has more than {limit:,} records, the most one run can index.",
         "Split the file by the values of a match variable: records of different strata never mix.",
+    )
+
+
+def more_rows_than_expected(table: str, expected: int) -> DataError:
+    return DataError(
+        "more-rows-than-expected",
+        f"Table '{table}' has more than the {expected:,} rows that it may have here.",
+        "The rest was not read. If you trust the file and it should have that many rows, allow more of them.",
+    )
+
+
+def too_many_columns(table: str, columns: int, limit: int) -> DataError:
+    return DataError(
+        "too-many-columns",
+        f"Table '{table}' has {columns:,} columns; at most {limit:,} can be handled.",
+        "Leave out columns, or turn them into rows.",
     )
 
 

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MOST_PROBLEM, _MOST_REMEDY = 3_000, 1_000
+
+
+def one_line(text: str, most: int) -> str:
+    r"""A message on one line, cut: names in it may come from a file, and must not draw on a terminal.
+
+    >>> one_line("no column 'a\nholds'", 300), one_line("x" * 10, 5)
+    ("no column 'a\\nholds'", 'xxxx…')
+    """
+    shown = "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for sign in text[: most + 1]
+    )
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
 
 class StirredError(Exception):
     """An error meant for users: what is wrong (``problem``), then what to do (``remedy``).
+
+    Both are one line each, without control characters, and cut where they are very long.
 
     ``kind`` is a stable name, such as ``"missing-column"``, by which tests and callers tell errors apart. The command
     line prints the message and exits with code 2.
@@ -16,6 +33,7 @@ class StirredError(Exception):
     """
 
     def __init__(self, kind: str, problem: str, remedy: str) -> None:
+        problem, remedy = one_line(problem, _MOST_PROBLEM), one_line(remedy, _MOST_REMEDY)
         super().__init__(f"{problem} {remedy}")
         self.kind = kind
         self.problem = problem

@@ -86,7 +86,7 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
 
 
 def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
-    argument = "".join(f"\n  {number}. {step}" for number, step in enumerate(steps, 1))
+    argument = "; ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
     if any("is above" in step for step in steps):
         remedy = "Plan a release that costs less; stirred ledger total says what is left."
     else:
@@ -97,9 +97,9 @@ def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[
         )
     return LedgerError(
         "ledger-over-limit",
-        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}.",
-        f"Nothing was released and nothing was spent. {remedy} Does the total (the first) imply the limit (the "
-        f"second)? {verdict.capitalize()}:{argument}",
+        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}. Does "
+        f"the total (the first) imply the limit (the second)? {verdict.capitalize()}: {argument}.",
+        f"Nothing was released and nothing was spent. {remedy}",
     )
 
 

@@ -12,6 +12,14 @@ def plan_not_toml(path: Path, line: str) -> PlanError:
     return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
 
 
+def plan_unacceptable(path: Path, problem: str) -> PlanError:
+    return PlanError(
+        "plan-unacceptable",
+        f"{path} cannot be read as a plan: {problem}.",
+        "Correct the file. stirred docs bounds lists how large a plan may be.",
+    )
+
+
 def plan_unreadable(path: Path) -> PlanError:
     return PlanError("plan-unreadable", f"There is no readable plan at {path}.", "Draft one with: stirred init FILE")
 

@@ -90,7 +90,8 @@ def zcdp_to_total_variation(rho: Number) -> float:
 @says_what_it_takes
 def pure_to_zcdp(epsilon: Number) -> float:
     """The rho of pure epsilon-DP: epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
-    return non_negative("epsilon", epsilon) ** 2 / 2
+    e = non_negative("epsilon", epsilon)
+    return e * e / 2  # infinite where the square is too large; a power would raise
 
 
 @says_what_it_takes
@@ -213,7 +214,8 @@ def gaussian_epsilon(mu: Number, delta: Number) -> float:
 @says_what_it_takes
 def gaussian_to_zcdp(mu: Number) -> float:
     """The rho of mu-Gaussian DP: mu^2 / 2; exact, as D_alpha = alpha mu^2 / 2 between N(0, 1) and N(mu, 1)."""
-    return non_negative("mu", mu) ** 2 / 2
+    m = non_negative("mu", mu)
+    return m * m / 2
 
 
 def _log_tail(t: float) -> float:

@@ -247,6 +247,7 @@ class Ledger:
         finished: bool = False,
     ) -> Entry:
         place = None if folder is None else _absolute(folder)
+        text = _readable(specification)
         ledger_rows.checked_nonce(nonce)
         by = ledger_rows.plain(self.who if who is None else who, "who", LONGEST_WHO)
         reason = ledger_rows.plain(self.why if why is None else why, "why", LONGEST_WHY)
@@ -261,7 +262,7 @@ class Ledger:
             number = len(contents.entries) + 1
             drafts = [
                 ledger_rows.spent(
-                    number, what, specification.to_json(),
+                    number, what, text,
                     past=past, folder=place, manifest=manifest, nonce=nonce, who=by, why=reason,
                 )
             ]  # fmt: skip
@@ -546,6 +547,13 @@ def _unlike_domains(specifications: list[Specification]) -> str:
                 f"{said[0]}. In another: {said[1]}."
             )
     return ""
+
+
+def _readable(specification: Specification) -> str:
+    """A specification as JSON; raises if it could not be read again, since then no total would be known any more."""
+    text = specification.to_json()
+    Specification.from_json(text)
+    return text
 
 
 def _patience(seconds: float | None) -> float:

@@ -11,14 +11,14 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from stirred import errors
+from stirred import _received, errors
+from stirred._received import where_controls
 from stirred.tables import InputOptions
 from stirred.tables.inputs import TYPES
 
@@ -26,9 +26,19 @@ FORM = 1
 """The version of the plan format that this version writes."""
 HEAD = ("stirred", "mechanism")
 """The two lines with which every plan file begins."""
+PROSE = ("licence", "released_by")
+"""Fields that may have several lines; all others are names, and are printed beside verdicts."""
+MOST_NAMES = 10_000
+"""How many columns, values or texts a list of names in a plan may have."""
+MOST_SECTIONS = 1_000
+"""How many tables, attributes, queries, invariants and the like a plan may have of each."""
 ChosenFrom = Literal["public", "earlier data", "this data"]
 FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)]
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+    Field(max_length=MOST_NAMES),
+]
 
 
 class Section(BaseModel):
@@ -66,6 +76,8 @@ class Plan(Section):
                 raise errors.plan_field([f"{old}: is an earlier name of {new}; write {new} only"])
             if old in fields:
                 fields[new] = fields.pop(old)
+        if (place := where_controls({key: value for key, value in fields.items() if key not in PROSE})) is not None:
+            raise errors.plan_field([f"{place}: has line breaks or control characters"])
         try:
             super().__init__(**fields)
         except ValidationError as problem:
@@ -172,8 +184,10 @@ def hash_of(published: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, UnicodeError):
-        raise errors.plan_unreadable(path) from None
+        return _received.read_toml(path)
     except tomllib.TOMLDecodeError as problem:
         raise errors.plan_not_toml(path, str(problem)) from None
+    except _received.Unacceptable as problem:
+        raise errors.plan_unacceptable(path, str(problem)) from None
+    except (OSError, ValueError):
+        raise errors.plan_unreadable(path) from None

@@ -37,7 +37,9 @@ class OnTerminal:
 
     def __init__(self, delay: float = 2.0) -> None:
         from rich.console import Console
+        from rich.text import Text
 
+        self._plain = Text  # as it is: names of levels may look like markup
         self._console = Console(stderr=True)
         self._status = self._console.status("starting")
         self._shown = False
@@ -60,10 +62,10 @@ class OnTerminal:
             self._began = now if done is not None else None
         left = f" {time_left(now - self._began, done)}" if done and self._began and done >= _TELLING else ""
         self._line = f"{words} ...{left}"
-        self._status.update(self._line)
+        self._status.update(self._plain(self._line))
 
     def _compiling(self, begins: bool) -> None:
-        self._status.update(COMPILING if begins else self._line)
+        self._status.update(self._plain(COMPILING if begins else self._line))
 
     def __enter__(self) -> OnTerminal:
         if self._console.is_terminal:

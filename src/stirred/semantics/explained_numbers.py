@@ -42,6 +42,8 @@ Array = NDArray[np.float64]
 LEVELS = (0.01, 0.05, 0.10)
 DELTAS = (0.05, 1e-3, 1e-6, 1e-10)
 GROUPS = (2, 5)
+MOST_UNITS = 10**10
+"""The largest group that is asked about: more than there are people."""
 
 MIDDLE = 0.05
 LARGEST = 10**6
@@ -297,8 +299,8 @@ def setting(
         if not values or not all(0 < value < 1 for value in values):
             raise errors.parameter_out_of_range(name, "0, 1 or beyond", "above 0 and below 1")
     for units in groups:
-        if not isinstance(units, int) or units < 1:
-            raise errors.parameter_out_of_range("group", units, "a whole number that is at least 1")
+        if not isinstance(units, int) or not 1 <= units <= MOST_UNITS:
+            raise errors.parameter_out_of_range("group", units, f"a whole number from 1 to {MOST_UNITS:,}")
     divided = allocation or allocation_of(specification.name)
     way = _division(specification, divided) if divided is not None else None
     if divided is not None and way is None:

@@ -21,7 +21,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from stirred import errors
+from stirred import _received, errors
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred._shown import brief
 from stirred.spec.deployments import Erratum
 from stirred.spec.invariant import plural
@@ -233,17 +234,19 @@ def read_allocation(path: str | Path) -> Allocation:
     """An allocation of one's own from a TOML file: ``levels``, and for each ``[[part]]`` its ``unit``, ``rho``,
     ``level_shares`` and ``[[part.query]]`` tables with ``name``, ``attributes`` and ``shares``. Numbers are text."""
     try:
-        fields = tomllib.loads(Path(path).read_text(encoding="utf-8"), parse_float=str)
-    except (OSError, UnicodeDecodeError):
-        raise errors.not_an_allocation("it cannot be read") from None
+        fields = _received.read_toml(Path(path), number=str)
     except tomllib.TOMLDecodeError as problem:
         raise errors.not_an_allocation(f"it is not TOML ({problem})") from None
+    except _received.Unacceptable as problem:
+        raise errors.not_an_allocation(str(problem)) from None
+    except (OSError, ValueError):
+        raise errors.not_an_allocation("it cannot be read") from None
     named = {"name": Path(path).stem, "title": Path(path).name}
     try:
         return from_allocation_fields(named | fields)
     except KeyError as missing:
         raise errors.not_an_allocation(f"{missing} is missing") from None
-    except (TypeError, ValueError, ZeroDivisionError, AttributeError):
+    except (*NOT_A_NUMBER, AttributeError):
         raise errors.not_an_allocation("a field is not of its kind") from None
 
 
@@ -274,7 +277,7 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
         sources=tuple(fields.get("sources", ())),
         notes=tuple(fields.get("notes", ())),
         published=tuple(
-            PublishedEpsilon(**{**one, "delta": Fraction(one["delta"]), "levels": tuple(one["levels"])})
+            PublishedEpsilon(**{**one, "delta": as_fraction(one["delta"]), "levels": tuple(one["levels"])})
             for one in fields.get("published", ())
         ),
         concerns=tuple(_concern(one) for one in fields.get("concern", ())),
@@ -301,8 +304,8 @@ def _part(fields: Mapping[str, Any]) -> AllocationPart:
     return AllocationPart(
         fields.get("name", plural(fields["unit"])),
         fields["unit"],
-        Fraction(fields["scale"]) if "scale" in fields else None,
-        Fraction(fields["rho"]),
+        as_fraction(fields["scale"]) if "scale" in fields else None,
+        as_fraction(fields["rho"]),
         _fractions(fields["level_shares"]),
         queries,
     )
@@ -314,7 +317,7 @@ def _concern(fields: Mapping[str, Any]) -> PublishedConcern:
 
 
 def _fractions(texts: Collection[str | int]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(text) for text in texts)
+    return tuple(as_fraction(text) for text in texts)
 
 
 def _require_one(name: str, where: str, shares: tuple[Fraction, ...], number: int) -> None:

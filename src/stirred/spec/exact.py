@@ -48,6 +48,18 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float | Decimal | np.floating) and bool(value == math.inf)
 
 
+def near(value: Fraction | float) -> float:
+    """The float beside a number; infinite where there is none, since it is as good as that.
+
+    >>> near(Fraction(1, 4)), near(Fraction(10) ** 400)
+    (0.25, inf)
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def written(value: Fraction | float) -> str:
     """The text of an exact number: a finite decimal where there is one, else a quotient.
 

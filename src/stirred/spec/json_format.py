@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from stirred import errors
+from stirred import _received, errors
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.invariant import Invariant
 from stirred.spec.premetrics import Budget, OutputPremetric
@@ -17,6 +17,13 @@ from stirred.spec.specification import Finding, Specification
 KEY = "stirred_specification"
 FORMAT_VERSION = 2
 """Version of the JSON format. Version 1 had words only and was never released."""
+
+MOST_ENTRIES = 1_000
+"""How many entries a list of a specification may have: invariants, findings, variables."""
+MOST_LISTED = {"datasets": 200, "distances": 200 * 199}
+"""The same for the datasets of a finite domain, among which shortest paths are looked for, and their distances."""
+MOST_TEXT = 20_000
+"""How many characters a text of a specification may have."""
 
 for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, Budget, Finding, Specification):
     _class.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
@@ -36,9 +43,9 @@ def to_json(specification: Specification) -> str:
 def from_json(text: str | bytes) -> Specification:
     """Read a specification, or say what is wrong with it."""
     try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        raise errors.not_a_specification("it is not JSON") from None
+        fields = _received.parse_json(text)
+    except _received.Unacceptable as problem:
+        raise errors.not_a_specification(str(problem)) from None
     if not isinstance(fields, dict) or KEY not in fields:
         raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
     return from_fields(fields)
@@ -49,12 +56,33 @@ def from_fields(fields: dict[str, Any]) -> Specification:
     version = fields.get(KEY)
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise errors.specification_version(version, FORMAT_VERSION)
+    _require_modest(fields, "")
+    if (place := _received.where_controls(fields)) is not None:
+        raise errors.not_a_specification(f"'{place}' has line breaks or control characters")
     try:
         return _adapter().validate_python({name: value for name, value in fields.items() if name != KEY})
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise errors.not_a_specification(f"'{place}': {first['msg']}") from None
+
+
+def _require_modest(value: Any, name: str) -> None:
+    """Raise if a list or a text is longer than any that is meant: work on some grows with the square of their length.
+
+    How deep ``value`` is nested was bounded when it was parsed.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _require_modest(inner, str(key))
+    elif isinstance(value, list | tuple):
+        most = MOST_LISTED.get(name, MOST_ENTRIES)
+        if len(value) > most:
+            raise errors.not_a_specification(f"'{name}' has {len(value):,} entries, and at most {most:,} are read")
+        for inner in value:
+            _require_modest(inner, "")
+    elif isinstance(value, str) and len(value) > MOST_TEXT:
+        raise errors.not_a_specification(f"'{name}' has a text of more than {MOST_TEXT:,} characters")
 
 
 def schema() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from stirred.loss.curves import GaussianCurve
 from stirred.spec.algebra import may_publish_budget
+from stirred.spec.exact import near
 from stirred.spec.lint_domain import nothing_can_change
 from stirred.spec.lint_rules import many, rule, short, spent
 from stirred.spec.specification import Specification
@@ -38,7 +39,7 @@ def vacuous_budget(specification: Specification) -> str:
     if _errors(specification, distance) >= SURE:
         return ""
     allowed = specification.output_premetric.kind.allows_words(_bound(specification, distance))
-    return f"Between datasets {float(distance):g} apart, {spent(specification)} allows {allowed}."
+    return f"Between datasets {near(distance):g} apart, {spent(specification)} allows {allowed}."
 
 
 def _bound(specification: Specification, distance: Fraction) -> Any:

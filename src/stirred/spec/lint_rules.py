@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stirred.loss.curves import GaussianCurve, at_most
-from stirred.spec.exact import display, exact, written
+from stirred.spec.exact import display, exact, near, written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
 
@@ -121,7 +121,7 @@ def sentence(text: str) -> str:
 def short(number: Fraction | float) -> str:
     """An exact number as it is written if that is short, else to three digits."""
     text = written(number)
-    return text if len(text) <= 8 else f"{float(number):.3g}"
+    return text if len(text) <= 8 else f"{near(number):.3g}"
 
 
 def letter(specification: Specification) -> str:

@@ -8,7 +8,7 @@ import re
 from stirred.spec import facts
 from stirred.spec.blocks import InputPremetric
 from stirred.spec.distances import KNOWN_UNITS
-from stirred.spec.exact import written
+from stirred.spec.exact import near, written
 from stirred.spec.invariant import plural
 from stirred.spec.lint_rules import also_before, comparison, fall, number, rule, smaller, spent, spent_at
 from stirred.spec.specification import Specification
@@ -124,7 +124,7 @@ def nearest_not_one(specification: Specification) -> str:
     if apart is None or not 1 < apart < math.inf or specification.budget.is_curve:
         return ""
     return (
-        f"The nearest datasets of a universe are {float(apart):g} apart. Between them the bound is "
+        f"The nearest datasets of a universe are {near(apart):g} apart. Between them the bound is "
         f"{spent_at(specification, apart)}, not {spent(specification)}."
     )
 

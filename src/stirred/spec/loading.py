@@ -6,12 +6,11 @@ A known deployment's name comes first; a folder of the same name is ``./name``.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
-from stirred import errors
+from stirred import _received, errors
 from stirred.loss.curves import GaussianCurve
 from stirred.spec import flavors, known
 from stirred.spec.exact import DECIMAL_COMMA, exact
@@ -104,15 +103,12 @@ def _named(specification: Specification, path: Path) -> Specification:
 def _from_json(path: Path) -> Specification:
     """From a specification.json, or from a certificate that repeats it."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise errors.not_a_specification("it is not text") from None
+        text = _received.read_text(path)
+        fields = _received.parse_json(text)
+    except _received.Unacceptable as problem:
+        raise errors.not_a_specification(str(problem)) from None
     except OSError:
         raise errors.not_a_specification(f"there is no readable {path}") from None
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        fields = None
     if isinstance(fields, dict) and "stirred_certificate" in fields and isinstance(fields.get("specification"), dict):
         return from_fields(fields["specification"])
     return from_json(text)

@@ -16,10 +16,13 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred.loss.curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
-from stirred.spec.exact import Exact, display, exact, quoted, written
+from stirred.spec.exact import Exact, display, exact, near, quoted, written
 from stirred.spec.kinds import KINDS, Kind, register
 
 __all__ = ["KINDS", "Budget", "Curve", "Kind", "OutputPremetric", "lipschitz", "register"]
+
+MOST_PARAMETER = 10**100
+"""The largest finite parameter of an output premetric, an order for one: with larger ones nothing can be computed."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class OutputPremetric:
             raise errors.bad_block(f"The output premetric '{self.name}'", needs)
         if self.parameter is not None:
             object.__setattr__(self, "parameter", exact(self.parameter, f"The parameter {self.kind.parameter}"))
+            if MOST_PARAMETER < self.parameter < math.inf:
+                raise errors.bad_number(f"The parameter {self.kind.parameter}", quoted(self.parameter))
             self.kind.check_parameter(self.parameter)
         cells = tuple(sorted(tuple(sorted(cell)) for cell in self.partition))
         object.__setattr__(self, "partition", cells)
@@ -84,7 +89,7 @@ class OutputPremetric:
 
 def _short(value: Fraction | float) -> str:
     text = written(value)
-    return text if len(text) <= 8 else f"{float(value):g}"
+    return text if len(text) <= 8 else f"{near(value):g}"
 
 
 def _budget_value(value: Any) -> Any:
@@ -99,7 +104,7 @@ def _budget_value(value: Any) -> Any:
             curve = {"power": PowerCurve, "epsilon_by_delta": EpsilonProfile}[kind]
             if not more:
                 return curve(tuple((float(x), float(y)) for x, y in points))
-        except (KeyError, ValueError, TypeError):
+        except (KeyError, ValueError, TypeError, OverflowError):
             pass
         raise errors.bad_block("A curve", "is one of 'gaussian', 'power' or 'epsilon_by_delta', with its numbers")
     return exact(value, "A budget")
@@ -186,4 +191,4 @@ class Budget:
 
 def lipschitz(output: OutputPremetric, budget: Fraction | float) -> float:
     """The constant of the Lipschitz condition: the budget itself, or the root of rho."""
-    return math.sqrt(budget) if output.kind.power == 2 else float(budget)
+    return math.sqrt(near(budget)) if output.kind.power == 2 else near(budget)

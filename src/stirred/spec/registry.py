@@ -14,13 +14,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from stirred import errors
+from stirred import _received, errors
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.deployments import Deployment
 from stirred.spec.exact import exact, written
 from stirred.spec.invariant import Invariant
 from stirred.spec.premetrics import Budget, OutputPremetric
-from stirred.spec.registry_format import dump, ordered, parse, tier, validate
+from stirred.spec.registry_format import MOST_CHARACTERS, dump, ordered, parse, tier, validate
 from stirred.spec.specification import Finding, Specification
 
 RENYI, CUSTOM = "Renyi DP", "Custom"
@@ -40,8 +40,10 @@ def from_registry(source: str | Path) -> Deployment:
     """The deployment in a registry record, given as YAML text or as a path; ``registry`` keeps the whole record."""
     if isinstance(source, Path) or "\n" not in source:
         try:
-            source = Path(source).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            source = _received.read_text(Path(source), MOST_CHARACTERS)
+        except _received.Unacceptable as problem:
+            raise errors.not_a_registry_record(str(problem)) from None
+        except (OSError, ValueError):
             raise errors.not_a_registry_record(f"there is no readable file {source}") from None
     record = parse(source)
     basic = record["deployment"]["basic"]

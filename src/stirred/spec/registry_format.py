@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from stirred import errors
+from stirred import _received, errors
 
 TEXT, TEXTS, NUMBER, NUMBER_OR_TEXT = "text", "a list of texts", "a number", "a number or a text"
 STATUSES = (
@@ -87,11 +87,35 @@ TIER_3 = (
 )
 
 
+MOST_CHARACTERS = 200_000
+"""How long a record may be; those of the registry have some thousand characters."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML: nothing by reference, since a few lines of references can stand for a thousand million fields."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError
+        self._depth += 1
+        if self._depth > _received.MOST_DEPTH:
+            raise yaml.YAMLError
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
 def parse(text: str) -> dict[str, Any]:
     """The record in a YAML text, checked."""
+    if len(text) > MOST_CHARACTERS:
+        raise errors.not_a_registry_record(f"it has more than {MOST_CHARACTERS:,} characters")
     try:
-        record = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        record = yaml.load(text, _Loader)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
         raise errors.not_a_registry_record("it is not YAML, or not plain YAML") from None
     if not isinstance(record, dict):
         raise errors.not_a_registry_record("it has no fields")

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.releases.plans import InputSection, Names, Plan, Section, dicts
+from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, InputSection, Names, Plan, Section, dicts
 
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
@@ -50,6 +50,7 @@ Rate = Annotated[Fraction, BeforeValidator(exact_rate), PlainSerializer(str, ret
 Held = Annotated[
     Literal["rest"] | tuple[str, ...],
     BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "rest" else given),
+    Field(max_length=MOST_NAMES),
 ]
 
 
@@ -147,8 +148,8 @@ class SwapPlan(Plan):
     id: str | None = None
     rate: Rate
     nulls: Names = ()
-    linked: tuple[LinkedTable, ...] = ()
-    publish: tuple[Names, ...] = ()
+    linked: tuple[LinkedTable, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    publish: tuple[Names, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Tables to be written beside the microdata, each by its columns."""
     saturated: bool = False
     """Whether to write also the counts of all combinations of values."""

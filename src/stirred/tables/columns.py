@@ -27,6 +27,10 @@ _NARROW = 1 << 22
 """Integers that span less than this are looked up in a table rather than hashed."""
 
 
+_ZONE = re.compile(r"[A-Za-z0-9_+:/-]{1,64}")
+"""Names of time zones; others could not be read back from a data dictionary."""
+
+
 def smallest_type(cardinality: int) -> type[np.unsignedinteger]:
     """The narrowest unsigned type that holds codes below ``cardinality``."""
     if cardinality <= 1 << 8:
@@ -114,17 +118,21 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def is_supported(kind: pa.DataType) -> bool:
-    """Whether columns of this type can be released."""
+    """Whether columns of this type can be released: one plain value in each cell. Types not listed here are refused."""
+    if pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type):
+        return False  # reading these from a file crashes Arrow
     kind = plain_type(kind)
-    return not (
-        pa.types.is_nested(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_interval(kind)
-        or isinstance(kind, pa.BaseExtensionType)
-        or (pa.types.is_decimal(kind) and kind.scale < 0)
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_null(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or (pa.types.is_timestamp(kind) and (kind.tz is None or _ZONE.fullmatch(kind.tz) is not None))
+        or pa.types.is_duration(kind)
+        or (pa.types.is_decimal(kind) and kind.scale >= 0)
     )
 
 
@@ -250,6 +258,8 @@ class ColumnEncoder:
         self._chunks = []
         if pa.types.is_floating(self.type):
             values = _floats_of(values, self.type)
+        if len(values) and not _on_calendar(values):
+            raise errors.time_out_of_range(self.table, self.name)
         if self.nulls:
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         return Column(self.name, codes, values)
@@ -276,6 +286,31 @@ class ColumnEncoder:
         found = pc.index_in(local.filter(pa.array(used)), value_set=values).to_numpy(zero_copy_only=False)
         recode[np.flatnonzero(used)] = found
         return recode
+
+
+_DAY = 86_400
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""Days from 1970 to the first of year 1 and to the last of year 9999."""
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _on_calendar(values: pa.Array) -> bool:
+    """Whether sorted dates and times lie in the years 1 to 9999, and times of day in one day.
+
+    Others are no text that could be read back, and some libraries crash at them.
+    """
+    kind = values.type
+    if pa.types.is_date32(kind):
+        low, high = _FIRST_DAY, _LAST_DAY
+    elif pa.types.is_timestamp(kind):
+        second = _PER_SECOND[kind.unit]
+        low, high = _FIRST_DAY * _DAY * second, (_LAST_DAY + 1) * _DAY * second - 1
+    elif pa.types.is_time(kind):
+        low, high = 0, _DAY * _PER_SECOND[kind.unit] - 1
+    else:
+        return True
+    numbers = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return bool(low <= numbers[0].as_py() and numbers[-1].as_py() <= high)
 
 
 def _integers(distances: NDArray[np.int64], low: int, kind: pa.DataType) -> pa.Array:

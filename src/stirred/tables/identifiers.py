@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred._compiled import kernel
 from stirred.tables.columns import plain_type
 
@@ -27,7 +28,9 @@ class IdentifierCollector:
     Integers are copied once, to where they will stay, when the number of rows is known beforehand.
     """
 
-    def __init__(self, kind: pa.DataType, rows: int | None = None) -> None:
+    def __init__(self, table: str, name: str, kind: pa.DataType, rows: int | None = None) -> None:
+        self.table = table
+        self.name = name
         self.type = plain_type(kind)
         self._arrays: list[pa.Array] = []
         whole = rows is not None and pa.types.is_integer(self.type)
@@ -37,7 +40,7 @@ class IdentifierCollector:
     def add(self, array: pa.Array) -> None:
         """Append the next batch."""
         if array.type != self.type:
-            array = array.cast(self.type)
+            array = self._cast(array)
         if self._numbers is not None and (array.null_count or self._at + len(array) > len(self._numbers)):
             self._arrays.append(pa.array(self._numbers[: self._at]))
             self._numbers = None
@@ -46,6 +49,14 @@ class IdentifierCollector:
             return
         self._numbers[self._at : self._at + len(array)] = array.to_numpy()
         self._at += len(array)
+
+    def _cast(self, array: pa.Array) -> pa.Array:
+        try:
+            if pa.types.is_dictionary(array.type) and pa.types.is_string_view(array.type.value_type):
+                array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(self.type))
+            return array.cast(self.type)
+        except pa.ArrowException:
+            raise errors.unsupported_type(self.table, self.name, str(array.type)) from None
 
     def finish(self) -> pa.ChunkedArray:
         """All batches as one array."""

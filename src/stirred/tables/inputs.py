@@ -10,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from stirred import errors
+from stirred._received import has_controls
 from stirred._shown import withheld
 
 TYPES: Mapping[str, pa.DataType] = {
@@ -45,6 +46,10 @@ _SUFFIXES = {
     ".zsav": "spss",
 }
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+MOST_ROWS = (1 << 32) - 1
+"""Rows are numbered in 32 bits."""
+MOST_COLUMNS = 10_000
+"""How many columns a table may have; each costs work and memory of its own, however short the table is."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +85,20 @@ class Input:
     index: tuple[str, ...] = ()
     """Names in the index of a pandas frame, which are no columns."""
     state: Callable[[], object] = lambda: None
+    most_rows: int | None = None
+    """How many rows there may be: one more is an error, raised before the batch that holds it is given out."""
 
     def batches(self, columns: Sequence[str], identifiers: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-        """Batches of these columns; an error if the files change while they are read.
+        """Batches of these columns; an error if the files change while they are read, or have too many rows.
 
         ``identifiers`` are columns of mostly distinct values, for which a dictionary would only be in the way.
         """
-        before = self.state()
-        yield from self.read(columns, identifiers)
+        before, rows = self.state(), 0
+        for batch in self.read(columns, identifiers):
+            rows += batch.num_rows
+            if self.most_rows is not None and rows > self.most_rows:
+                raise errors.more_rows_than_expected(self.table, self.most_rows)
+            yield batch
         if self.state() != before:
             raise errors.changed_while_reading(f"the input of table '{self.table}'")
 
@@ -117,8 +128,12 @@ _OPENERS = {
 }
 
 
-def open_input(table: str, data: object, options: InputOptions | None = None) -> Input:
-    """Open a path (a file, a folder, a glob) or a pandas, polars or pyarrow frame as table ``table``."""
+def open_input(table: str, data: object, options: InputOptions | None = None, *, most_rows: int | None = None) -> Input:
+    """Open a path (a file, a folder, a glob) or a pandas, polars or pyarrow frame as table ``table``.
+
+    ``most_rows`` is for tables that somebody else wrote: one with more rows is refused, at once where the file states
+    its number of rows, else after that many have been read. A few megabytes can hold a billion rows.
+    """
     options = options or InputOptions()
     if isinstance(data, str | os.PathLike):
         opened = _open_path(table, Path(data), options)
@@ -126,15 +141,21 @@ def open_input(table: str, data: object, options: InputOptions | None = None) ->
         from stirred.tables.frames import open_frame
 
         opened = open_frame(table, data)
-    return opened
+    if most_rows is not None and opened.rows is not None and opened.rows > most_rows:
+        raise errors.more_rows_than_expected(table, most_rows)
+    return replace(opened, most_rows=most_rows)
 
 
 def check_columns(table: str, names: Sequence[str]) -> None:
     """Raise if a column name is empty or repeated. Messages give positions: without a header, names are cells."""
+    if len(names) > MOST_COLUMNS:
+        raise errors.too_many_columns(table, len(names), MOST_COLUMNS)
     first: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
             raise errors.nameless_column(table, position)
+        if has_controls(name):
+            raise errors.column_name(table, position)
         if name in first:
             raise errors.duplicate_columns(table, first[name], position)
         first[name] = position
@@ -147,13 +168,17 @@ def columns_of(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 def find_files(path: Path) -> list[Path]:
     """The files that a path, a folder or a glob stands for, hidden files and folders left out."""
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        found = [file for file in path.rglob("*") if file.is_file()]
-    else:
-        found = [Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]  # noqa: PTH207
-    root = root_of(path)
+    try:
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            found = [file for file in path.rglob("*") if file.is_file()]
+        else:
+            named = glob.glob(str(path), recursive=True)  # noqa: PTH207
+            found = [Path(name) for name in named if Path(name).is_file()]
+        root = root_of(path)
+    except (OSError, ValueError):  # a name that no file system takes, or a folder that may not be read
+        raise errors.no_such_input(path) from None
     shown = [file for file in found if not any(_is_hidden(part) for part in file.relative_to(root).parts)]
     if not shown:
         raise errors.no_such_input(path)

@@ -13,11 +13,9 @@ from stirred import errors
 from stirred._shown import withheld
 from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported
 from stirred.tables.identifiers import IdentifierCollector
-from stirred.tables.inputs import Input
+from stirred.tables.inputs import MOST_ROWS, Input
 
 _WORKERS = min(4, os.cpu_count() or 1)
-MOST_ROWS = (1 << 32) - 1
-"""Rows are numbered in 32 bits."""
 
 
 @withheld
@@ -58,7 +56,7 @@ def read_table(
         if not is_supported(opened.kinds[column]):
             raise errors.unsupported_type(name, column, str(opened.kinds[column]))
     encoders = {column: ColumnEncoder(name, column, opened.kinds[column], opened.rows) for column in columns}
-    kept = {column: IdentifierCollector(opened.kinds[column], opened.rows) for column in identifiers}
+    kept = {column: IdentifierCollector(name, column, opened.kinds[column], opened.rows) for column in identifiers}
     rows = 0
     with ThreadPoolExecutor(_WORKERS) as pool:  # columns are independent, and the kernels do without the lock
         for batch in opened.batches(columns, identifiers):

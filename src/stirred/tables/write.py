@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -118,17 +119,33 @@ def _write_csv(path: Path, chunks: Iterator[Chunk]) -> None:
             frame.write_csv(file, include_header=number == 0)
 
 
-def _in_text(cell: Cell) -> Cell:
-    """A cell whose values are text already, where Polars would write them otherwise than they are read back."""
-    kind = cell.kind
-    if (
+def csv_text(table: pa.Table, *, one_line: bool = False) -> str:
+    """A small table as CSV, its values written as in the CSV file of a release.
+
+    ``one_line`` is for reading: line feeds in a value are then shown as an escape.
+    """
+    arrays = [one if _polars_writes(one.type) else as_text(one.combine_chunks()) for one in table.columns]
+    if one_line:
+        arrays = [pc.replace_substring(one, "\n", "\\n") if pa.types.is_string(one.type) else one for one in arrays]
+    frame = pl.from_arrow(pa.table(arrays, names=table.column_names))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.write_csv()
+
+
+def _polars_writes(kind: pa.DataType) -> bool:
+    """Whether Polars writes values of this type as they are read back; some others it cannot even hold."""
+    return bool(
         pa.types.is_string(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_date(kind)
-        or cell.column is None
-    ):
+    )
+
+
+def _in_text(cell: Cell) -> Cell:
+    """A cell whose values are text already, where Polars would write them otherwise than they are read back."""
+    if cell.column is None or _polars_writes(cell.kind):
         return cell
     return Cell(cell.name, cell.codes, Column(cell.name, cell.column.codes[:0], as_text(cell.column.values)))
 

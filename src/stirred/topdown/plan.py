@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from stirred import errors
-from stirred.releases.plans import InputSection, Plan, dicts, hash_of
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, dicts, hash_of
 from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
     ConstraintSection,
@@ -67,12 +67,12 @@ class TopDownPlan(Plan):
     unit: str = "person"
     """The protected unit: that of one of the released tables."""
     spine: SpineSection
-    tables: tuple[TableSection, ...]
-    invariants: tuple[InvariantSection, ...] = ()
-    constraints: tuple[ConstraintSection, ...] = ()
-    publish: tuple[PublishSection, ...] = ()
+    tables: tuple[TableSection, ...] = Field(max_length=MOST_SECTIONS)
+    invariants: tuple[InvariantSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    constraints: tuple[ConstraintSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Tables to be written beside the microdata."""
-    earlier: tuple[EarlierSection, ...] = ()
+    earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     passes: Literal["auto", "one", "two"] = "auto"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
 

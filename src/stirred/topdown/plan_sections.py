@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
-from stirred.releases.plans import InputSection, Names, Section
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section
 from stirred.topdown.schema import Attribute, Recode, Schema
 
 TOTAL = "total"
@@ -104,13 +104,13 @@ class TableSection(Section):
     place: str | None = None
     """The column with the finest geounit; by default it is called like the finest level."""
     count: str | None = None
-    attributes: tuple[AttributeSection, ...] = ()
-    recodes: tuple[RecodeSection, ...] = ()
-    zeros: tuple[Mapping[str, Names], ...] = ()
+    attributes: tuple[AttributeSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    recodes: tuple[RecodeSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    zeros: tuple[Mapping[str, Names], ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Combinations of values that cannot occur."""
     rho: Share | None = None
     level_shares: Mapping[str, Share] = Field(default_factory=dict)
-    queries: tuple[QuerySection, ...] = ()
+    queries: tuple[QuerySection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     input: InputSection = Field(default_factory=InputSection)
 
     @cached_property

@@ -9,6 +9,7 @@ from stirred.loss import conversions
 from stirred.loss.curves import PowerCurve, approximate_power
 from stirred.loss.pair_measures import Approximate as Measured
 from stirred.loss.pair_measures import Measure
+from stirred.spec.exact import near
 from stirred.spec.kinds.kind import Grouped, Kind, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import MULTIPLICATIVE, errors_of_pure, odds_words
 
@@ -89,7 +90,7 @@ class Approximate(Kind):
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
         """The smallest sum of the two error probabilities of a test that a bound allows."""
-        return (1 - float(parameter or 0)) * errors_of_pure(float(bound))
+        return (1 - float(parameter or 0)) * errors_of_pure(near(bound))
 
     def allows_words(self, bound: Any) -> str:
         """What a very large bound allows, in words."""

@@ -10,7 +10,7 @@ from stirred.loss import conversions
 from stirred.loss.curves import PowerCurve, pure_power
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import Multiplicative as Measured
-from stirred.spec.exact import display
+from stirred.spec.exact import display, near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 
 PURE_ZCDP = "Bun and Steinke 2016, Proposition 3.3"
@@ -56,7 +56,7 @@ class Multiplicative(Kind):
     def coin(self, distance: Number) -> float:
         """The probability of heads of a coin that is moved by a distance along a line."""
         # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
-        return math.exp(-float(distance)) / 2
+        return math.exp(-near(distance)) / 2
 
     def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
         """The greatest power of tests between laws within a bound."""
@@ -64,7 +64,7 @@ class Multiplicative(Kind):
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
         """The smallest sum of the two error probabilities of a test that a bound allows."""
-        return errors_of_pure(float(bound))
+        return errors_of_pure(near(bound))
 
     def allows_words(self, bound: Any) -> str:
         """What a very large bound allows, in words."""
@@ -78,7 +78,7 @@ def errors_of_pure(epsilon: float) -> float:
 
 def odds_words(epsilon: Number) -> str:
     """By how much an epsilon allows odds to change."""
-    times = f"e^{display(epsilon)}, about 10^{float(epsilon) / math.log(10):.1f}"
+    times = f"e^{display(epsilon)}, about 10^{near(epsilon) / math.log(10):.1f}"
     return f"the odds to change by a factor of {times}"
 
 

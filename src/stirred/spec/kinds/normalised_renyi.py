@@ -9,6 +9,7 @@ from stirred.loss import conversions
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import NormalisedRenyi as Measured
 from stirred.loss.tradeoffs import ZcdpCurve
+from stirred.spec.exact import near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 from stirred.spec.kinds.renyi import TAIL
 from stirred.spec.kinds.trade_off import errors_of_gaussians
@@ -53,15 +54,15 @@ class NormalisedRenyi(Kind):
 
     def tests(self, bound: Number, parameter: Parameter) -> ZcdpCurve:
         """The greatest power of tests between laws within a bound."""
-        return ZcdpCurve(float(bound))
+        return ZcdpCurve(near(bound))
 
     def least_errors(self, bound: Any, parameter: Parameter) -> float:
         """The smallest sum of errors under Gaussian noise; other mechanisms of this rho may allow a smaller one."""
-        return errors_of_gaussians(math.sqrt(2 * float(bound)))
+        return errors_of_gaussians(math.sqrt(2 * near(bound)))
 
     def allows_words(self, bound: Any) -> str:
         """What a very large bound allows, in words."""
-        return f"Gaussian noise whose means are {math.sqrt(2 * bound):.2f} deviations apart"
+        return f"Gaussian noise whose means are {math.sqrt(2 * near(bound)):.2f} deviations apart"
 
 
 NORMALISED_RENYI = NormalisedRenyi(

@@ -1,0 +1,119 @@
+"""What commands print: without control characters, and without failing when nobody reads on.
+
+Text from files that somebody else wrote reaches standard output in many places. A control character in it could move
+the cursor, or hide and overwrite lines, so each is written as an escape (``\\u001b``), which is also what JSON means by
+it. A pipe that has ended (``| head``) is no failure of a command: what is left to print is dropped, and the exit code
+is that of the work that was done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from stirred._received import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but tab and line feed, marks that reverse the direction of text, and halves of characters."""
+_MOST = 5_000
+
+
+def without_controls(text: str) -> str:
+    r"""The text with each control character as an escape; tabs and line feeds stay.
+
+    >>> without_controls("one\n\x1b[2Ktwo")
+    'one\n\\u001b[2Ktwo'
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class Printed(io.TextIOBase):
+    """Standard output without control characters; it takes everything, also when the pipe has ended."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._ended = False
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter is no failure
+
+    def write(self, text: str) -> int:
+        """Write a text, its control characters escaped."""
+        return self.write_exactly(without_controls(text))
+
+    def write_exactly(self, text: str) -> int:
+        """Write a text as it is, for cells that go into a file or another program."""
+        if not self._ended:
+            try:
+                self._stream.write(text)
+            except BrokenPipeError:
+                self._end()
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        if not self._ended:
+            try:
+                self._stream.flush()
+            except BrokenPipeError:
+                self._end()
+
+    def _end(self) -> None:
+        """Let what is still in a buffer go nowhere, since Python would fail on it when it exits."""
+        self._ended = True
+        try:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+        except (OSError, ValueError):  # a stream without a file
+            pass
+
+    def isatty(self) -> bool:
+        """Whether a person reads it."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The file descriptor below."""
+        return self._stream.fileno()
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """The encoding of the stream."""
+        return self._stream.encoding
+
+    @property
+    def buffer(self) -> Any:
+        """The bytes below, for libraries that look for them."""
+        return getattr(self._stream, "buffer", None)
+
+
+def show(table: pa.Table) -> None:
+    """Print a table as CSV: exactly where a file or a program takes it; to a person, one line for each row."""
+    from stirred.tables.write import csv_text
+
+    printed = sys.stdout
+    if isinstance(printed, Printed) and not printed.isatty():
+        printed.write_exactly(csv_text(table))
+    else:
+        printed.write(csv_text(table, one_line=True))
+
+
+def complain(text: object) -> None:
+    """Print a line to standard error after "stirred: ", without control characters, and cut."""
+    note(f"stirred: {text}")
+
+
+def note(text: object) -> None:
+    """Print a line to standard error, without control characters, and cut."""
+    with contextlib.suppress(BrokenPipeError, UnicodeEncodeError):
+        print(plain(text, _MOST), file=sys.stderr)
