@@ -72,8 +72,12 @@ CREATE TRIGGER a_row_is_never_replaced BEFORE INSERT ON rows
     BEGIN SELECT RAISE (ABORT, 'a row of a ledger is never replaced'); END;
 """,
 }
-_COUNTED = {1: "entries", 2: "rows"}
-"""By format version, the table whose rows are numbered without a gap."""
+_COUNTED = {1: ("entries", "SELECT count(*) FROM entries"), 2: ("rows", "SELECT count(*) FROM rows")}
+"""By format version, the table whose rows are numbered without a gap, and how many it has."""
+_ENTRIES_OF_FORM_1 = (
+    "SELECT id, what, spent_at, specification, derived_from, past, version, seal, folder, manifest, finished_at "
+    "FROM entries ORDER BY id"
+)
 
 
 @dataclass(frozen=True)
@@ -188,9 +192,9 @@ class FileStore:
 
     def _contents(self, connection: sqlite3.Connection, form: int) -> Contents:
         rows = _rows_of_form_1(connection, self.path) if form == 1 else _rows(connection)
-        table = _COUNTED[form]
+        table, number = _COUNTED[form]
         last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        had, has = last[0] if last else 0, connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        had, has = last[0] if last else 0, connection.execute(number).fetchone()[0]
         if had != has:
             raise errors.ledger_damaged(self.path, f"it had {had} {table} and has {has}")
         return read_rows(rows, self.path)
@@ -266,9 +270,8 @@ def _rows_of_form_1(connection: sqlite3.Connection, path: Path) -> list[Row]:
     about = connection.execute("SELECT dataset, allowed, begun_at, version, seal FROM about").fetchall()
     if len(about) != 1:
         raise errors.ledger_damaged(path, "its dataset or its limit is not what it was made with")
-    columns = "id, what, spent_at, specification, derived_from, past, version, seal, folder, manifest, finished_at"
     try:
-        return rows_of_form_1(about[0], connection.execute(f"SELECT {columns} FROM entries ORDER BY id"))
+        return rows_of_form_1(about[0], connection.execute(_ENTRIES_OF_FORM_1))
     except TypeError:  # bytes where text was written
         raise errors.ledger_damaged(path, "an entry is not what was written") from None
 

@@ -13,7 +13,7 @@ import contextlib
 import os
 import re
 import struct
-import subprocess
+import subprocess  # nosec B404 # runs this Python on a fixed program, see below
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +78,8 @@ def exclusive(folder: Path) -> bool:
             fcntl.lockf(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
-        return subprocess.run([sys.executable, "-I", "-S", "-c", _CHILD], stdin=second, check=False).returncode == 7
+        child = [sys.executable, "-I", "-S", "-c", _CHILD]
+        return subprocess.run(child, stdin=second, check=False).returncode == 7  # nosec B603 # no shell
 
 
 @contextlib.contextmanager
