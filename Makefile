@@ -27,6 +27,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
 
 test: lint
 	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal

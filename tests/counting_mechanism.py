@@ -19,12 +19,18 @@ import pyarrow as pa
 from stirred import errors
 from stirred.noise import RandomSource, SystemSource
 from stirred.noise.laplace import discrete_laplace
-from stirred.releases.documents import README, ReleasedTable, write_certificate, write_dictionary
-from stirred.releases.manifest import write_manifest
+from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.mechanism import Data, Mechanism, Option, Verb
 from stirred.releases.plans import InputSection, Plan
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows
+from stirred.releases.release_folder import (
+    Expected,
+    ReleaseFolder,
+    Verdict,
+    contents_verdicts,
+    shape_verdicts,
+    tabulate_rows,
+)
 from stirred.releases.texts import check_json, files_section, guarantee_section, titled
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
 from stirred.spec.specification import NOT_FOR_RELEASE
@@ -59,6 +65,16 @@ def count_rows(plan: CountPlan, data: Data | None) -> int:
     return sum(part.rows for part in read_parts(opened, list(opened.kinds)[:1]))
 
 
+def described(noisy: int) -> ReleasedTable:
+    values = Column("number", np.zeros(1, np.uint8), pa.array([noisy], pa.int64()))
+    encoded = Table("counts", 1, {"number": values})
+    return ReleasedTable("counts", "counts.csv", "csv", 1, "one row", (("number", "count"),), encoded)
+
+
+def readme(specification: Specification, table: ReleasedTable) -> str:
+    return titled("A noisy count", specification) + files_section([table]) + guarantee_section(specification)
+
+
 @dataclass(frozen=True)
 class CountCheck:
     plan: CountPlan
@@ -85,6 +101,7 @@ class CountRelease:
     noisy: int
     true: int
     for_release: bool
+    nonce: str
 
     @property
     def draw(self) -> CountRelease:
@@ -97,18 +114,12 @@ class CountRelease:
     def summary(self) -> tuple[str, ...]:
         return ("one count",)
 
-    def write_files(self, folder: Path, progress: Progress) -> None:
-        values = Column("number", np.zeros(1, np.uint8), pa.array([self.noisy], pa.int64()))
-        write_table(folder / "counts.csv", "csv", [[Cell("number", values.codes, values)]])
-        table = ReleasedTable(
-            "counts", "counts.csv", "csv", 1, "one row", (("number", "count"),), Table("counts", 1, {"number": values})
-        )
-        write_dictionary(folder, [table])
-        write_certificate(folder, self.plan, self.specification, [], self.for_release)
-        title = titled("A noisy count", self.specification)
-        text = title + files_section([table]) + guarantee_section(self.specification)
-        (folder / README).write_text(text, encoding="utf-8")
-        write_manifest(folder)
+    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+        table = described(self.noisy)
+        values = table.encoded["number"]
+        write_table(folder / table.file, table.format, [[Cell("number", values.codes, values)]])
+        write_documents(folder, self.specification, [table], readme(self.specification, table))
+        return Certificate(self.plan, self.specification, [], self.for_release, self.nonce)
 
     def write_confidential(self, folder: Path, data: Data | None) -> None:
         (folder / "true.txt").write_text(f"{self.true}\n", encoding="utf-8")
@@ -138,13 +149,19 @@ class Counting(Mechanism):
         source, progress = source or SystemSource(), progress or Silent()
         true = count_rows(plan, data)
         noisy = true + int(discrete_laplace(1 / Fraction(plan.epsilon), 1, source)[0])
-        return CountRelease(plan, specify(plan, source.for_release), noisy, true, source.for_release)
+        stated = specify(plan, source.for_release)
+        return CountRelease(plan, stated, noisy, true, source.for_release, draw_nonce(source))
 
     def verify(self, release: ReleaseFolder) -> list[Verdict]:
         plan = CountPlan.from_published(release.certificate["plan"])
-        same = release.states(specify(plan, not release.specification.marks))
-        rows = release.read("counts").table.rows
-        return [*shape_verdicts(release, "counts", rows), Verdict(same, "the guarantee is that of the plan")]
+        rebuilt = specify(plan, release.for_release)
+        table = described(release.read("counts").table["number"].values[0].as_py())
+        certificate = Certificate(plan, rebuilt, [], release.for_release, None)
+        return [
+            *shape_verdicts(release, "counts", 1),
+            Verdict(release.states(rebuilt), "the guarantee is that of the plan"),
+            *contents_verdicts(release, Expected(certificate, [table], readme(rebuilt, table))),
+        ]
 
     def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
         return tabulate_rows(release, by, release.require_table(table), release.with_role("counts", "count"))

@@ -2,13 +2,18 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import stirred
 from stirred.cli import app
+from stirred.releases.signatures import signers_line
 from stirred.swap.plan import SwapPlan
 from stirred.topdown import TopDownPlan
 
@@ -104,6 +109,22 @@ def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
     assert len(list(Path("limit-figures").iterdir())) == 8
     assert round(names["others_known"].loss(names["rows"]).epsilon, 9) == 0.7
     assert round(names["all_alike"].loss(names["rows"]).epsilon, 9) == 2.1
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+def test_the_commands_of_the_page_on_security_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    stirred.release(SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1), rows, out="release")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "release-key"], check=True)
+    line = signers_line("release-key", "publisher@your.office")
+    Path("publishers.txt").write_text(f"{line}\n", encoding="utf-8")
+    run_blocks("docs/security.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert f"  {line}\n" in printed and "FAILS" not in printed
+    assert "signed by publisher@your.office" in printed
+    ((_, text),) = [block for block in blocks("docs/security.md") if "ssh-keygen -Y verify" in block[1]]
+    subprocess.run(text, shell=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def test_the_reading_guide_lists_what_sentences_carry():

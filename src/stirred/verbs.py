@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
-from stirred._received import is_file
+from stirred._received import is_file, plain
 from stirred.releases.mechanism import Check, Data, Mechanism, Release
 
 if TYPE_CHECKING:
@@ -110,18 +110,25 @@ def release(
     return run(mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress)
 
 
-def verify(path: str | Path) -> list[Verdict]:
-    """Check a release from its own files: manifest, plan, guarantee, columns, invariants.
+def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> list[Verdict]:
+    """Check a release from its own files: manifest, plan, guarantee, columns, invariants, signature.
+
+    The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
 
     Parameters
     ----------
     path
         A release folder, of any mechanism.
+    signers
+        A file of keys that you trust, in the format of OpenSSH's ``allowed_signers``: the release must then be signed
+        by one of them.
+    most_rows
+        How many rows a table may have; by default as many as the size of its file makes likely.
 
     Returns
     -------
     list of Verdict
-        Everything that was checked, each with ``holds`` and ``words``.
+        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared.
 
     Examples
     --------
@@ -134,12 +141,16 @@ def verify(path: str | Path) -> list[Verdict]:
     True
     """
     from stirred.releases.release_folder import verify_with
+    from stirred.releases.signatures import signature_verdicts
 
-    mechanism, opened = _of_release(path)
-    return verify_with(opened, mechanism.verify)
+    mechanism, opened = _of_release(path, most_rows)
+    signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
+    return [*verify_with(opened, mechanism.verify), *signed]
 
 
-def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
+def tabulate(
+    path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
+) -> pa.Table:
     """Count the released rows by some columns. This is post-processing and costs no budget.
 
     Parameters
@@ -150,6 +161,8 @@ def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> p
         The columns to count by.
     table
         Which released table; by default the first.
+    most_rows
+        How many rows the table may have; by default as many as the size of its file makes likely.
 
     Returns
     -------
@@ -166,7 +179,7 @@ def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> p
     >>> stirred.tabulate(folder, ["county"]).to_pydict()
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
-    mechanism, opened = _of_release(path)
+    mechanism, opened = _of_release(path, most_rows)
     return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
 
 
@@ -374,12 +387,12 @@ def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
     return mechanism, mechanism.read_plan(plan)
 
 
-def _of_release(path: str | Path) -> tuple[Mechanism, ReleaseFolder]:
+def _of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
     from stirred.releases.release_folder import ReleaseFolder
 
-    opened = ReleaseFolder.open(path)
+    opened = ReleaseFolder.open(path, most_rows)
     if opened.mechanism not in mechanisms.names():
         raise errors.not_a_release(
-            opened.path, f"it names the mechanism {opened.mechanism!r}, which this version does not know"
+            opened.path, f"it names the mechanism {plain(repr(opened.mechanism), 80)}, which this version does not know"
         )
     return mechanisms.named(opened.mechanism), opened

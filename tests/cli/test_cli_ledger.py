@@ -225,7 +225,7 @@ def test_a_write_that_fails_before_anything_is_visible_costs_nothing(plan, ledge
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
+    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
     assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 2
     assert Ledger.open(ledger).entries() == ()
 

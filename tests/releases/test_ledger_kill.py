@@ -183,7 +183,7 @@ def failing(ledger: Ledger) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "moment", "spends", "visible", "found"),
     [
-        ("stirred.releases.releasing.manifest_of", "before", 0, False, []),
+        ("stirred.releases.releasing.flush", "after", 0, False, []),
         ("stirred.releases.ledger_file.Contents.append", "after", 0, False, []),
         ("stirred.releases.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
         ("stirred.releases.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),

@@ -94,7 +94,7 @@ def test_a_swap_that_fails_before_its_spend_costs_nothing_and_says_nothing_of_on
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.swap.releasing.write_manifest", full)
+    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
     with pytest.raises(errors.OutputError) as failure:
         stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
     assert notes(failure.value) == "" and ledger.entries() == ()
@@ -225,3 +225,90 @@ def test_a_draft_for_topdown_names_levels_and_leaves_values_to_be_written(tmp_pa
     Path("plan.toml").write_text(text)
     assert command("check", "plan.toml").code == 0
     assert command("init", "people.csv", "--mechanism", "topdown").code == 2
+
+
+# -- private things stay private, and apart -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+def test_a_private_folder_and_a_release_never_lie_inside_one_another(plan, tmp_path):
+    data = data_of(plan)
+    stirred.release(plan, data, out=tmp_path / "first", confidential=tmp_path / "own")
+    before = sorted(tmp_path.rglob("*"))
+    for out, confidential in [
+        ("second", "second/own"),
+        ("own2/second", "own2"),
+        ("second", "first/own"),
+        ("own/second", None),
+        ("first/second", None),
+    ]:
+        with pytest.raises(errors.OutputError) as refused:
+            private = None if confidential is None else tmp_path / confidential
+            stirred.release(plan, data, out=tmp_path / out, confidential=private)
+        assert refused.value.kind in ("folder-inside-another", "output-parent-missing")
+    assert sorted(tmp_path.rglob("*")) == before
+    (tmp_path / "link").symlink_to(tmp_path / "first")
+    with pytest.raises(errors.OutputError, match="would lie inside"):
+        stirred.release(plan, data, out=tmp_path / "link" / "second")
+
+
+def test_a_work_folder_inside_a_release_is_refused(tmp_path):
+    plan = topdown_plan()
+    stirred.release(plan, data_of(plan), out=tmp_path / "first")
+    with pytest.raises(errors.OutputError, match="would lie inside"):
+        stirred.release(plan, data_of(plan), out=tmp_path / "second", work=tmp_path / "first" / "work")
+
+
+def test_a_work_folder_that_was_asked_for_is_never_removed_later(tmp_path):
+    """The folder that is used by default may be one that an earlier run was asked to keep."""
+    plan = topdown_plan()
+    work = releasing.default_work(tmp_path / "second")
+    stirred.release(plan, data_of(plan), out=tmp_path / "first", work=work)
+    stirred.release(plan, data_of(plan), out=tmp_path / "second")
+    assert (work / "draw.json").exists()
+    stated = [json.loads((tmp_path / name / "certificate.json").read_text())["nonce"] for name in ("first", "second")]
+    assert stated[0] == stated[1], "two releases of one draw"
+
+
+def test_a_work_folder_that_nobody_asked_for_is_removed(tmp_path):
+    plan = topdown_plan()
+    stirred.release(plan, data_of(plan), out=tmp_path / "first")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first"]
+
+
+def test_only_what_the_plan_names_is_copied_from_a_work_folder(tmp_path, monkeypatch):
+    plan = topdown_plan()
+    drawn = stirred.topdown.draw(plan, data_of(plan), work=tmp_path / "work")
+    for name in ("measurements/.geography.parquet.swp", "measurements/true.csv", "invariants/notes~"):
+        (tmp_path / "work" / name).write_text("confidential")
+    drawn.finish().write(tmp_path / "out")
+    assert all(verdict.holds for verdict in stirred.verify(tmp_path / "out"))
+    with pytest.raises(errors.OutputError, match="is not in the manifest"):
+        stirred.release(plan, out=tmp_path / "again", work=tmp_path / "work")
+
+
+# -- what is on disk before the spend is no release ------------------------------------------------------------------
+
+
+def test_before_the_spend_a_swap_has_neither_certificate_nor_manifest(tmp_path, ledger, monkeypatch):
+    seen = {}
+    spend = Ledger.spend
+
+    def spending(self, *given, **named):
+        [folder] = tmp_path.glob(".*stirred-unfinished-*")
+        seen.update({path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()})
+        return spend(self, *given, **named)
+
+    monkeypatch.setattr(Ledger, "spend", spending)
+    stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
+    for name in ("certificate.json", "manifest.json"):
+        assert seen[name] == b" " * (tmp_path / "out" / name).stat().st_size, "space is reserved, and nothing said"
+    assert ledger.entry_of(tmp_path / "out").id == 1
+
+
+def test_two_draws_never_share_a_nonce(tmp_path):
+    nonces = set()
+    for number in range(3):
+        stirred.release(swap_plan(), ROWS, out=tmp_path / str(number))
+        nonces.add(json.loads((tmp_path / str(number) / "certificate.json").read_text())["nonce"])
+    assert len(nonces) == 3 and all(len(nonce) == 32 for nonce in nonces)

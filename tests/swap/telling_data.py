@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,15 @@ DOCUMENTS = {"README.txt", "certificate.json", "data_dictionary.json", "manifest
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a release."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Every file of a release, without the random identity of its draw."""
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    stated = files["certificate.json"]
+    nonce = json.loads(stated)["nonce"].encode()
+    assert sum(nonce in content for content in files.values()) == 1, "the nonce stands in the certificate only"
+    files["certificate.json"] = stated.replace(nonce, b"")
+    digest = hashlib.sha256(stated).hexdigest().encode()
+    files["manifest.json"] = files["manifest.json"].replace(digest, b"")
+    return files
 
 
 def microdata(rows: int = 600, seed: int = 1) -> pl.DataFrame:

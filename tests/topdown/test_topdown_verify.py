@@ -86,10 +86,10 @@ def claim_another_share(path: Path) -> None:
     [
         ("persons.parquet", move_a_person, "recounted and equal: the number of 'persons' in each county"),
         ("persons.parquet", lose_a_measurement, "persons has 200 rows"),
-        ("measurements/007-persons-town-total.parquet", lose_a_measurement, "every query is measured"),
+        ("measurements/007-persons-town-total.parquet", lose_a_measurement, "every query has a whole number"),
         ("measurements/007-persons-town-total.parquet", partial(reversed_column, name="geounit"), "in order"),
         ("measurements/009-persons-town-kind_adult_colour.parquet", partial(reversed_column, name="cell"), "in order"),
-        ("measurements/007-persons-town-total.parquet", Path.unlink, "the tables can be read"),
+        ("measurements/007-persons-town-total.parquet", Path.unlink, "the files that the plan asks for"),
         ("measurements/geography.parquet", rename_a_county, "the geography is that of the certificate"),
         ("invariants/1-persons-county.parquet", partial(reversed_column, name="county"), "is not about"),
         ("persons.parquet", partial(reversed_column, name="county"), "the coarser places of every row"),

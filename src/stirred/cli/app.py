@@ -33,6 +33,7 @@ from stirred.cli import (
     lint,
     registry,
     release,
+    sign,
     tabulate,
     verify,
 )
@@ -66,6 +67,7 @@ def build() -> typer.Typer:
     app.command("init")(with_options(init.init, "init"))
     app.command("check")(with_options(check.check, "check"))
     app.command("release")(with_options(release.release, "release"))
+    app.command("sign")(sign.sign)
     app.command("verify")(verify.verify)
     app.command("tabulate")(tabulate.tabulate)
     app.command("estimate")(with_options(estimate.estimate, "estimate"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from stirred import errors
 from stirred.cli.printing import note
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
     from stirred.semantics.pictures import Bars, Picture
 
 _WIDTH = 110
+MostRows = Annotated[
+    int | None,
+    typer.Option(
+        help="How many rows a released table may have. Default: 500 million values (rows times columns), and 64 more "
+        "for each byte of its file; a small file can hold a billion rows.",
+        min=0,
+    ),
+]
 
 
 def names(text: str) -> tuple[str, ...]:

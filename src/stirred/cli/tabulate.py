@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.common import MostRows
 from stirred.cli.printing import show
 
 
@@ -14,6 +15,7 @@ def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     by: Annotated[str, typer.Option(help="Columns to count by, e.g. county,tenure.")],
     table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
+    most_rows: MostRows = None,
     out: Annotated[Path | None, typer.Option(help="Write the table to this CSV file instead of the terminal.")] = None,
 ) -> None:
     """Count released rows by some columns. This is post-processing, and spends no budget."""
@@ -22,7 +24,7 @@ def tabulate(
     from stirred.verbs import tabulate as run
 
     check_new(out)
-    found = run(release, list(dict.fromkeys(names(by))), table)
+    found = run(release, list(dict.fromkeys(names(by))), table, most_rows=most_rows)
     if out is None:
         show(found)
     else:

@@ -10,20 +10,30 @@ from typing import Annotated
 import typer
 
 from stirred._received import plain
+from stirred.cli.common import MostRows
 
 
 def verify(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
+    signers: Annotated[
+        Path | None,
+        typer.Option(help="A file of trusted keys (OpenSSH's allowed_signers): one of them must have signed."),
+    ] = None,
+    most_rows: MostRows = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Verify a release from its own files: manifest, columns, invariants, budget. Exits with 1 if anything fails."""
+    """Verify a release from its own files: manifest, contents, invariants, budget, signature.
+
+    Exits with 1 if anything fails.
+    """
     from stirred.verbs import verify as run
 
-    verdicts = run(release)
+    verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
         for verdict in verdicts:
-            print(f"{'holds ' if verdict.holds else 'FAILS '} {plain(verdict.words, 2_000)}")
+            mark = "note " if verdict.note else "holds" if verdict.holds else "FAILS"
+            print(f"{mark}  {plain(verdict.words, 2_000)}")
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

@@ -124,12 +124,14 @@ from stirred.errors.noise import (
 )
 from stirred.errors.output import (
     cannot_write,
+    folder_inside_another,
     invariants_broken,
     needs_posix,
     not_a_release,
     one_folder_for_both,
     output_exists,
     output_parent_missing,
+    too_many_rows_stated,
     unknown_page,
     unknown_table,
     unknown_table_column,
@@ -174,6 +176,7 @@ from stirred.errors.registries import (
     several_deployments,
     unknown_deployment,
 )
+from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
 from stirred.errors.specifications import (
     SpecificationError,
     allocation_does_not_fit,
@@ -238,6 +241,7 @@ __all__ = [
     "bad_number",
     "bad_shorthand",
     "cannot_evaluate",
+    "cannot_sign",
     "cannot_write",
     "changed_while_reading",
     "column_name",
@@ -259,6 +263,7 @@ __all__ = [
     "estimate_too_wide",
     "filter_exceeded",
     "float_match",
+    "folder_inside_another",
     "grid_too_fine",
     "held_determines_swap",
     "id_types_differ",
@@ -300,6 +305,8 @@ __all__ = [
     "needs_extra",
     "needs_posix",
     "no_rule",
+    "no_signers",
+    "no_signing_program",
     "no_such_input",
     "noise_not_a_number",
     "noise_out_of_range",
@@ -371,6 +378,7 @@ __all__ = [
     "too_many_outputs",
     "too_many_points",
     "too_many_records",
+    "too_many_rows_stated",
     "topdown_category",
     "topdown_contradiction",
     "topdown_count",

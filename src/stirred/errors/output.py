@@ -24,6 +24,15 @@ def one_folder_for_both(path: Path) -> OutputError:
     )
 
 
+def folder_inside_another(path: Path, above: Path) -> OutputError:
+    return OutputError(
+        "folder-inside-another",
+        f"{path} would lie inside {above}, and one of the two is given away while the other stays private, or both "
+        "must stay unchanged.",
+        "Name folders that lie beside one another.",
+    )
+
+
 def output_parent_missing(path: Path) -> OutputError:
     return OutputError(
         "output-parent-missing",
@@ -66,6 +75,14 @@ def work_folder(folder: object, problem: str) -> OutputError:
 def not_a_release(path: Path, reason: str) -> OutputError:
     return OutputError(
         "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a complete copy."
+    )
+
+
+def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:
+    return OutputError(
+        "too-many-rows-stated",
+        f"Table '{table}' of the release has {rows:,} rows, and at most {most:,} are read of a file of its size.",
+        f"If you trust its publisher and have the memory, allow them with --most-rows {rows}.",
     )
 
 

@@ -11,15 +11,17 @@ import datetime
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from stirred import _received as received
 from stirred import errors
 from stirred.invariants import Margin
+from stirred.noise import RandomSource
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
 from stirred.tables import Table
@@ -31,6 +33,8 @@ README = "README.txt"
 FORM = 1
 SYSTEM_RANDOMNESS = "the operating system's generator"
 SEEDED_RANDOMNESS = "a seeded source: not for release"
+PROGRAMS = ("stirred", "numpy", "numba", "pyarrow", "polars")
+"""Programs whose versions a certificate states, beside Python's."""
 _LISTED_VALUES = 200
 
 
@@ -49,51 +53,72 @@ class ReleasedTable:
     """The released columns, for their types and values; new ids are not among them."""
 
 
-def write_certificate(
-    folder: Path,
-    plan: Plan,
-    specification: Specification,
-    margins: Sequence[Margin],
-    for_release: bool,
-    more: Mapping[str, Any] | None = None,
-) -> None:
-    """Write ``certificate.json`` and ``specification.json``: what was done, under which guarantee, by which programs.
+@dataclass(frozen=True)
+class Certificate:
+    """What a certificate states: what was done, under which guarantee, from which draw.
 
     ``margins`` are the counted invariants; ``more`` are further fields of one mechanism.
     """
-    _write_json(
-        folder / CERTIFICATE,
-        {
+
+    plan: Plan
+    specification: Specification
+    margins: Sequence[Margin]
+    for_release: bool
+    nonce: str | None
+    """The identity of the draw: random, the same in every release made from it. Earlier versions had none."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything but the day and the versions of the programs."""
+        return {
             "stirred_certificate": FORM,
+            **({} if self.nonce is None else {"nonce": self.nonce}),
+            "plan": self.plan.published(),
+            "plan_sha256": self.plan.hash(),
+            "specification": json.loads(self.specification.to_json()),
+            "conversions": [self.specification.budget.conversion],
+            "randomness": SYSTEM_RANDOMNESS if self.for_release else SEEDED_RANDOMNESS,
+            "invariants": [margin.to_fields() for margin in self.margins if not margin.linked],
+            "whole_records": next((margin.to_fields() for margin in self.margins if margin.linked), None),
+            **self.more,
+        }
+
+    def text(self) -> str:
+        """The text of ``certificate.json``."""
+        made = {
             "released_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "versions": {"python": platform.python_version()}
-            | {name: version(name) for name in ("stirred", "numpy", "numba", "pyarrow", "polars")},
-            "plan": plan.published(),
-            "plan_sha256": plan.hash(),
-            "specification": json.loads(specification.to_json()),
-            "conversions": [specification.budget.conversion],
-            "randomness": SYSTEM_RANDOMNESS if for_release else SEEDED_RANDOMNESS,
-            "invariants": [margin.to_fields() for margin in margins if not margin.linked],
-            "whole_records": next((margin.to_fields() for margin in margins if margin.linked), None),
-            **(more or {}),
-        },
-    )
+            "versions": {"python": platform.python_version()} | {name: version(name) for name in PROGRAMS},
+        }
+        return _json({**self.to_fields(), **made})
+
+
+def draw_nonce(source: RandomSource) -> str:
+    """A new identity for a draw: 32 hexadecimal digits."""
+    return source.take(16).hex()
+
+
+def write_documents(folder: Path, specification: Specification, tables: Sequence[ReleasedTable], readme: str) -> None:
+    """Write the specification, the data dictionary and the README of a release."""
     (folder / SPECIFICATION).write_text(specification.to_json(), encoding="utf-8")
+    (folder / DICTIONARY).write_text(_json(dictionary_fields(tables)), encoding="utf-8")
+    (folder / README).write_text(readme, encoding="utf-8")
 
 
-def write_dictionary(folder: Path, tables: Sequence[ReleasedTable]) -> None:
-    """Write ``data_dictionary.json``: each column of each table, with its role, its type and (where few) its values."""
-    _write_json(
-        folder / DICTIONARY,
-        {"stirred_data_dictionary": FORM, "tables": [_table_fields(table) for table in tables]},
-    )
+def dictionary_fields(tables: Sequence[ReleasedTable]) -> dict[str, Any]:
+    """The data dictionary: each column of each table, with its role, its type and (where few) its values."""
+    return {"stirred_data_dictionary": FORM, "tables": [_table_fields(table) for table in tables]}
+
+
+def as_read(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as they come back from a document that was written with them."""
+    return dict(json.loads(_json(fields)))
 
 
 def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     """The fields of a JSON document of a release; ``form`` is the key that holds its format version."""
     try:
-        fields = json.loads((folder / name).read_text(encoding="utf-8"))
-        known = fields[form] == FORM
+        fields = received.read_json(received.inside(folder, name))
+        known = fields[form] == FORM and not isinstance(fields[form], bool)
     except (OSError, ValueError, KeyError, TypeError):
         raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
@@ -104,8 +129,8 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
 def read_specification(folder: Path) -> Specification:
     """The guarantee that a release states."""
     try:
-        text = (folder / SPECIFICATION).read_bytes()
-    except OSError:
+        text = received.read_text(received.inside(folder, SPECIFICATION))
+    except (OSError, ValueError):
         raise errors.not_a_release(folder, f"it has no readable {SPECIFICATION}") from None
     return Specification.from_json(text)
 
@@ -148,10 +173,8 @@ def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]
     return fields
 
 
-def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    path.write_text(
-        json.dumps(fields, indent=2, ensure_ascii=False, default=_plain, allow_nan=False) + "\n", encoding="utf-8"
-    )
+def _json(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, indent=2, ensure_ascii=False, default=_plain, allow_nan=False) + "\n"
 
 
 def _plain(value: object) -> object:

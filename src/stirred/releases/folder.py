@@ -19,8 +19,13 @@ from typing import NoReturn
 
 from stirred import errors
 
+CONFIDENTIAL = "CONFIDENTIAL.txt"
+"""The note in a folder with true values."""
+KEPT = "kept.txt"
+"""A file in a work folder that was asked to be kept: no later run removes that folder."""
 _MARK = ".stirred-unfinished-"
-_LOCK = ".lock"
+LOCK = ".lock"
+"""The file that a run holds locked in its unfinished folder."""
 
 
 class Terminated(BaseException):
@@ -62,7 +67,7 @@ def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
                 with writing(target):
                     _settle(folder, private)
                     check_target(target)
-                    (folder / _LOCK).unlink()
+                    (folder / LOCK).unlink()
                     folder.rename(target)
             finally:
                 os.close(lock)
@@ -119,7 +124,12 @@ def leftovers(parent: Path) -> list[Path]:
 
 def is_unfinished(folder: Path) -> bool:
     """Whether a folder is one that a run was still writing."""
-    return _MARK in Path(os.path.abspath(folder)).name or (folder / _LOCK).exists()  # noqa: PTH100
+    return has_unfinished_name(folder) or (folder / LOCK).exists()
+
+
+def has_unfinished_name(folder: Path) -> bool:
+    """Whether a folder has the name of one that a run is writing."""
+    return _MARK in Path(os.path.abspath(folder)).name  # noqa: PTH100
 
 
 def _locks() -> ModuleType:
@@ -134,7 +144,7 @@ def _locks() -> ModuleType:
 def _lock(folder: Path) -> int:
     """Create and take the lock that a run holds while it works; returns its file handle."""
     fcntl = _locks()
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
 
@@ -143,7 +153,7 @@ def _alive(folder: Path) -> bool:
     """Whether a run holds the lock; assumed of a folder that cannot be read, such as another user's."""
     fcntl = _locks()
     try:
-        lock = os.open(folder / _LOCK, os.O_RDWR)
+        lock = os.open(folder / LOCK, os.O_RDWR)
     except FileNotFoundError:
         return False
     except OSError:
@@ -155,6 +165,13 @@ def _alive(folder: Path) -> bool:
     finally:
         os.close(lock)
     return False
+
+
+def flush(folder: Path) -> None:
+    """Write everything in a folder to disk."""
+    for path in sorted(folder.rglob("*")):
+        _flush(path)
+    _flush(folder)
 
 
 def _settle(folder: Path, private: bool) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.noise import RandomSource
+    from stirred.releases.documents import Certificate
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
@@ -75,6 +76,11 @@ class Draw(Protocol):
         """False if the randomness came from a seed, as in tests: such a draw must not be published."""
         ...
 
+    @property
+    def nonce(self) -> str:
+        """The identity of the draw: random, and stated by every release made from it."""
+        ...
+
     def finish(self, progress: Progress | None = None) -> Release:
         """Post-process the draw into a release; costs nothing."""
         ...
@@ -119,8 +125,11 @@ class Release(Protocol):
         """Lines for the terminal that say what was released; the first is printed after the name of the folder."""
         ...
 
-    def write_files(self, folder: Path, progress: Progress) -> None:
-        """Write everything that a recipient gets into an empty folder, the manifest last."""
+    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+        """Write everything that a recipient gets into an empty folder, but certificate and manifest.
+
+        The certificate is returned; it is written, and the manifest with it, once the release is paid for.
+        """
         ...
 
     def write_confidential(self, folder: Path, data: Data | None) -> None:

@@ -1,13 +1,15 @@
 """Reads a release folder as its recipient does, and verifies what all mechanisms have in common.
 
-Verification uses nothing but the folder: the manifest's checksums, the plan and the specification against the
-certificate, and then whatever the mechanism recounts.
+The folder may come from somebody who wants to deceive. What must be in it is therefore derived from the plan and from
+the released tables, never from what the folder says about itself, and compared: a release contains exactly what its
+plan and its mechanism say, and anything else is named and does not hold.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -16,26 +18,52 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from stirred import errors
+from stirred._received import Unacceptable, inside, plain, read_text
 from stirred.releases import documents
+from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import differences, read_manifest
 from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
-from stirred.tables.columns import recast, type_named
+from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.groups import cells
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS
 
+NOT_FOR_RELEASE_WORDS = (
+    "this is for release (it is not: it was drawn from a source of randomness that can be repeated, as tests do, so "
+    "whoever repeats it learns the confidential data)"
+)
+MOST_VALUES = 500_000_000
+"""Values (rows times columns) that are read of any table,"""
+VALUES_PER_BYTE = 64
+"""and in addition of each byte of its file, unless the recipient allows more rows."""
+_SHOWN = 5
+_ABSENT = object()
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """One thing that was verified, and whether it holds."""
+    """One thing that was verified, and whether it holds; a note says what was not or could not be compared."""
 
     holds: bool
     words: str
+    note: bool = False
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a release of a plan contains, derived from the plan and the released tables."""
+
+    certificate: Certificate
+    tables: Sequence[ReleasedTable]
+    readme: str
+    files: Sequence[str] = ()
+    """Files beside the documents and the tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,12 +73,14 @@ class ReleaseFolder:
     path: Path
     certificate: dict[str, Any]
     dictionary: dict[str, dict[str, Any]]
+    most_rows: int | None = None
+    """How many rows a table may have; by default a number that follows from the size of its file."""
 
     def __repr__(self) -> str:
         return f"<ReleaseFolder {self.path}: {self.mechanism}, tables {', '.join(self.dictionary)}>"
 
     @classmethod
-    def open(cls, path: str | Path) -> ReleaseFolder:
+    def open(cls, path: str | Path, most_rows: int | None = None) -> ReleaseFolder:
         """Open a release folder and read its documents; raises if it is not a complete release."""
         path = Path(path)
         if not path.is_dir():
@@ -59,8 +89,16 @@ class ReleaseFolder:
             raise errors.not_a_release(path, "the run that was writing it did not finish")
         read_manifest(path)
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
+        if not all(isinstance(certificate.get(name), dict) for name in ("plan", "specification", "versions")):
+            raise errors.not_a_release(path, f"it has no readable {documents.CERTIFICATE}")
         described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
-        return cls(path, certificate, {table["name"]: table for table in described["tables"]})
+        tables = described.get("tables")
+        if not isinstance(tables, list) or not tables or not all(_describes_a_table(table) for table in tables):
+            raise errors.not_a_release(path, f"it has no readable {documents.DICTIONARY}")
+        by_name = {table["name"]: table for table in tables}
+        if len(by_name) < len(tables):
+            raise errors.not_a_release(path, f"its {documents.DICTIONARY} names a table twice")
+        return cls(path, certificate, by_name, most_rows)
 
     @property
     def mechanism(self) -> str:
@@ -73,13 +111,23 @@ class ReleaseFolder:
         """The guarantee that the certificate states."""
         return from_fields(self.certificate["specification"])
 
+    @property
+    def by_this_version(self) -> bool:
+        """Whether this version of the software wrote the release, so that its texts can be compared too."""
+        return bool(self.certificate["versions"].get("stirred") == version("stirred"))
+
+    @property
+    def for_release(self) -> bool:
+        """False if the release is marked as drawn from a repeatable source."""
+        return not self.specification.marks
+
     def states(self, rebuilt: Specification) -> bool:
         """Whether the certificate states this specification.
 
         A certificate of this version of the software must state it word for word. One of another version must agree in
         everything but wording: the five blocks, nearest distance, facts, marks, and which findings there are.
         """
-        if self.certificate["versions"]["stirred"] == version("stirred"):
+        if self.by_this_version:
             return bool(json.loads(rebuilt.to_json()) == self.certificate["specification"])
         return _meaning(rebuilt) == _meaning(self.specification)
 
@@ -123,26 +171,64 @@ class ReleaseFolder:
         options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
         if entry["file"] != name + EXTENSIONS[entry["format"]]:
             raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")
-        return open_input(name, self.path / entry["file"], options)
+        try:
+            path = inside(self.path, entry["file"])
+        except Unacceptable as problem:
+            raise errors.not_a_release(
+                self.path, f"its file {plain(entry['file'])} cannot be read: {problem}"
+            ) from None
+        self._require_bounded(name, path)
+        return open_input(name, path, options, most_rows=entry["rows"])
+
+    def _require_bounded(self, name: str, path: Path) -> None:
+        """Raise, before any row is read, if a table states more rows than may be read.
+
+        A few megabytes can hold a billion equal rows.
+        """
+        rows, columns = self.dictionary[name]["rows"], max(1, len(self.dictionary[name]["columns"]))
+        most = self.most_rows
+        if most is None:
+            most = (MOST_VALUES + VALUES_PER_BYTE * path.stat().st_size) // columns
+        if rows > most:
+            raise errors.too_many_rows_stated(name, rows, most)
+
+
+def _describes_a_table(table: Any) -> bool:
+    """Whether an entry of a data dictionary has the fields that reading the table needs."""
+    return (
+        isinstance(table, dict)
+        and all(isinstance(table.get(key), str) for key in ("name", "file"))
+        and table.get("format") in EXTENSIONS
+        and isinstance(table.get("rows"), int)
+        and table["rows"] >= 0
+        and isinstance(table.get("columns"), list)
+        and all(
+            isinstance(column, dict) and all(isinstance(column.get(key), str) for key in ("name", "role", "type"))
+            for column in table["columns"]
+        )
+    )
 
 
 def _meaning(stated: Specification) -> tuple[object, ...]:
-    return (stated, stated.nearest, stated.facts, [finding.id for finding in stated.findings])
+    return (stated, stated.nearest, stated.facts, stated.marks, [finding.id for finding in stated.findings])
 
 
 def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
     """Check manifest and documents, then run ``recount``. Contradictions are verdicts that fail, not exceptions."""
-    found = differences(release.path, read_manifest(release.path))
-    verdicts = [Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found))]
-    if found:
-        return verdicts
+    verdicts: list[Verdict] = []
     try:
+        if not release.for_release:
+            verdicts.append(Verdict(False, NOT_FOR_RELEASE_WORDS))
+        found = differences(release.path, read_manifest(release.path))
+        verdicts.append(Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found)))
+        if found:
+            return verdicts
         return verdicts + _documents_agree(release) + recount(release)
     except errors.StirredError as problem:
         reason = str(problem)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError):
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, ArithmeticError, MemoryError):
         reason = "its documents contradict its tables, or each other"
-    return [*verdicts, Verdict(False, f"the tables can be read and recounted: {reason}")]
+    return [*verdicts, Verdict(False, f"the tables can be read and recounted: {plain(reason, 2000)}")]
 
 
 def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
@@ -156,14 +242,118 @@ def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
     ]
 
 
-def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict]:
-    """Whether a table has the columns and the number of rows that the data dictionary states."""
-    entry = release.dictionary[name]
-    expected = [column["name"] for column in entry["columns"]]
+def contents_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdict]:
+    """Whether a release contains what its plan says, and nothing else: files, documents, fields, texts."""
+    stated = {entry.path for entry in read_manifest(release.path)}
+    files = {
+        *(documents.CERTIFICATE, documents.DICTIONARY, documents.SPECIFICATION, documents.README),
+        *(table.file for table in expected.tables),
+        *expected.files,
+    }
+    strange = sorted(stated - files)
+    words = "the folder has the files that the plan asks for, and no others"
+    if strange:
+        shown = ", ".join(plain(name) for name in strange[:_SHOWN])
+        words += f" (not part of the release: {shown}{', ...' if len(strange) > _SHOWN else ''})"
     return [
-        Verdict(list(release.open_table(name).kinds) == expected, f"{name} has the columns of the data dictionary"),
+        Verdict(stated == files, words),
+        Verdict(_dictionary_agrees(release, expected.tables), "the data dictionary describes the tables as they are"),
+        *_certificate_verdicts(release, expected.certificate),
+        _readme_verdict(release, expected.readme),
+    ]
+
+
+def _dictionary_agrees(release: ReleaseFolder, tables: Sequence[ReleasedTable]) -> bool:
+    stated = documents.read_json(release.path, documents.DICTIONARY, "stirred_data_dictionary")
+    rebuilt = documents.as_read(documents.dictionary_fields(tables))
+    if not release.by_this_version:  # other versions use other words
+        for table in (*stated["tables"], *rebuilt["tables"]):
+            table.pop("order", None)
+            for column in table["columns"]:
+                column.pop("note", None)
+    return stated == rebuilt
+
+
+def _certificate_verdicts(release: ReleaseFolder, expected: Certificate) -> list[Verdict]:
+    """Every field of the certificate follows from the plan and the tables, or is a day, a version or a nonce."""
+    stated = dict(release.certificate)
+    versions, day, nonce = stated.pop("versions"), stated.pop("released_on", None), stated.pop("nonce", None)
+    rebuilt = documents.as_read(expected.to_fields())
+    rebuilt.pop("nonce", None)
+    formed = set(versions) == {"python", *documents.PROGRAMS} and all(_is_short(text) for text in versions.values())
+    formed = formed and isinstance(day, str) and bool(re.fullmatch(r"\d{4}-\d{2}-\d{2}", day))
+    formed = formed and (isinstance(nonce, str) and bool(re.fullmatch("[0-9a-f]{32}", nonce)))
+    if not release.by_this_version:
+        formed = formed or nonce is None  # earlier versions had none
+        stated, rebuilt = _without_words(stated), _without_words(rebuilt)
+    differing = sorted({*stated, *rebuilt} - {name for name in stated if stated[name] == rebuilt.get(name, _ABSENT)})
+    words = "every field of the certificate follows from the plan and the tables"
+    if differing:
+        words += f" (not so: {', '.join(plain(name, 60) for name in differing[:_SHOWN])})"
+    return [
+        Verdict(not differing, words),
+        Verdict(formed, "the certificate states the day, the versions of the programs and the nonce of the draw"),
+    ]
+
+
+def _without_words(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a certificate without sentences, which other versions word otherwise.
+
+    The specification is compared by its meaning elsewhere (:meth:`ReleaseFolder.states`), the plan by its hash.
+    """
+    apart = ("specification", "conversions", "plan", "plan_sha256")
+    kept = {name: value for name, value in fields.items() if name not in apart}
+    kept["invariants"] = [{**one, "words": ""} for one in fields["invariants"]]
+    if fields["whole_records"] is not None:
+        kept["whole_records"] = {**fields["whole_records"], "words": ""}
+    return kept
+
+
+def _readme_verdict(release: ReleaseFolder, text: str) -> Verdict:
+    if not release.by_this_version:
+        said = plain(release.certificate["versions"].get("stirred", "unknown"), 40)
+        return Verdict(True, f"{documents.README} is not compared: version {said} of stirred wrote it", note=True)
+    same = read_text(inside(release.path, documents.README)) == text
+    return Verdict(same, f"{documents.README} is the text that goes with the plan and the guarantee")
+
+
+def _is_short(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= 40 and text.isprintable()
+
+
+def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict]:
+    """Whether a table has the columns and the number of rows that the data dictionary states, and no text beside."""
+    entry, opened = release.dictionary[name], release.open_table(name)
+    same = list(opened.kinds) == [column["name"] for column in entry["columns"]]
+    if entry["format"] != "csv":  # text files have no types of their own
+        same = same and [str(plain_type(kind)) for kind in opened.kinds.values()] == [
+            column["type"] for column in entry["columns"]
+        ]
+    verdicts = [
+        Verdict(same, f"{name} has the columns of the data dictionary"),
         Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),
     ]
+    if entry["format"] != "csv":
+        alone = not _notes_in(inside(release.path, entry["file"]), entry["format"])
+        verdicts.append(Verdict(alone, f"{entry['file']} carries no notes beside its columns"))
+    return verdicts
+
+
+def _notes_in(path: Path, form: str) -> list[str]:
+    """Names of texts that a Parquet or Arrow file carries beside its columns; a release writes none."""
+    if form == "parquet":
+        stated = pq.read_metadata(path)
+        schema, known = stated.schema.to_arrow_schema(), dict(stated.metadata or {})
+        known.pop(b"ARROW:schema", None)
+    else:
+        with pa.OSFile(str(path)) as stream:
+            schema = pa.ipc.open_file(stream).schema
+        known = {}
+    fields = [dict(field.metadata or {}) for field in schema]
+    for one in fields:
+        one.pop(b"PARQUET:field_id", None)
+    found = [*known, *(schema.metadata or {}), *(key for one in fields for key in one)]
+    return sorted({plain(key, 60) for key in found if key != b"ARROW:schema"})
 
 
 def tabulate_rows(

@@ -4,9 +4,10 @@
 2. The unfinished folders of the release and of the confidential comparison are created, so that a place that cannot be
    written to is found before anything is spent.
 3. *Draw*: the data are read, once, and all randomness is drawn.
-4. *Spend*: the ledger's entry is on disk before anything that was drawn can be seen outside an unfinished folder. What
-   the entry pays for is on disk by then too: the files of the release or, where a mechanism keeps draws, its work
-   folder. A full disk therefore costs no budget.
+4. *Spend*: the ledger's entry is on disk before what was drawn can be seen outside an unfinished folder, and before
+   it could be used as a release: certificate and manifest, or for a kept draw its record and manifest, are written
+   after the entry. All the rest is on disk by then, and the space for the last files is reserved, so that a full
+   disk costs no budget.
 5. *Finish*: from here on nothing is spent, and a kept draw can be finished again.
 6. The folders *appear*: the work folder when it is paid for, the confidential one, and last the release.
 
@@ -23,10 +24,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from stirred import _received as received
 from stirred import errors
 from stirred.noise import RandomSource
-from stirred.releases.folder import alone, appearing, check_target, unfinished, writing
-from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases import manifest
+from stirred.releases.documents import CERTIFICATE
+from stirred.releases.folder import (
+    CONFIDENTIAL,
+    KEPT,
+    alone,
+    appearing,
+    check_target,
+    flush,
+    has_unfinished_name,
+    unfinished,
+    writing,
+)
+from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data, Draw, KeptDraw, Mechanism, Release
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
@@ -54,7 +68,9 @@ def draw(
         return mechanism.draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
     work = Path(work)
     spent = _Spent(_admitted(mechanism, plan, ledger), work, work)
-    return _draw_into(mechanism, plan, data, work, keep_truth, source, spent, progress)
+    drawn = _draw_into(mechanism, plan, data, work, keep_truth, source, spent, progress)
+    _keep(work)
+    return drawn
 
 
 def release(
@@ -94,10 +110,12 @@ def release(
                 drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, spent, progress)
             if not drawn.for_release:  # a work folder that a test drew
                 raise errors.seeded_release()
+            if work is not None:
+                _keep(Path(work))
             finished = drawn.finish(progress)
             _write(mechanism, finished, targets, spent, data, progress)
         _note_release(mechanism, finished, opened, spent, out)
-        if place is not None and work is None:
+        if place is not None and work is None and not (place / KEPT).exists():
             shutil.rmtree(place)
     return finished
 
@@ -117,6 +135,7 @@ def publish(
     if not finished.draw.for_release and not for_tests:
         raise errors.seeded_release()
     out, progress = Path(out), progress or Silent()
+    _check_targets(out, confidential, None)
     opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     if mechanism.keeps_draws:
         _require_entry(finished.draw, opened)
@@ -200,12 +219,34 @@ def _admitted(
 
 
 def _check_targets(out: Path, confidential: str | Path | None, work: Path | None) -> None:
-    new = [out, *([Path(confidential)] if confidential is not None else [])]
-    for target in new:
+    """Raise if a target exists, or lies where it does not belong: private things apart from what is given away."""
+    private = [] if confidential is None else [Path(confidential)]
+    for target in (out, *private):
         check_target(target.absolute())
-    targets = [*new, *([work] if work is not None else [])]
-    if len({os.path.realpath(target) for target in targets}) < len(targets):
+    targets = [Path(os.path.realpath(target)) for target in (out, *private, *([work] if work is not None else []))]
+    if len(set(targets)) < len(targets):
         raise errors.one_folder_for_both(out)
+    for target in targets:
+        for above in target.parents:
+            if above in targets or _is_ours(above):
+                raise errors.folder_inside_another(target, above)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is a release, a work folder, a confidential comparison, or one of these unfinished."""
+    with contextlib.suppress(OSError, ValueError):
+        if received.read_text(folder / CONFIDENTIAL, most=10_000).startswith("CONFIDENTIAL. These "):
+            return True
+    with contextlib.suppress(errors.OutputError):
+        manifest.read_manifest(folder)
+        return True
+    return has_unfinished_name(folder)
+
+
+def _keep(work: Path) -> None:
+    """Mark a work folder as one that was asked to be kept."""
+    with writing(work), contextlib.suppress(FileExistsError), (work / KEPT).open("x", encoding="utf-8") as file:
+        file.write("This folder was asked to be kept (--work): no later run removes it.\n")
 
 
 def _draw_into(
@@ -242,13 +283,17 @@ def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
 def _write(
     mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None, progress: Progress
 ) -> None:
-    """Write the files of a release; a draw that is not kept is recorded in the ledger before the comparison."""
+    """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
     with writing(targets.out):
-        finished.write_files(targets.folder, progress)
+        certificate = finished.write_files(targets.folder, progress)
+        last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.text().encode()})
+        flush(targets.folder)
     if spent.ledger is not None and not mechanism.keeps_draws:
         progress.stage("recording the release in the ledger")
-        words, digest = mechanism.spend_words(finished.draw.plan), manifest_of(targets.folder)
-        spent.entry = spent.ledger.spend(finished.specification, words, targets.out, manifest=digest).id
+        words = mechanism.spend_words(finished.draw.plan)
+        spent.entry = spent.ledger.spend(finished.specification, words, targets.out, manifest=last.digest).id
+    with writing(targets.out):
+        last.write()
     if targets.private is not None and targets.confidential is not None:
         progress.stage("comparing with the true values")
         with writing(targets.confidential):

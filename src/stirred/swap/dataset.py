@@ -22,6 +22,7 @@ from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
+from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
 from stirred.tables.groups import Groups, group
@@ -145,7 +146,7 @@ def _tie(
 ) -> Linked:
     """Read a linked table, find each row's record, and see that the copies of swap variables agree."""
     opened = open_input(entry.name, _place(entry.name, entry.input, data), entry.input.options())
-    copies = {name: name for name in plan.swap if name in opened.kinds and name not in entry.drop} | dict(entry.copies)
+    copies = copies_of(plan, entry, list(opened.kinds))
     own = [entry.link, *([entry.id] if entry.id else [])]
     held = _resolve_roles(entry.name, opened, [], entry.hold, [*own, *entry.drop, *copies])
     table, found = _read(opened, [*held, *copies], own, entry.nulls)

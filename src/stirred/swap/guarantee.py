@@ -13,6 +13,7 @@ likelihood ratio between neighbours is bounded by exp(2 epsilon), not by exp(eps
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.errors import rate_out_of_range
@@ -23,9 +24,8 @@ from stirred.errors import rate_out_of_range
 def epsilon(largest_stratum: int, rate: Fraction) -> float:
     """The privacy loss budget of Theorem 3.2.4.
 
-    Without two different records in any stratum (b = 0) nothing is lost; rates 0 and 1 have no finite
-    epsilon. The odds are exact, and the larger of the two ratios is at least the root of 3, so that its
-    logarithm is good to the last digits of a float.
+    Rounded up, by less than two units in a float's last place, and never below the true value. Without two
+    different records in any stratum (b = 0) nothing is lost; rates 0 and 1 have no finite epsilon.
 
     >>> epsilon(264_331, Fraction("0.05"))  # Table 3.2: two-person households of Massachusetts, 1940
     15.4294...
@@ -38,8 +38,22 @@ def epsilon(largest_stratum: int, rate: Fraction) -> float:
         return 0.0
     if rate in (0, 1):
         return math.inf
+    return _log_up(_worst_ratio(largest_stratum, rate))
+
+
+def epsilon_before_0_3(largest_stratum: int, rate: Fraction) -> float:
+    """The same as versions before 0.3 stated it: rounded to the nearest float, so at times too small by 1e-15.
+
+    Here so that their releases can be verified; nothing else may use it.
+    """
+    if largest_stratum == 0 or rate in (0, 1):
+        return epsilon(largest_stratum, rate)
+    return _log(_worst_ratio(largest_stratum, rate))
+
+
+def _worst_ratio(largest_stratum: int, rate: Fraction) -> Fraction:
     odds = _odds(rate)
-    return _log(max((largest_stratum + 1) / odds, odds))
+    return max((largest_stratum + 1) / odds, odds)
 
 
 # -- choosing a rate -----------------------------------------------------------------------------------------
@@ -250,6 +264,20 @@ def _log(ratio: Fraction) -> float:
         return math.log(float(ratio))
     except (OverflowError, ValueError):  # beyond the range of floats; integers have logarithms at any size
         return math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+def _log_up(ratio: Fraction) -> float:
+    """A float whose shortest decimal is at least the logarithm of an exact ratio, and hardly above it.
+
+    A budget is read as the shortest decimal of a float, so it is that decimal which must not be too small.
+    """
+    with localcontext(prec=60, rounding=ROUND_CEILING) as context:
+        above = Decimal(ratio.numerator) / Decimal(ratio.denominator)
+        bound = Fraction(context.next_plus(above.ln()))  # ln is rounded to nearest, whatever the context says
+    value = float(bound)
+    while Fraction(repr(value)) < bound:
+        value = math.nextafter(value, math.inf)
+    return value
 
 
 def _rate_with_log_odds(log_odds: float) -> float:

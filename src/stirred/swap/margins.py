@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred.invariants import Margin, fingerprint
+from stirred.spec import Specification
 from stirred.swap.dataset import Dataset
-from stirred.swap.plan import MAIN
+from stirred.swap.plan import MAIN, SwapPlan
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
 from stirred.tables.groups import Groups, group
@@ -78,6 +79,18 @@ def declare(
             for name, columns in linked.items()
         ),
     )
+
+
+def stated_margins(plan: SwapPlan, specification: Specification, margins: Margins) -> list[Margin]:
+    """The counted invariants as the certificate states them.
+
+    The last says that each record keeps its linked rows, where there are any.
+    """
+    stated = [counted.margin for counted in margins.counted]
+    if margins.whole is not None:
+        words = str(specification.multiverse.invariants[0])
+        stated.append(Margin(MAIN, (), words, sha256=margins.whole, linked=tuple(one.name for one in plan.linked)))
+    return stated
 
 
 def count_margins(dataset: Dataset, prints: bool = True) -> Margins:

@@ -19,9 +19,9 @@ from stirred import errors
 from stirred._compiled import kernel as compiled
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.documents import README, ReleasedTable, write_certificate, write_dictionary
+from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
+from stirred.releases.folder import CONFIDENTIAL
 from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
@@ -32,10 +32,11 @@ from stirred.swap import kernel
 from stirred.swap.checking import check_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
-from stirred.swap.margins import Margins, count_margins, strata_of_dataset
+from stirred.swap.margins import Margins, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
+from stirred.swap.released_tables import described
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
 from stirred.tables import Column, Input, Table
@@ -58,6 +59,8 @@ class SwapRelease:
     margins: Margins
     specification: Specification
     for_release: bool
+    nonce: str
+    """The identity of this draw."""
 
     def __repr__(self) -> str:
         return f"<SwapRelease of {self.table.rows:,} {self.plan.records}; .specification, .frame(), .write(out)>"
@@ -122,8 +125,8 @@ class SwapRelease:
         for rows in self.linked:
             yield rows, rows.linked.input
 
-    def write_files(self, folder: Path, progress: Progress) -> None:
-        """Write everything that a recipient gets into an empty folder."""
+    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+        """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
         progress.stage("writing microdata")
         with ThreadPoolExecutor() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
@@ -136,47 +139,31 @@ class SwapRelease:
         if self.plan.saturated:
             counted = self.tabulate(list(self.table.columns))
             write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
-        write_dictionary(folder, released)
-        write_certificate(folder, self.plan, self.specification, self._margins(), self.for_release)
-        (folder / README).write_text(readme(self.specification, self.plan, released), encoding="utf-8")
-        write_manifest(folder)
+        write_documents(folder, self.specification, released, readme(self.specification, self.plan, released))
+        return Certificate(self.plan, self.specification, self._margins(), self.for_release, self.nonce)
 
     def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
         kind = self.plan.format or opened.format
-        file = opened.table + EXTENSIONS[kind]
-        write_table(folder / file, kind, rows.chunks())
-        return self._describe(rows, opened.table, file, kind)
+        table = self._describe(rows, opened.table, kind)
+        write_table(folder / table.file, kind, rows.chunks())
+        return table
 
-    def _describe(self, rows: Rows, name: str, file: str, kind: str) -> ReleasedTable:
-        if isinstance(rows, LinkedRows):
-            entry = rows.linked
-            roles = {entry.plan.link: "link"} | ({entry.plan.id: "id"} if entry.plan.id else {})
-            columns = [
-                (column, roles.get(column, "copy" if column in rows.copies else "hold")) for column in entry.columns
-            ]
-            copied = {
-                copy: Column(copy, self.table[target].codes[:0], self.table[target].values)
-                for copy, target in rows.copies.items()
-            }
-            encoded = Table(name, entry.held.rows, dict(entry.held.columns) | copied)
-            return ReleasedTable(name, file, kind, entry.held.rows, rows.order, tuple(columns), encoded)
-        roles = dict.fromkeys(self.plan.match, "match") | dict.fromkeys(self.plan.swap, "swap")
-        roles |= {self.plan.id: "id"} if self.plan.id else {}
-        columns = [(column, roles.get(column, "hold")) for column in self.dataset.columns]
-        return ReleasedTable(name, file, kind, self.table.rows, rows.order, tuple(columns), self.table)
+    def _describe(self, rows: Rows, name: str, kind: str) -> ReleasedTable:
+        if not isinstance(rows, LinkedRows):
+            return described(self.plan, name, kind, self.dataset.columns, self.table, rows.order)
+        copied = {
+            copy: Column(copy, self.table[target].codes[:0], self.table[target].values)
+            for copy, target in rows.copies.items()
+        }
+        return described(self.plan, name, kind, rows.linked.columns, rows.linked.held, rows.order, copied)
 
     def _margins(self) -> list[Margin]:
         """The counted invariants; the last says that each record keeps its linked rows, where it has some."""
-        margins = [counted.margin for counted in self.margins.counted]
-        if self.margins.whole is not None:
-            linked = tuple(rows.linked.plan.name for rows in self.linked)
-            words = str(self.specification.multiverse.invariants[0])
-            margins.append(Margin(MAIN, (), words, sha256=self.margins.whole, linked=linked))
-        return margins
+        return stated_margins(self.plan, self.specification, self.margins)
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write true and released counts of every table that the plan publishes."""
-        (folder / "CONFIDENTIAL.txt").write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
+        (folder / CONFIDENTIAL).write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
         lines = ["table,cells,mape"]
         for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
@@ -236,14 +223,16 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
+    stated = specify(plan, dataset.held, dataset.linked_columns, strata, source.for_release)
     return SwapRelease(
         dataset=dataset,
         table=table,
         rows=rows,
         linked=followers,
         margins=margins,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata, source.for_release),
+        specification=stated,
         for_release=source.for_release,
+        nonce=draw_nonce(source),
     )
 
 

@@ -1,16 +1,15 @@
 """Verifies a swapped release and tabulates it, from the release folder alone.
 
-Verification uses nothing but the folder: the manifest's checksums, the dictionary's schema, a recount of the invariants
-against the certificate's fingerprints, and epsilon recomputed from the released data, since it is a function of the
-invariants (Remark 3.2.5).
+What must be there is derived from the plan: the tables, the role of every column, the invariants. All of it is counted
+again and compared with the certificate's fingerprints, and epsilon is computed again from the released data, since it
+is a function of the invariants (Remark 3.2.5). The certificate's own list of invariants is compared, never used.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from fractions import Fraction
-from math import isclose
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +17,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.invariants import Margin
-from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows, verify_with
-from stirred.spec import Specification
+from stirred._received import inside, plain
+from stirred.releases.documents import Certificate, ReleasedTable
+from stirred.releases.release_folder import (
+    Expected,
+    ReleaseFolder,
+    Verdict,
+    contents_verdicts,
+    shape_verdicts,
+    tabulate_rows,
+    verify_with,
+)
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
-from stirred.swap.margins import Strata, count_margin, strata_of
+from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
-from stirred.swap.records import beside_record, linked_kinds, multiset_class, whole_fingerprint
+from stirred.swap.readme import readme
+from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
+from stirred.swap.released_tables import copies_of, described, held_columns, linked_plan, missing_from, roles_of
+from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
 from stirred.swap.specifying import specify
-from stirred.tables import Table
-from stirred.tables.groups import Groups, cells, group
+from stirred.tables import Column, Table
+from stirred.tables.columns import chunks
+from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
 from stirred.tables.read import ReadTable
 from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
 
@@ -40,79 +51,197 @@ def verify(path: str | Path) -> list[Verdict]:
 
 def recount(release: ReleaseFolder) -> list[Verdict]:
     """What can be checked of a swap's release in particular."""
-    verdicts: list[Verdict] = []
-    plan = release.certificate["plan"]
-    tables = {name: release.read(name) for name in release.dictionary}
-    main = tables[MAIN].table
-    for name, found in tables.items():
+    plan = SwapPlan.from_published(release.certificate["plan"])
+    verdicts = _roles_agree(release, plan)
+    if not all(verdict.holds for verdict in verdicts):
+        return verdicts  # nothing can be counted by the plan
+    files = _Files(release, plan, {name: release.read(name) for name in release.dictionary})
+    for name, found in files.tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
-        verdicts += [
-            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
-            for column in release.with_role(name, "id")
-        ]
-    match = plan.get("match", [])
-    records = {name: _record(release, name, found) for name, found in tables.items() if name != MAIN}
-    joined = {name: beside_record(main, match, tables[name].table, record) for name, record in records.items()}
-    counted = []
-    for stated in release.certificate["invariants"]:
-        margin = Margin(stated["table"], tuple(stated["columns"]))
-        counted.append(count_margin(margin, joined.get(margin.table, main), len(match)))
-        again = counted[-1].margin
-        same = again.sha256 == stated["sha256"]
-        verdicts.append(Verdict(same, f"recounted and equal: {again} ({again.cells:,} cells)"))
-    kinds = [
-        linked_kinds(tables[name].table.pick(release.with_role(name, "hold")), record, main.rows)
-        for name, record in records.items()
-    ]
-    if kinds:
-        fixed = group(main.pick([*match, *release.with_role(MAIN, "hold")]), main.rows)
-        stated = release.certificate["whole_records"]
-        same = whole_fingerprint(fixed, kinds) == stated["fingerprint"]
-        verdicts.append(Verdict(same, f"recomputed and equal: {stated['words']}"))
-        verdicts += _copies_agree(release, tables, main, records)
+        verdicts += files.row_verdicts(name, found)
+    margins = files.margins()
+    strata = files.strata(margins)
+    rebuilt = specify(plan, files.held[MAIN], files.linked_columns, strata, release.for_release)
+    if _epsilon_of_earlier_version(release, plan, strata):
+        rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
+    stated = release.certificate["invariants"]
+    for counted in margins.counted:
+        same = any(one["sha256"] == counted.margin.sha256 for one in stated)
+        verdicts.append(Verdict(same, f"recounted and equal: {counted.margin} ({counted.margin.cells:,} cells)"))
+    if margins.whole is not None:
+        whole = release.certificate["whole_records"]
+        same = isinstance(whole, dict) and margins.whole == whole["fingerprint"]
+        verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
+        verdicts += files.copies_agree()
+    verdicts += _published_tables(release, plan, files.main)
+    verdicts += _guarantee(release, plan, strata)
+    verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
+    tables = files.described()
+    certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None)
+    expected = Expected(certificate, tables, readme(rebuilt, plan, tables), _published_files(release, plan))
+    return verdicts + contents_verdicts(release, expected)
 
-    def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-        return group(main.pick(match), main.rows), [multiset_class(entry) for entry in kinds]
 
-    verdicts += _published_tables(release, main)
-    strata = strata_of(counted[0], counted[1], classes if kinds else None)
-    value = guarantee.epsilon(strata.largest, Fraction(plan["rate"]))
-    stated = release.specification
-    number = float(stated.budget.number)
-    agrees = value == number or isclose(value, number, rel_tol=1e-12)
-    verdicts.append(
-        Verdict(agrees, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")
-    )
-    rebuilt = _rebuilt(release, strata)
-    same = (rebuilt.flavor, rebuilt.nearest, rebuilt.facts) == (stated.flavor, stated.nearest, stated.facts)
-    verdicts.append(Verdict(same, "the specification follows from the plan and the released tables"))
+def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
+    """Whether the released tables and the roles of their columns are those of the plan."""
+    names = [MAIN, *(entry.name for entry in plan.linked)]
+    verdicts = [Verdict(list(release.dictionary) == names, "the released tables are those of the plan")]
+    if not verdicts[0].holds:
+        return verdicts
+    for name in names:
+        stated = {column: fields["role"] for column, fields in release.columns(name).items()}
+        roles = roles_of(plan, name, list(stated))
+        wrong = [column for column in stated if stated[column] != roles.get(column)]
+        wrong += missing_from(plan, name, list(stated))
+        words = f"{name}: every column has the role that the plan gives it, and none is missing"
+        words += f" (not so: {', '.join(plain(column, 60) for column in wrong[:5])})" if wrong else ""
+        verdicts.append(Verdict(not wrong, words))
     return verdicts
 
 
-def _rebuilt(release: ReleaseFolder, strata: Strata) -> Specification:
-    """The specification that the published plan has on the released tables, which have the universe of the data."""
-    plan = SwapPlan.from_published(release.certificate["plan"])
-    linked = {entry.name: release.with_role(entry.name, "hold") for entry in plan.linked}
-    return specify(plan, release.with_role(MAIN, "hold"), linked, strata)
+def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[Verdict]:
+    value = guarantee.epsilon(strata.largest, plan.rate)
+    same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
+    return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
 
 
-def _published_tables(release: ReleaseFolder, main: Table) -> list[Verdict]:
-    """Whether the published tables can be counted from the microdata."""
-    plan, kind = SwapPlan.from_published(release.certificate["plan"]), release.dictionary[MAIN]["format"]
-    stated: list[tuple[Sequence[str], Path, str]] = [
-        (by, Path("tables") / f"{name}.csv", "csv")
-        for by, name in zip(plan.publish, table_names(plan.publish), strict=True)
+def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
+    """Whether epsilon is rounded as versions before 0.3 did, in a release that this version did not write."""
+    stated = float(release.specification.budget.number)
+    return not release.by_this_version and stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
+
+
+class _Files:
+    """The tables of a release, read and tied together by the plan."""
+
+    def __init__(self, release: ReleaseFolder, plan: SwapPlan, tables: Mapping[str, ReadTable]) -> None:
+        self.release, self.plan, self.tables = release, plan, tables
+        self.main = tables[MAIN].table
+        self.held = {name: held_columns(plan, name, list(release.columns(name))) for name in tables}
+        self.linked_columns = {name: self.held[name] for name in tables if name != MAIN}
+        self.records = {name: _record(release, name, tables[name]) for name in self.linked_columns}
+        self._kinds: list[LinkedKinds] | None = None
+
+    @property
+    def kinds(self) -> list[LinkedKinds]:
+        """Per linked table, the kinds of rows that each record has."""
+        if self._kinds is None:
+            self._kinds = [
+                linked_kinds(self.tables[name].table.pick(self.held[name]), record, self.main.rows)
+                for name, record in self.records.items()
+            ]
+        return self._kinds
+
+    def margins(self) -> Margins:
+        """The invariants of the plan, counted in the released tables."""
+        match = self.plan.match
+        joined = {
+            name: beside_record(self.main, match, self.tables[name].table, record)
+            for name, record in self.records.items()
+        }
+        declared = declare(match, self.held[MAIN], self.plan.swap, self.linked_columns)
+        counted = tuple(count_margin(one, joined.get(one.table, self.main), len(match)) for one in declared)
+        if not self.kinds:
+            return Margins(counted)
+        fixed = group(self.main.pick([*match, *self.held[MAIN]]), self.main.rows)
+        return Margins(counted, whole_fingerprint(fixed, self.kinds))
+
+    def strata(self, margins: Margins) -> Strata:
+        """Strata of the released tables, which are those of the data."""
+
+        def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
+            return group(self.main.pick(self.plan.match), self.main.rows), [multiset_class(one) for one in self.kinds]
+
+        return strata_of(margins.held, margins.swapped, classes if self.kinds else None)
+
+    def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
+        """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
+        entry = self.plan if name == MAIN else linked_plan(self.plan, name)
+        verdicts = [
+            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
+            for column in self.release.with_role(name, "id")
+        ]
+        strange = [column for column in found.nulls if column not in entry.nulls]
+        verdicts.append(Verdict(not strange, f"{name} has empty cells only where the plan allows them"))
+        order = self._order(name)
+        return [*verdicts, Verdict(self._in_order(name, order), f"{name}: the order of the rows is: {order}")]
+
+    def _coded(self) -> list[Column]:
+        return [self.main[name] for name in self.release.columns(MAIN) if name != self.plan.id]
+
+    def _order(self, name: str) -> str:
+        if name != MAIN:
+            return LinkedRows.order
+        return SortedRows.order if not self.plan.linked and fits_one_key(self._coded()) else ShuffledRows.order
+
+    def _in_order(self, name: str, order: str) -> bool:
+        """Whether rows are in the order that is promised; a random one cannot be told from another."""
+        if order == SortedRows.order:
+            last = 0
+            for part in chunks(self.main.rows):
+                keys = pack(self._coded(), part)
+                if int(keys[0]) < last or np.any(keys[1:] < keys[:-1]):
+                    return False
+                last = int(keys[-1])
+        elif order == LinkedRows.order:
+            record = self.records[name]
+            return not np.any(record[1:] < record[:-1])
+        return True
+
+    def copies_agree(self) -> list[Verdict]:
+        """Whether copies of swap variables in linked tables are those of the record."""
+        return [
+            Verdict(
+                count_differing(self.tables[name].table[copy], self.main[target], record) == 0,
+                f"{name}: '{copy}' agrees with the record",
+            )
+            for name, record in self.records.items()
+            for copy, target in self._copies(name).items()
+        ]
+
+    def _copies(self, name: str) -> dict[str, str]:
+        return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
+
+    def described(self) -> list[ReleasedTable]:
+        """The tables as the data dictionary must state them."""
+        found = []
+        for name, read in self.tables.items():
+            kind = self.release.dictionary[name]["format"]
+            copied = {}
+            if name != MAIN:
+                copied = {copy: self.main[target] for copy, target in self._copies(name).items()}
+            columns = list(self.release.columns(name))
+            found.append(described(self.plan, name, kind, columns, read.table, self._order(name), copied))
+        return found
+
+
+def _published(release: ReleaseFolder, plan: SwapPlan, main: Sequence[str]) -> list[tuple[Sequence[str], str, str]]:
+    """The tables beside the microdata: columns, file and format of each."""
+    kind = release.dictionary[MAIN]["format"]
+    stated: list[tuple[Sequence[str], str, str]] = [
+        (by, f"tables/{name}.csv", "csv") for by, name in zip(plan.publish, table_names(plan.publish), strict=True)
     ]
-    if plan.saturated:
-        stated.append((list(main.columns), Path(f"saturated{EXTENSIONS[kind]}"), kind))
+    return [*stated, *([(list(main), f"saturated{EXTENSIONS[kind]}", kind)] if plan.saturated else [])]
+
+
+def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
+    return [file for _, file, _ in _published(release, plan, ())]
+
+
+def _published_tables(release: ReleaseFolder, plan: SwapPlan, main: Table) -> list[Verdict]:
+    """Whether the published tables can be counted from the microdata."""
     verdicts = []
     with tempfile.TemporaryDirectory() as scratch:
-        for by, file, form in stated:
-            again = Path(scratch) / file.name
+        for by, file, form in _published(release, plan, list(main.columns)):
+            again = Path(scratch) / Path(file).name
             write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
-            same = again.read_bytes() == (release.path / file).read_bytes()
-            verdicts.append(Verdict(same, f"{file.as_posix()} has the counts of the microdata"))
+            same = _same_bytes(again, inside(release.path, file))
+            verdicts.append(Verdict(same, f"{file} has the counts of the microdata"))
     return verdicts
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
 
 
 def _counts_rows(numbers: pa.ChunkedArray) -> bool:
@@ -126,21 +255,6 @@ def _record(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.u
     if position.min() < 0 or position.max() >= release.dictionary[MAIN]["rows"]:
         raise errors.linked_without_record(name, release.with_role(name, "link")[0], MAIN, 1)
     return np.asarray(position, dtype=np.uint32)
-
-
-def _copies_agree(
-    release: ReleaseFolder, tables: dict[str, ReadTable], main: Table, records: dict[str, NDArray[np.uint32]]
-) -> list[Verdict]:
-    """Whether copies of swap variables in linked tables are those of the record."""
-    stated = {entry["name"]: entry.get("copies", {}) for entry in release.certificate["plan"].get("linked", [])}
-    return [
-        Verdict(
-            count_differing(tables[name].table[copy], main[stated[name].get(copy, copy)], record) == 0,
-            f"{name}: '{copy}' agrees with the record",
-        )
-        for name, record in records.items()
-        for copy in release.with_role(name, "copy")
-    ]
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:

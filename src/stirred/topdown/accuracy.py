@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stirred.releases.folder import CONFIDENTIAL
 from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.measuring import parts
 
@@ -67,7 +68,7 @@ def compare(released: Counted, truth: Counted) -> list[Accuracy]:
 
 def write_accuracy(folder: Path, errors: list[Accuracy]) -> None:
     """Write ``errors.csv``, and a note that it is confidential."""
-    (folder / "CONFIDENTIAL.txt").write_text(NOTE, encoding="utf-8")
+    (folder / CONFIDENTIAL).write_text(NOTE, encoding="utf-8")
     with (folder / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(field.name for field in fields(Accuracy))

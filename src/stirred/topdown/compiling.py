@@ -7,7 +7,7 @@ at a time. The command line starts this; in a Python program kernels are compile
 from __future__ import annotations
 
 import os
-import subprocess
+import subprocess  # nosec B404 # runs this Python on a fixed program, see below
 import sys
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def start() -> None:
     if _process is not None or elsewhere or any(cache.glob("rounding_kernel.round_parents-*.nbi")):
         return
     try:
-        _process = subprocess.Popen(
+        _process = subprocess.Popen(  # nosec B603 # no shell, and no argument from outside
             [sys.executable, "-c", _PROGRAM],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

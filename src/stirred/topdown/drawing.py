@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stirred.noise import RandomSource, SystemSource
+from stirred.releases.documents import draw_nonce
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
@@ -48,6 +49,8 @@ class TopDownDraw:
     agreements: tuple[Agreement, ...]
     specification: Specification
     for_release: bool
+    nonce: str
+    """The identity of the draw."""
     entry: tuple[int, str] | None = None
     truth: Counted | None = None
     """The true counts, where this run has read the data and was asked to keep them. Confidential."""
@@ -66,7 +69,7 @@ class TopDownDraw:
 
     def seal(self, work: Path, entry: tuple[int, str] | None) -> TopDownDraw:
         """Write the ledger's entry and the manifest; returns the draw as it will be in ``work``."""
-        write_record(self.folder, self.plan, DrawRecord(self.for_release, entry))
+        write_record(self.folder, self.plan, DrawRecord(self.for_release, entry, self.nonce))
         return replace(self, folder=work, entry=entry)
 
 
@@ -111,6 +114,7 @@ def draw_into(
         agreements=agreements,
         specification=specify(plan, source.for_release),
         for_release=source.for_release,
+        nonce=draw_nonce(source),
         truth=counted if keep_truth else None,
     )
 
@@ -125,4 +129,4 @@ def reopen(plan: TopDownPlan, work: str | Path) -> TopDownDraw:
     require_nested(plan, agreements)
     require_agreement(plan, spine, exact, agreements)
     stated = specify(plan, record.for_release)
-    return TopDownDraw(work, plan, spine, exact, agreements, stated, record.for_release, record.entry)
+    return TopDownDraw(work, plan, spine, exact, agreements, stated, record.for_release, record.nonce, record.entry)

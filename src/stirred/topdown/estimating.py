@@ -11,7 +11,6 @@ constraints by other tables. Invariants are used where their values are given.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from stirred import errors
+from stirred._received import inside, read_json
 from stirred.estimates import Estimates, Source
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
@@ -80,7 +80,7 @@ class MeasuredRelease:
         if spine is None:
             if not (path / GEOGRAPHY).is_file():
                 raise errors.not_measurements(path, f"there is no {GEOGRAPHY}, and no spine is given")
-            spine = read_geography(path / GEOGRAPHY, plan)
+            spine = read_geography(inside(path, GEOGRAPHY), plan)
         _require_fit(plan, spine, measurements)
         given = tuple(exact or (None,) * len(plan.invariants))
         if exact is None and (path.parent / INVARIANTS).is_dir():
@@ -286,7 +286,7 @@ def _plan_of(path: Path) -> TopDownPlan:
     for folder in (path, path.parent):
         if (folder / CERTIFICATE).is_file():
             try:
-                fields = json.loads((folder / CERTIFICATE).read_text(encoding="utf-8"))["plan"]
+                fields = read_json(inside(folder, CERTIFICATE))["plan"]
             except (OSError, ValueError, KeyError, TypeError):
                 break
             if not isinstance(fields, dict) or fields.get("mechanism") != "topdown":
@@ -304,8 +304,8 @@ def _require_fit(plan: TopDownPlan, spine: Spine, measurements: Measurements) ->
     for level, names in zip(spine.levels, spine.names, strict=True):
         shortest = min((one for one in measurements.entries if one.level == level), key=lambda one: one.cells)
         try:
-            read = pq.read_table(measurements.folder / shortest.file, columns=["geounit"])["geounit"]
-        except OSError:
+            read = pq.read_table(measurements.path(shortest), columns=["geounit"])["geounit"]
+        except (OSError, ValueError, KeyError):
             raise errors.not_measurements(measurements.folder, f"{shortest.file} cannot be read") from None
         found = read.to_numpy()[:: shortest.cells]
         if len(read) != len(names) * shortest.cells or not np.array_equal(found, names.to_numpy(zero_copy_only=False)):

@@ -17,9 +17,9 @@ import pyarrow.csv as pc
 
 from stirred import errors
 from stirred.invariants import Margin
-from stirred.releases.documents import README, write_certificate, write_dictionary
+from stirred.releases.documents import Certificate, write_documents
 from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import digest_of, write_manifest
+from stirred.releases.manifest import digest_of
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
@@ -35,7 +35,15 @@ from stirred.topdown.microdata import described, rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
-from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, counts_table, fingerprint
+from stirred.topdown.work_folder import (
+    GEOGRAPHY,
+    INVARIANTS,
+    MEASUREMENTS,
+    counts_table,
+    fingerprint,
+    invariant_files,
+    measurement_files,
+)
 
 if TYPE_CHECKING:
     from stirred.topdown.drawing import TopDownDraw
@@ -124,8 +132,8 @@ class TopDownRelease:
         """Errors of every query at every level. Confidential."""
         return compare(self.fitted, truth)
 
-    def write_files(self, folder: Path, progress: Progress) -> None:
-        """Write everything that a recipient gets into an empty folder."""
+    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+        """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
         plan, spine = self.plan, self.draw.spine
         progress.stage("writing microdata")
         tables = []
@@ -141,17 +149,18 @@ class TopDownRelease:
             table = counts_table(plan, spine, wanted.table, wanted.level, wanted.by, counts)
             pc.write_csv(table, folder / "tables" / f"{wanted.name}.csv")
         for part in (MEASUREMENTS, INVARIANTS):
-            # Copies, not links: the release is to be given away, and the work folder stays private and unchanged.
-            shutil.copytree(self.draw.folder / part, folder / part, copy_function=shutil.copyfile)
-        write_dictionary(folder, tables)
-        certificate = {
+            (folder / part).mkdir()
+        for name in (*measurement_files(plan, spine), *invariant_files(plan)):
+            # By list, since a work folder may hold an editor's copy of something confidential. Copies, not links: the
+            # release is to be given away, and the work folder stays private and unchanged.
+            shutil.copyfile(self.draw.folder / name, folder / name, follow_symlinks=False)
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables))
+        more = {
             "fit": [report.published() for report in self.reports],
-            "geography_sha256": digest_of(self.draw.folder / MEASUREMENTS / GEOGRAPHY),
+            "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),
             "agrees_with": [one.published() for one in self.draw.agreements],
         }
-        write_certificate(folder, plan, self.specification, self._margins(), self.draw.for_release, certificate)
-        (folder / README).write_text(readme(self.specification, plan, tables), encoding="utf-8")
-        write_manifest(folder)
+        return Certificate(plan, self.specification, self._margins(), self.draw.for_release, self.draw.nonce, more)
 
     def _margins(self) -> list[Margin]:
         """Each invariant; those of released tables are recounted from what is written."""

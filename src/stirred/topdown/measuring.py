@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from stirred import errors
+from stirred._received import inside, plain, read_json
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.write import ahead
@@ -154,9 +156,26 @@ class Measurements:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        listed = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        listed = read_json(inside(folder, INDEX))
         self.entries = [Entry(**{**one, "by": tuple(one["by"])}) for one in listed]
         self._metadata: dict[str, Any] = {}
+
+    def path(self, entry: Entry) -> Path:
+        """The file of an entry, which must be a regular one in the folder and have a value for every unit and cell."""
+        try:
+            path = inside(self.folder, entry.file)
+            if entry.file not in self._metadata:  # that of a large file takes longer to parse than a part to read
+                self._metadata[entry.file] = pq.read_metadata(path)
+            metadata = self._metadata[entry.file]
+            groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+            value = metadata.schema.to_arrow_schema().field("value").type
+        except (OSError, ValueError, KeyError, pa.ArrowException):
+            raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
+        step = groups[0] if groups else 0
+        even = all(rows == step for rows in groups[:-1]) and step > 0 and step % entry.cells == 0
+        if metadata.num_rows != entry.units * entry.cells or not even or value != pa.int64():
+            raise errors.not_measurements(self.folder, f"{plain(entry.file)} has other rows than its index says")
+        return path
 
     def of(self, table: str, level: str) -> list[Entry]:
         """The entries of a table at a level, one for each query."""
@@ -164,10 +183,7 @@ class Measurements:
 
     def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
         """The values of some units, a row for each."""
-        path = self.folder / entry.file
-        if entry.file not in self._metadata:  # that of a large file takes longer to parse than a part to read
-            self._metadata[entry.file] = pq.read_metadata(path)
-        metadata = self._metadata[entry.file]
+        path, metadata = self.path(entry), self._metadata[entry.file]
         step = metadata.row_group(0).num_rows // entry.cells  # units in each row group but the last
         found = np.empty((units.stop - units.start, entry.cells), dtype=np.int64)
         with pq.ParquetFile(path, metadata=metadata) as file:
@@ -180,18 +196,29 @@ class Measurements:
         return found
 
     def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:
-        """Whether every row of a file is of the unit, the cell, the level and the query that its place says."""
-        file = pq.ParquetFile(self.folder / entry.file, read_dictionary=["level", "geounit", "query", "cell"])
+        """Whether every row of a file is of the unit, the cell, the level and the query that its place says.
+
+        The file has nothing else: no further column or text, and a whole number in every row.
+        """
+        try:
+            path = self.path(entry)  # sees to the number of rows before they are read
+        except errors.StirredError:
+            return False
+        file = pq.ParquetFile(path, read_dictionary=["level", "geounit", "query", "cell"])
+        if file.schema_arrow.names != ["level", "geounit", "query", "cell", "value"]:
+            return False
         stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
-        if (stated.get("rho"), stated.get("variance")) != (entry.rho, entry.variance):
+        stated.pop("ARROW:schema", None)
+        if stated != {"rho": entry.rho, "variance": entry.variance}:
             return False
         first = 0
         for group in range(file.num_row_groups):
-            read = file.read_row_group(group, columns=["level", "geounit", "query", "cell"])
+            read = file.read_row_group(group)
             units = slice(first, first + read.num_rows // entry.cells)
             number = units.stop - units.start
             same = (
-                _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
+                read["value"].null_count == 0
+                and _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
                 and _stands(read["query"], pa.array([entry.query]), np.zeros(read.num_rows, dtype=np.int64))
                 and _stands(read["geounit"], names[units], np.repeat(np.arange(number), entry.cells))
                 and _stands(read["cell"], labels, np.tile(np.arange(entry.cells), number))

@@ -20,6 +20,7 @@ from stirred.topdown.spine import Spine
 ROWS = 1 << 20
 """Rows that are made at a time."""
 PLACE, ATTRIBUTE = "place", "attribute"
+ORDER = "by place, then by values in the order of the plan"
 
 
 def place_columns(plan: TopDownPlan, spine: Spine) -> list[Column]:
@@ -80,7 +81,7 @@ def described(plan: TopDownPlan, spine: Spine, table: TableSection, records: int
         table.name + EXTENSIONS[plan.format],
         plan.format,
         records,
-        "by place, then by values in the order of the plan",
+        ORDER,
         (*((column.name, PLACE) for column in places), *((column.name, ATTRIBUTE) for column in attributes)),
         Table(table.name, records, {column.name: column for column in (*places, *attributes)}),
     )

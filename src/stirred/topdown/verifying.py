@@ -8,16 +8,28 @@ budget against the sum of all shares. Whether the noise was what it says cannot 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from stirred._received import inside, read_json
+from stirred.releases.documents import Certificate
 from stirred.releases.manifest import digest_of
-from stirred.releases.release_folder import ReleaseFolder, Verdict, shape_verdicts, tabulate_rows, verify_with
+from stirred.releases.release_folder import (
+    Expected,
+    ReleaseFolder,
+    Verdict,
+    contents_verdicts,
+    shape_verdicts,
+    tabulate_rows,
+    verify_with,
+)
 from stirred.tables.read import read_parts
 from stirred.topdown.constraints import (
     Counts,
@@ -25,11 +37,13 @@ from stirred.topdown.constraints import (
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
+from stirred.topdown.fitting import LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
-from stirred.topdown.microdata import ATTRIBUTE, PLACE, place_columns
+from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
+from stirred.topdown.readme import readme
 from stirred.topdown.specifying import specify
 from stirred.topdown.spine import Spine
 from stirred.topdown.work_folder import (
@@ -38,6 +52,8 @@ from stirred.topdown.work_folder import (
     MEASUREMENTS,
     counts_table,
     fingerprint,
+    invariant_files,
+    measurement_files,
     read_geography,
     read_invariants,
 )
@@ -50,11 +66,14 @@ def verify(path: str | Path) -> list[Verdict]:
 
 def recount(release: ReleaseFolder) -> list[Verdict]:
     """What can be checked of a TopDown release in particular."""
-    plan = TopDownPlan.from_published(release.certificate["plan"])
-    geography = release.path / MEASUREMENTS / GEOGRAPHY
+    stated = {table["format"] for table in release.dictionary.values()}
+    plan = TopDownPlan.from_published(release.certificate["plan"]).model_copy(update={"format": sorted(stated)[0]})
+    released = [table.name for table in plan.released] == list(release.dictionary) and len(stated) == 1
+    verdicts = [Verdict(released, "the released tables are those of the plan")]
+    geography = inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY}")
     same = release.certificate["geography_sha256"] == digest_of(geography)
-    verdicts = [Verdict(same, "the geography is that of the certificate")]
-    if not same:
+    verdicts.append(Verdict(same, "the geography is that of the certificate"))
+    if not (same and released):
         return verdicts
     spine = read_geography(geography, plan)
     exact = read_invariants(release.path / INVARIANTS, plan, spine)
@@ -62,8 +81,9 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for table in plan.released:
         leaves[table.name] = count_release(release, plan, spine, table)
         verdicts += shape_verdicts(release, table.name, int(leaves[table.name].counts.sum()))
-        nested = _places_agree(release, plan, spine, table)
+        nested, ordered = _places_agree(release, plan, spine, table)
         verdicts.append(Verdict(nested, f"{table.name}: the coarser places of every row are those of the geography"))
+        verdicts.append(Verdict(ordered, f"{table.name}: the order of the rows is: {ORDER}"))
         impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
         for zero in table.zeros:
             impossible |= table.schema_of.where(zero)
@@ -76,7 +96,72 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
         for constraint in plan.constraints
     ]
-    return [*verdicts, *_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
+    verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
+    return verdicts + _contents(release, counted, exact)
+
+
+def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+    """Whether the folder contains what the plan says, and nothing else."""
+    plan, spine = counted.plan, counted.spine
+    stated = specify(plan, release.for_release)
+    tables = [described(plan, spine, table, int(counted.leaves[table.name].counts.sum())) for table in plan.released]
+    margins = [
+        invariant.margin.counted_as(values.size, fingerprint(values))
+        for invariant, values in zip(plan.invariants, exact, strict=True)
+    ]
+    fit, agreed = release.certificate["fit"], release.certificate["agrees_with"]
+    more = {"fit": fit, "geography_sha256": release.certificate["geography_sha256"], "agrees_with": agreed}
+    certificate = Certificate(plan, stated, margins, release.for_release, None, more)
+    files = [
+        *measurement_files(plan, spine),
+        *invariant_files(plan),
+        *(f"tables/{one.name}.csv" for one in plan.publish),
+    ]
+    return [
+        Verdict(_fit_is_reported(plan, spine, fit), "the certificate reports the fit of every table and level"),
+        Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
+        *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables), files)),
+    ]
+
+
+def _fit_is_reported(plan: TopDownPlan, spine: Spine, fit: Any) -> bool:
+    """Whether the reports of the fit are of the plan's tables and levels, and have no fields of their own.
+
+    Their numbers cannot be derived from a release.
+    """
+    expected = [
+        (table.name, level, spine.units(at)) for table in plan.released for at, level in enumerate(spine.levels)
+    ]
+    if not isinstance(fit, list) or [(one["table"], one["level"], one["units"]) for one in fit] != expected:
+        return False
+    known = {field.name for field in fields(LevelReport)}
+    for one in fit:
+        numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], *([one["kappa"]] if one["kappa"] else [])]
+        at = spine.levels.index(one["level"])
+        above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
+        if set(one) != known or not all(isinstance(number, int | float) for number in numbers):
+            return False
+        if not all(name in above and _is_words(words) for name, words in one["fallbacks"]):
+            return False
+    return True
+
+
+def _is_words(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= 500 and text.isprintable()
+
+
+def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
+    return (
+        isinstance(agreed, list)
+        and len(agreed) == len(plan.earlier)
+        and all(
+            set(one) == {"table", "by", "manifest_sha256"}
+            and one["table"] == section.table
+            and (not section.by or tuple(one["by"]) == section.by)
+            and bool(re.fullmatch("[0-9a-f]{64}", one["manifest_sha256"]))
+            for one, section in zip(agreed, plan.earlier, strict=True)
+        )
+    )
 
 
 def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> Histograms:
@@ -85,16 +170,25 @@ def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table
     return count_rows(release.open_table(table.name), table.name, spine, plan.spine.levels[-1], domains)
 
 
-def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> bool:
-    """Whether the coarser places of every row are those of its finest one."""
-    columns = place_columns(plan, spine)
-    known = [Places(column.values) for column in columns]
-    for part in read_parts(release.open_table(table.name), [column.name for column in columns]):
-        found = [places.of(part[column.name]) for places, column in zip(known, columns, strict=True)]
-        leaf = found[-1]
-        if any(not np.array_equal(one, column.codes[leaf]) for one, column in zip(found, columns, strict=True)):
-            return False
-    return True
+def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[bool, bool]:
+    """Whether the coarser places of every row are those of its finest one, and whether rows are in their order."""
+    columns, attributes = place_columns(plan, spine), attribute_columns(table)
+    names = [column.name for column in (*columns, *attributes)]
+    known = {column.name: Places(column.values) for column in (*columns, *attributes)}
+    nested = ordered = True
+    last = -1
+    for part in read_parts(release.open_table(table.name), names):
+        found = [known[column.name].of(part[column.name]) for column in columns]
+        leaf = found[-1].astype(np.int64)
+        nested = nested and all(
+            np.array_equal(one, column.codes[leaf]) for one, column in zip(found, columns, strict=True)
+        )
+        key = leaf
+        for column in attributes:
+            key = key * column.cardinality + known[column.name].of(part[column.name])
+        ordered = ordered and not np.any(np.diff(key, prepend=last) < 0)
+        last = int(key[-1]) if len(key) else last
+    return nested, ordered
 
 
 def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
@@ -118,8 +212,8 @@ def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
         table = counts_table(counted.plan, counted.spine, wanted.table, wanted.level, wanted.by, counts)
         made = pa.BufferOutputStream()
         pc.write_csv(table, made)
-        file = release.path / "tables" / f"{wanted.name}.csv"
-        same = made.getvalue().to_pybytes() == file.read_bytes()
+        file = inside(release.path, f"tables/{wanted.name}.csv")
+        same = file.stat().st_size == made.tell() and made.getvalue().to_pybytes() == file.read_bytes()
         verdicts.append(Verdict(same, f"tables/{file.name} has the counts of the microdata"))
     return verdicts
 
@@ -127,20 +221,25 @@ def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
 def _measurements(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> list[Verdict]:
     folder = release.path / MEASUREMENTS
     planned = entries(plan, spine)
-    stated = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    stated = read_json(inside(release.path, f"{MEASUREMENTS}/{INDEX}"))
     same = stated == json.loads(json.dumps([asdict(entry) for entry in planned]))
     verdicts = [Verdict(same, f"the {len(planned)} measured queries are those of the plan, each with variance 1/rho")]
+    if not same:
+        return verdicts
     measurements, names = Measurements(folder), dict(zip(spine.levels, spine.names, strict=True))
     labelled = [
         measurements.labelled(entry, names[entry.level], cell_labels(plan.table(entry.table).schema_of, entry.by))
         for entry in planned
     ]
-    return [*verdicts, Verdict(all(labelled), "every query is measured in every geounit and every cell, in order")]
+    return [
+        *verdicts,
+        Verdict(all(labelled), "every query has a whole number in every geounit and every cell, in order"),
+    ]
 
 
 def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
     stated = release.specification
-    rebuilt = specify(plan, not stated.marks)
+    rebuilt = specify(plan, release.for_release)
     spent = stated.budget.number == plan.rho
     words = f"rho recomputed from all shares is that of the certificate ({float(plan.rho):.6f})"
     return [

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred.releases.folder import is_unfinished
-from stirred.releases.manifest import differences, read_manifest, write_manifest
+from stirred._received import inside, read_json
+from stirred.releases.folder import KEPT, is_unfinished
+from stirred.releases.manifest import NAME, differences, digest_of, read_manifest, write_manifest
 from stirred.releases.plans import InputSection
 from stirred.tables.groups import free_label
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import read_spine
+from stirred.topdown.measuring import INDEX, entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection, slug
 from stirred.topdown.spine import Spine
@@ -40,6 +42,8 @@ class DrawRecord:
     for_release: bool
     entry: tuple[int, str] | None
     """The ledger's entry that paid for it: its number and its seal."""
+    nonce: str
+    """The identity of the draw. For draws of earlier versions, which had none, it is made from the manifest."""
 
 
 def is_work(folder: Path) -> bool:
@@ -54,6 +58,7 @@ def write_record(folder: Path, plan: TopDownPlan, record: DrawRecord) -> None:
         "plan": plan.published(),
         "drawn_sha256": plan.drawn_hash(),
         "for_release": record.for_release,
+        "nonce": record.nonce,
         "ledger_entry": record.entry,
     }
     (folder / DRAWN).write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
@@ -63,24 +68,28 @@ def write_record(folder: Path, plan: TopDownPlan, record: DrawRecord) -> None:
 def read_record(work: Path, plan: TopDownPlan) -> DrawRecord:
     """Read ``draw.json``; raises if the folder is damaged, or was drawn for another plan."""
     try:
-        fields = json.loads((work / DRAWN).read_text(encoding="utf-8"))
+        fields = read_json(inside(work, DRAWN))
         known = fields["stirred_draw"] == FORM and not is_unfinished(work)
-    except (OSError, ValueError, KeyError, TypeError):
+        entry, nonce = fields["ledger_entry"], fields.get("nonce")
+        paid = None if entry is None else (int(entry[0]), str(entry[1]))
+        identity = digest_of(work / NAME)[:32] if nonce is None else str(nonce)
+        record = DrawRecord(bool(fields["for_release"]), paid, identity)
+        drawn = fields["drawn_sha256"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         known = False
     if not known:
         raise errors.work_folder(work, "it is not a work folder of this version")
-    if fields["drawn_sha256"] != plan.drawn_hash():
+    if drawn != plan.drawn_hash():
         raise errors.work_folder(work, "its measurements were drawn for another plan")
-    if found := differences(work, read_manifest(work)):
+    if found := differences(work, read_manifest(work), frozenset({KEPT})):
         raise errors.work_folder(work, found[0])
-    entry = fields["ledger_entry"]
-    return DrawRecord(fields["for_release"], None if entry is None else (entry[0], entry[1]))
+    return record
 
 
 def paid_entry(folder: Path) -> int | None:
     """The ledger's entry that ``draw.json`` names, also in a folder that a killed run left unfinished."""
     try:
-        entry = json.loads((folder / DRAWN).read_text(encoding="utf-8"))["ledger_entry"]
+        entry = read_json(inside(folder, DRAWN))["ledger_entry"]
         return None if entry is None else int(entry[0])
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
@@ -111,6 +120,16 @@ def read_geography(path: Path, plan: TopDownPlan) -> Spine:
     return read_spine(plan.model_copy(update={"spine": section}), path)
 
 
+def measurement_files(plan: TopDownPlan, spine: Spine) -> list[str]:
+    """The files with the measurements that a draw writes and a release repeats, relative to the folder."""
+    return [f"{MEASUREMENTS}/{name}" for name in (INDEX, GEOGRAPHY, *(entry.file for entry in entries(plan, spine)))]
+
+
+def invariant_files(plan: TopDownPlan) -> list[str]:
+    """The files with the values of invariants, relative to the folder."""
+    return [f"{INVARIANTS}/{invariant_file(number, one)}" for number, one in enumerate(plan.invariants)]
+
+
 def invariant_file(number: int, invariant: InvariantSection) -> str:
     """The name of the file with the values of an invariant."""
     return (
@@ -137,12 +156,14 @@ def read_invariants(folder: Path, plan: TopDownPlan, spine: Spine) -> tuple[Coun
     found = []
     for number, invariant in enumerate(plan.invariants):
         groups = plan.table(invariant.table).schema_of.number_of_groups(invariant.by)
-        read = pq.read_table(folder / invariant_file(number, invariant))
-        values = read.columns[-1].to_numpy().astype(np.int64)
-        if len(values) == spine.units(spine.levels.index(invariant.level)) * groups:
+        path = inside(folder, invariant_file(number, invariant))
+        length = spine.units(spine.levels.index(invariant.level)) * groups
+        if pq.read_metadata(path).num_rows == length:  # seen before the rows are read
+            read = pq.read_table(path)
+            values = read.columns[-1].to_numpy().astype(np.int64)
             found.append(values.reshape(-1, groups))
             stated = counts_table(plan, spine, invariant.table, invariant.level, invariant.by, found[-1])
-            if stated.equals(read):
+            if stated.equals(read, check_metadata=True):
                 continue
         raise errors.not_a_release(folder.parent, f"{invariant_file(number, invariant)} is not about the plan's places")
     return tuple(found)

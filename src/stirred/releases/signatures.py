@@ -1,0 +1,156 @@
+"""Signatures of releases, made and checked by OpenSSH's ``ssh-keygen``.
+
+A signature is a file ``manifest.json.sig`` beside the manifest. The manifest has the SHA-256 of every file, so a
+signature of it covers the whole release. It says who published the folder and that it is unchanged since, nothing
+about the data or the guarantee. No cryptography is done here: ``ssh-keygen`` gets the bytes that were read, and every
+word of its answer that is printed is cut and freed of control characters.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess  # nosec B404 # runs ssh-keygen only, with a list of arguments and no shell
+import tempfile
+from pathlib import Path
+
+from stirred import errors
+from stirred._received import Unacceptable, inside, plain, read_bytes
+from stirred.releases.folder import is_unfinished
+from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import SIGNATURE
+from stirred.releases.release_folder import Verdict
+
+NAMESPACE = "stirred-release"
+"""What a signature is for: one that was made for a mail or a commit does not pass as one of a release."""
+MOST_BYTES = 64 * 1024
+"""The largest signature that is read; one of an RSA key of 16,384 bits has 6 kB."""
+
+_SIGNING_SECONDS = 300
+_CHECKING_SECONDS = 20
+_MOST_NAMES = 10
+_KEY = re.compile(r"\bkey (SHA256:[A-Za-z0-9+/]{20,64})")
+
+
+def sign(folder: str | Path, key: str | Path) -> Path:
+    """Sign the manifest of a complete release with a key of OpenSSH; returns the path of the new signature.
+
+    ``key`` is a private key, or the public key of one that an agent or a security key holds. ``ssh-keygen`` itself
+    asks for a passphrase on the terminal.
+    """
+    folder, key = Path(folder), Path(key)
+    if is_unfinished(folder):
+        raise errors.not_a_release(folder, "the run that was writing it did not finish")
+    content = _manifest(folder)
+    target = folder / SIGNATURE
+    if os.path.lexists(target):
+        raise errors.output_exists(target)
+    if not key.is_file():
+        raise errors.cannot_sign(folder, f"there is no key file {key}")
+    said = _run(["-Y", "sign", "-n", NAMESPACE, "-f", str(key)], content, _SIGNING_SECONDS)
+    if said is None:
+        raise errors.no_signing_program()
+    if said.returncode != 0 or not said.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
+        raise errors.cannot_sign(folder, f"ssh-keygen said: {_words(said.stderr)}")
+    try:
+        with target.open("xb") as file:
+            file.write(said.stdout)
+    except FileExistsError:
+        raise errors.output_exists(target) from None
+    except OSError as problem:
+        raise errors.cannot_sign(folder, f"{target} cannot be written, {problem.strerror}") from None
+    return target
+
+
+def signers_line(key: str | Path, name: str) -> str | None:
+    """The line by which recipients know a key, for their file of allowed signers; None without its ``.pub`` file."""
+    path = Path(key)
+    public = path if path.suffix == ".pub" else path.with_name(f"{path.name}.pub")
+    try:
+        kind, text, *_ = read_bytes(public, MOST_BYTES).decode("ascii").split()
+    except (OSError, ValueError):
+        return None
+    return f'{name} namespaces="{NAMESPACE}" {kind} {text}'
+
+
+def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
+    """Whether a release is signed, and by whom.
+
+    Without a file of allowed ``signers`` it is said which key signed, but not whose it is: anybody can make a key. A
+    file of signers asks for a signature by one of them, and nothing else holds.
+    """
+    if signers is not None and not signers.is_file():
+        raise errors.no_signers(signers, "there is no such file")
+    if not os.path.lexists(folder / SIGNATURE):
+        words = "not signed: the folder does not show who published it"
+        if signers is None:
+            return [Verdict(True, words, note=True)]
+        return [Verdict(False, f"{words}, and a signature was asked for")]
+    try:
+        signature = read_bytes(inside(folder, SIGNATURE), MOST_BYTES)
+    except (OSError, Unacceptable) as problem:
+        reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
+        return [Verdict(False, f"{SIGNATURE} is not a signature: {reason}")]
+    with tempfile.TemporaryDirectory() as private:
+        # ssh-keygen reads a copy: what stands in the folder may be another file by then.
+        copy = Path(private) / SIGNATURE
+        copy.write_bytes(signature)
+        return [_verdict(_manifest(folder), copy, signers)]
+
+
+def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
+    checked = _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], content)
+    if checked is None:
+        words = "signed, but the signature was not checked: the program ssh-keygen was not found (install OpenSSH)"
+        return Verdict(signers is None, words, note=signers is None)
+    if checked.returncode != 0:
+        return Verdict(False, f"{SIGNATURE} is no signature of this manifest as a release")
+    found = _KEY.search(_words(checked.stdout))
+    key = f"the key {found[1]}" if found else "a key"
+    if signers is None:
+        words = "whose key it is was not checked (--signers FILE does, with a file of keys that you trust)"
+        return Verdict(True, f"signed with {key}, and unchanged since; {words}", note=True)
+    named = _run(["-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
+    names = named.stdout.decode("utf-8", "replace").splitlines() if named and named.returncode == 0 else []
+    for name in names[:_MOST_NAMES]:
+        options = ["-n", NAMESPACE, "-f", str(signers), "-I", name, "-s", str(signature)]
+        verified = _run(["-Y", "verify", *options], content)
+        if verified is not None and verified.returncode == 0:
+            return Verdict(True, f"signed by {plain(name)} with {key}, and unchanged since")
+    return Verdict(False, f"signed with {key}, which {plain(signers)} does not allow to sign releases")
+
+
+def _manifest(folder: Path) -> bytes:
+    try:
+        return read_bytes(inside(folder, MANIFEST))
+    except (OSError, Unacceptable):
+        raise errors.not_a_release(folder, "it has no readable manifest.json") from None
+
+
+_Ended = subprocess.CompletedProcess[bytes]
+
+
+def _run(arguments: list[str], content: bytes, seconds: float | None = None) -> _Ended | None:
+    """Run ``ssh-keygen`` on ``content``; None if there is no such program. Too long a run has failed."""
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        return None
+    try:
+        return subprocess.run(  # nosec B603 # a list of arguments, no shell; names from outside are values of options
+            [program, *arguments],
+            input=content,
+            capture_output=True,
+            timeout=seconds or _CHECKING_SECONDS,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        return _Ended(arguments, 1, b"", b"nothing within the time that it is given")
+    except OSError:
+        return None
+
+
+def _words(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return plain("; ".join(lines)) or "nothing"

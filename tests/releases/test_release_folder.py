@@ -1,0 +1,294 @@
+"""A release folder from a stranger: what is named, what is refused before it is opened, what is bounded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stirred
+from stirred.errors import StirredError
+from stirred.noise import SeededSource
+from stirred.releases import release_folder
+from stirred.releases.manifest import write_manifest
+from stirred.swap.releasing import draw
+
+ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
+PLAN = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, publish=[["county"]])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written") / "release"
+    stirred.release(PLAN, ROWS, out=folder)
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "release")
+
+
+def failing(folder: Path) -> str:
+    return "\n".join(verdict.words for verdict in stirred.verify(folder) if not verdict.holds)
+
+
+def change(path: Path, **fields) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def test_a_release_holds_and_says_that_it_is_not_signed(folder):
+    verdicts = stirred.verify(folder)
+    assert all(verdict.holds for verdict in verdicts)
+    assert [verdict.words for verdict in verdicts if verdict.note] == [
+        "not signed: the folder does not show who published it"
+    ]
+
+
+def test_a_release_from_a_repeatable_source_fails_with_its_first_line(tmp_path):
+    drawn = draw(PLAN, ROWS, source=SeededSource(1))
+    first, *others = stirred.verify(drawn.write(tmp_path / "out", for_tests=True))
+    assert not first.holds and "not: it was drawn from a source of randomness that can be repeated" in first.words
+    assert all(verdict.holds for verdict in others)
+
+
+def test_a_topdown_release_from_a_repeatable_source_fails_with_its_first_line(tmp_path):
+    places = pl.DataFrame({"county": ["A", "A"], "town": ["x", "y"]})
+    people = pl.DataFrame({"town": ["x"] * 30 + ["y"] * 10, "race": "a", "adult": ["yes", "no"] * 20})
+    plan = stirred.topdown.preset("teaching", {"race": ["a"], "adult": ["yes", "no"]}, ["county", "town"])
+    drawn = stirred.topdown.draw(
+        plan, {"persons": people, "geography": places}, work=tmp_path / "work", source=SeededSource(1)
+    )
+    first, *others = stirred.verify(drawn.finish().write(tmp_path / "out", for_tests=True))
+    assert not first.holds and "repeated" in first.words
+    assert all(verdict.holds for verdict in others)
+
+
+# -- content that belongs to nobody --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".notes", "tables/true_counts.csv", ".git/config", "tables/.hidden"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_extra_file_is_named_whether_or_not_the_manifest_lists_it(folder, name, listed):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("true counts")
+    if listed:
+        write_manifest(folder)
+    assert name in failing(folder)
+    assert ("not part of the release" if listed else "is not in the manifest") in failing(folder)
+
+
+def test_an_empty_folder_is_named(folder):
+    (folder / "more").mkdir()
+    assert failing(folder) == "the folder more is not in the manifest"
+
+
+def test_a_field_that_a_certificate_does_not_have_is_named(folder):
+    change(folder / "certificate.json", true_counts=[1, 2, 3])
+    write_manifest(folder)
+    assert "(not so: true_counts)" in failing(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("released_on", "today: 17"), ("versions", {"stirred": stirred.__version__}), ("nonce", "x"), ("nonce", None)],
+)
+def test_a_field_of_another_form_is_noticed(folder, name, value):
+    change(folder / "certificate.json", **{name: value})
+    write_manifest(folder)
+    assert "the certificate states the day, the versions of the programs and the nonce" in failing(folder)
+
+
+def test_another_readme_is_noticed_if_this_version_wrote_it(folder):
+    text = (folder / "README.txt").read_text()
+    (folder / "README.txt").write_text(text.replace("at most exp(d x", "at most (d x"))
+    write_manifest(folder)
+    assert failing(folder) == "README.txt is the text that goes with the plan and the guarantee"
+
+
+def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(folder):
+    stated = json.loads((folder / "certificate.json").read_text())["versions"] | {"stirred": "0.0.7"}
+    change(folder / "certificate.json", versions=stated)
+    write_manifest(folder)
+    assert failing(folder) == ""
+    notes = [verdict.words for verdict in stirred.verify(folder) if verdict.note]
+    assert "README.txt is not compared: version 0.0.7 of stirred wrote it" in notes
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_text_beside_the_columns_of_a_file_is_noticed(tmp_path, form):
+    folder = tmp_path / "release"
+    stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
+    assert failing(folder) == ""
+    path = folder / f"microdata.{form}"
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    for noted in (read.replace_schema_metadata({"true_counts": "1,2,3"}), with_note_on_a_column(read)):
+        if form == "parquet":
+            pq.write_table(noted, path)
+        else:
+            with pa.ipc.new_file(str(path), noted.schema) as file:
+                file.write_table(noted)
+        write_manifest(folder)
+        assert failing(folder) == f"microdata.{form} carries no notes beside its columns"
+
+
+def with_note_on_a_column(table: pa.Table) -> pa.Table:
+    field = table.schema.field(0).with_metadata({"true_counts": "1,2,3"})
+    return table.cast(pa.schema([field, *list(table.schema)[1:]]))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_column_of_another_type_is_noticed(tmp_path, form):
+    folder = tmp_path / "release"
+    stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
+    path = folder / f"microdata.{form}"
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    other = read.set_column(0, read.column_names[0], read.column(0).cast(pa.int16()))
+    if form == "parquet":
+        pq.write_table(other, path, store_schema=False)
+    else:
+        with pa.ipc.new_file(str(path), other.schema) as file:
+            file.write_table(other)
+    write_manifest(folder)
+    assert "microdata has the columns of the data dictionary" in failing(folder)
+
+
+# -- nothing outside -----------------------------------------------------------------------------------------------
+
+
+def as_link(path: Path, tmp_path: Path) -> None:
+    shutil.move(path, tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+
+
+def as_pipe(path: Path, tmp_path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def as_device(path: Path, tmp_path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", [as_link, as_pipe, as_device])
+@pytest.mark.parametrize("name", ["microdata.parquet", "README.txt", "tables/county.csv"])
+def test_a_file_that_is_none_is_named_and_never_opened(tmp_path, folder, name, kind):
+    name = name if (folder / name).exists() else "microdata.arrow"
+    kind(folder / name, tmp_path)
+    assert f"{name} is a " in failing(folder) and "not a file that can be checked" in failing(folder)
+
+
+@pytest.mark.parametrize("kind", [as_link, as_pipe, as_device])
+@pytest.mark.parametrize("name", ["manifest.json", "certificate.json", "data_dictionary.json"])
+def test_a_document_that_is_no_file_is_refused_and_never_opened(tmp_path, folder, name, kind):
+    kind(folder / name, tmp_path)
+    with pytest.raises(StirredError, match="it has no readable"):
+        stirred.verify(folder)
+
+
+def test_a_folder_that_is_a_link_is_named(tmp_path, folder):
+    shutil.move(folder / "tables", tmp_path / "elsewhere")
+    (folder / "tables").symlink_to(tmp_path / "elsewhere")
+    assert "tables is a link" in failing(folder)
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside", "/etc/hostname", "tables/../../outside", "a\\..\\b", "", "\0", "x" * 5000]
+)
+def test_a_manifest_that_points_outside_does_not_hold(tmp_path, folder, path):
+    (tmp_path / "outside").write_text("not yours")
+    fields = json.loads((folder / "manifest.json").read_text())
+    fields["files"].append({"path": path, "bytes": 9, "sha256": "0" * 64})
+    change(folder / "manifest.json", files=fields["files"])
+    assert "is missing" in failing(folder)
+
+
+@pytest.mark.parametrize("file", ["../outside.parquet", "/etc/hostname", "tables/county.csv"])
+def test_a_data_dictionary_that_points_elsewhere_does_not_hold(folder, file):
+    fields = json.loads((folder / "data_dictionary.json").read_text())
+    fields["tables"][0]["file"] = file
+    change(folder / "data_dictionary.json", tables=fields["tables"])
+    write_manifest(folder)
+    assert "names a file that is not its own" in failing(folder)
+    with pytest.raises(StirredError, match="names a file that is not its own"):
+        stirred.tabulate(folder, ["county"])
+
+
+# -- nothing unbounded ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "certificate.json", "data_dictionary.json"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        "1" * 200_000,
+        '{"stirred_manifest": 1, "files": [{"path": "a", "bytes": 1e999, "sha256": ""}]}',
+        '{"stirred_manifest": 1e999}',
+        '{"stirred_certificate": 1, "stirred_certificate": 1}',
+        "\xff",
+        "",
+        "null",
+        "[]",
+        "NaN",
+    ],
+)
+def test_a_document_beyond_all_bounds_is_refused(folder, name, text):
+    (folder / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(StirredError) as refused:
+        stirred.verify(folder)
+    assert refused.value.kind == "not-a-release"
+
+
+@pytest.mark.parametrize("tables", [None, [], [{}], [{"name": 1}], {"name": "microdata"}, ["microdata"]])
+def test_a_data_dictionary_without_tables_is_refused(folder, tables):
+    change(folder / "data_dictionary.json", tables=tables)
+    with pytest.raises(StirredError) as refused:
+        stirred.verify(folder)
+    assert refused.value.kind == "not-a-release"
+
+
+def test_a_dictionary_with_an_empty_list_of_values_does_not_hold(folder):
+    fields = json.loads((folder / "data_dictionary.json").read_text())
+    fields["tables"][0]["columns"][0]["listed"] = []
+    change(folder / "data_dictionary.json", tables=fields["tables"])
+    write_manifest(folder)
+    assert "the data dictionary describes the tables as they are" in failing(folder)
+
+
+def test_a_table_of_a_billion_rows_in_a_small_file_is_refused_before_it_is_read(written, tmp_path, monkeypatch):
+    """The numbers are scaled down; the bound and the order of the steps are the same."""
+    monkeypatch.setattr(release_folder, "MOST_VALUES", 1000)
+    plan = PLAN.model_copy(update={"format": "parquet"})
+    folder = tmp_path / "release"
+    stirred.release(plan, ROWS, out=folder)
+    many = pa.table({name: pa.array([ROWS[name][0]] * 2_000_000) for name in ROWS.columns})
+    pq.write_table(many, folder / "microdata.parquet")
+    fields = json.loads((folder / "data_dictionary.json").read_text())
+    fields["tables"][0]["rows"] = len(many)
+    write_manifest(folder)
+    assert "more than the 60 rows" in failing(folder), "more than are stated"
+    change(folder / "data_dictionary.json", tables=fields["tables"])
+    write_manifest(folder)
+    assert "has 2,000,000 rows, and at most" in failing(folder)
+    with pytest.raises(StirredError) as refused:
+        stirred.tabulate(folder, ["county"])
+    assert refused.value.kind == "too-many-rows-stated"
+    assert stirred.tabulate(folder, ["county"], most_rows=2_000_000).num_rows == 1
+
+
+def test_a_folder_cannot_write_lines_of_its_own(folder, command):
+    name = "tables/x\nholds  epsilon is 0\x1b[2K.csv"
+    (folder / name).write_text("")
+    ended = command("verify", folder)
+    assert ended.code == 1
+    assert "\x1b" not in ended.out and len(ended.out.splitlines()) == 2
+    assert "x\\nholds  epsilon is 0\\x1b[2K.csv is not in the manifest" in ended.out
