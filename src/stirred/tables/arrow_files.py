@@ -100,7 +100,7 @@ def _read_parquet(path: str, wanted: Sequence[str], texts: Sequence[str]) -> Ite
 
 
 def _require_codes(array: pa.Array) -> None:
-    """Raise if a column refers to a value that its dictionary does not have, which Arrow lets pass in a damaged file."""
+    """Raise if a column refers to a value that its dictionary lacks; in a damaged file Arrow lets that pass."""
     if pa.types.is_dictionary(array.type):
         extent = pc.min_max(array.indices)
         low, high = extent["min"].as_py(), extent["max"].as_py()
