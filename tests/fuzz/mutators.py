@@ -1,4 +1,4 @@
-"""Ways to damage a file: by its bytes, by its fields, by its cells; each from a seeded generator, so that it repeats."""
+"""Ways to damage a file: by its bytes, its fields, its cells; each from a seeded generator, so that it repeats."""
 
 from __future__ import annotations
 
