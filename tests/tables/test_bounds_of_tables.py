@@ -218,3 +218,12 @@ def test_a_damaged_dictionary_in_an_arrow_file_is_refused_and_does_not_end_the_p
     )
     ended = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
     assert ended.stdout == "unreadable-file\n"
+
+
+def test_codes_beyond_the_dictionary_of_a_damaged_parquet_file_are_refused(tmp_path, monkeypatch):
+    path = as_parquet(tmp_path / "t.parquet", pa.table({"c": ["a", "b"]}))
+    for code in (5, -1):
+        damaged = pa.DictionaryArray.from_arrays(pa.array([0, code], pa.int32()), pa.array(["a", "b"]), safe=False)
+        made = pa.record_batch([damaged], names=["c"])
+        monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *_, made=made, **__: iter([made]))
+        assert refused("unreadable-file", path, ["c"])

@@ -19,9 +19,15 @@ CHECK_FORM = 2
 """The format version of the JSON of a check."""
 
 
+_MOST = 20_000
+"""Characters of a text that are wrapped into lines; what is longer is somebody's value, not a sentence."""
+
+
 def fill(text: str, indent: str = "", hanging: str = "  ") -> str:
     """Text wrapped to the page width; further lines of indented text are indented by ``hanging`` more."""
-    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent + (hanging if indent else ""))
+    return textwrap.fill(
+        text[:_MOST], WIDTH, initial_indent=indent, subsequent_indent=indent + (hanging if indent else "")
+    )
 
 
 def named_rows(rows: Sequence[tuple[str, str]]) -> str:
@@ -29,7 +35,7 @@ def named_rows(rows: Sequence[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in rows) + 2
     return "\n".join(
         textwrap.fill(
-            words,
+            words[:_MOST],
             WIDTH,
             initial_indent=f"  {name:{width}}",
             subsequent_indent=" " * (width + 2),

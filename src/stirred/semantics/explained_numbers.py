@@ -35,6 +35,7 @@ from stirred.semantics.concerns import Concern, Exposure, concerned_change, expo
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
 from stirred.spec.allocations import Allocation, allocation_of
+from stirred.spec.exact import near
 from stirred.spec.specification import Specification
 
 Array = NDArray[np.float64]
@@ -305,7 +306,7 @@ def setting(
     way = _division(specification, divided) if divided is not None else None
     if divided is not None and way is None:
         if allocation is not None:
-            total, budget = float(divided.total(rounded=True)), specification.budget.shown()
+            total, budget = near(divided.total(rounded=True)), specification.budget.shown()
             raise errors.allocation_does_not_fit(total, budget, specification.output_premetric.symbol)
         divided = None  # a changed budget under a known name
     if concerns and divided is None:

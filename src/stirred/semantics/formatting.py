@@ -96,7 +96,8 @@ def factor(epsilon: Fraction | float) -> Number:
     """e^epsilon, three digits, rounded up; as a power where it is very large, by what exceeds 1 where it is small."""
     value = math.exp(epsilon) if epsilon < 700 else math.inf
     if 0 < epsilon < SMALL:
-        return Number(value, written(1 + Fraction(significant(math.expm1(epsilon), 2))))
+        above = math.expm1(epsilon) or Fraction(epsilon) * (1 + Fraction(epsilon))  # where it is too small for a float
+        return Number(value, written(1 + Fraction(significant(above, 2))))
     if epsilon > 100:
         return Number(value, f"e^{display(epsilon)}")
     return Number(value, f"{float(Context(3, ROUND_CEILING).create_decimal(Decimal(repr(value)))):,.6g}")
@@ -106,7 +107,7 @@ def lowest_factor(epsilon: Fraction | float) -> Number:
     """e^-epsilon, three digits, rounded down."""
     value = math.exp(-epsilon)
     if 0 < epsilon < SMALL:
-        return Number(value, written(1 - Fraction(significant(-math.expm1(-epsilon), 2))))
+        return Number(value, written(1 - Fraction(significant(-math.expm1(-epsilon) or Fraction(epsilon), 2))))
     return Number(value, f"{float(Context(3, ROUND_FLOOR).create_decimal(Decimal(repr(value)))):.3g}")
 
 

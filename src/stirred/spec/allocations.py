@@ -283,6 +283,10 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
         concerns=tuple(_concern(one) for one in fields.get("concern", ())),
         errata=tuple(Erratum(**one) for one in fields.get("errata", ())),
     )
+    texts = [*result.levels, *(part.unit for part in result.parts), *result.queries]
+    texts += [name for part in result.parts for query in part.queries for name in query.attributes]
+    if not all(isinstance(one, str) and one and not _received.has_controls(one) for one in texts):
+        raise errors.not_an_allocation("a level, unit, query or attribute is not a name")
     names = result.queries
     if len(set(names)) < len(names):
         raise errors.not_an_allocation("it names a query twice")

@@ -115,6 +115,8 @@ def significant(value: Fraction | float, digits: int, down: bool = False) -> str
     ('0.0101', '0.01', '1e-9')
     """
     number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    if number == 0:
+        return "0"
     # The exponent of the first digit; numbers may be too small, or too large, for a float.
     power = len(str(number.numerator)) - len(str(number.denominator)) + 1
     while number < Fraction(10) ** power:

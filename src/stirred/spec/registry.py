@@ -30,7 +30,7 @@ NOTHING = {"", "n/a", "na", "none", "-"}
 SOURCE = "deployments registry"
 UNBOUNDED = r"unbounded|added? (or|and) remove|add/remove|add-or-remove"
 BOUNDED = r"\bbounded|change-one|equal size|replac|remains the same"
-NEAREST = "the nearest datasets of a universe are ([0-9]+) apart"
+NEAREST = "the nearest datasets of a universe are ([0-9]{1,18}) apart"
 """What :meth:`Specification.nearest_words` says, so that a record of ours comes back with it."""
 
 # -- reading -------------------------------------------------------------------------------------------------

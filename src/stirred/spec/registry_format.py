@@ -7,7 +7,6 @@ written without that file. Order here is the order of the fields in what is writ
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,6 +86,8 @@ TIER_3 = (
 )
 
 
+MOST_NUMBER = 1e100
+"""The largest epsilon, delta or rho that a record may state."""
 MOST_CHARACTERS = 200_000
 """How long a record may be; those of the registry have some thousand characters."""
 
@@ -223,5 +224,5 @@ def _check(place: str, value: Any, kind: Any) -> None:
     elif kind == TEXT:
         if not isinstance(value, str):
             raise errors.registry_field(place, f"is {TEXT}")
-    elif not number or math.isnan(value) or value < 0:
-        raise errors.registry_field(place, f"is {kind}, not below 0")
+    elif not number or not 0 <= value <= MOST_NUMBER:
+        raise errors.registry_field(place, f"is {kind} from 0 to {MOST_NUMBER:g}")

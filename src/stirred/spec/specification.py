@@ -18,7 +18,7 @@ from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import function_later
 from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-from stirred.spec.exact import Exact, display, exact
+from stirred.spec.exact import Exact, display, exact, near
 from stirred.spec.invariant import Invariant
 from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
@@ -271,7 +271,7 @@ class Answer:
 
 
 def _plain(distance: Fraction | float) -> str:
-    return f"{float(distance):g}"
+    return f"{near(distance):g}"
 
 
 def _scope(blocks: Flavor | Specification) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 import pyarrow.fs
 import pyarrow.parquet as pq
@@ -92,7 +93,19 @@ def _read_parquet(path: str, wanted: Sequence[str], texts: Sequence[str]) -> Ite
     A scanner would decode whole row groups, and a file of a few megabytes may have a billion rows in one.
     """
     with pq.ParquetFile(path, read_dictionary=texts) as file:
-        yield from file.iter_batches(_BATCH_ROWS, columns=wanted)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
+            for column in batch.columns:
+                _require_codes(column)
+            yield batch
+
+
+def _require_codes(array: pa.Array) -> None:
+    """Raise if a column refers to a value that its dictionary lacks; in a damaged file Arrow lets that pass."""
+    if pa.types.is_dictionary(array.type):
+        extent = pc.min_max(array.indices)
+        low, high = extent["min"].as_py(), extent["max"].as_py()
+        if low is not None and (low < 0 or high >= len(array.dictionary)):
+            raise ValueError
 
 
 def _as_declared(array: pa.Array, kind: pa.DataType) -> pa.Array:

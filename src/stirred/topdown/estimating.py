@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
@@ -84,7 +85,10 @@ class MeasuredRelease:
         _require_fit(plan, spine, measurements)
         given = tuple(exact or (None,) * len(plan.invariants))
         if exact is None and (path.parent / INVARIANTS).is_dir():
-            given = read_invariants(path.parent / INVARIANTS, plan, spine)
+            try:
+                given = read_invariants(path.parent / INVARIANTS, plan, spine)
+            except (OSError, ValueError, KeyError, TypeError, IndexError, pa.ArrowException):
+                raise errors.not_measurements(path, f"the values in {INVARIANTS}/ cannot be read") from None
         _require_values(plan, spine, given)
         return cls(plan, spine, measurements, given)
 

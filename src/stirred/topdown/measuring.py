@@ -186,13 +186,16 @@ class Measurements:
         path, metadata = self.path(entry), self._metadata[entry.file]
         step = metadata.row_group(0).num_rows // entry.cells  # units in each row group but the last
         found = np.empty((units.stop - units.start, entry.cells), dtype=np.int64)
-        with pq.ParquetFile(path, metadata=metadata) as file:
-            for group in range(units.start // step, (units.stop - 1) // step + 1):
-                read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
-                first = group * step
-                wanted = read[max(units.start - first, 0) : units.stop - first]
-                at = max(first, units.start) - units.start
-                found[at : at + len(wanted)] = wanted
+        try:
+            with pq.ParquetFile(path, metadata=metadata) as file:
+                for group in range(units.start // step, (units.stop - 1) // step + 1):
+                    read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
+                    first = group * step
+                    wanted = read[max(units.start - first, 0) : units.stop - first]
+                    at = max(first, units.start) - units.start
+                    found[at : at + len(wanted)] = wanted
+        except (OSError, ValueError, pa.ArrowException):  # pages that are damaged below a footer that is not
+            raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         return found
 
     def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:
