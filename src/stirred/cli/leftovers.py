@@ -13,7 +13,7 @@ def leftovers(
     ledger: Annotated[
         str | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete those for which no budget was spent.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete those that cannot be gone on with.")] = False,
 ) -> None:
     """List unfinished folders of killed runs. They may hold confidential rows. Exits with 1 if any is left."""
     import shutil
@@ -21,7 +21,6 @@ def leftovers(
     from stirred import mechanisms
     from stirred.releases.folder import leftovers as find
     from stirred.releases.ledger import Ledger
-    from stirred.releases.manifest import NAME as MANIFEST
 
     opened = Ledger.open(ledger) if ledger is not None else None
     left = 0
@@ -36,18 +35,33 @@ def leftovers(
                 f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it "
                 "is the only copy of that draw. Delete it by hand if you do not need it."
             )
-        elif opened is None and (path / MANIFEST).is_file():
+        elif opened is None and _is_complete(path):
             left += 1
             print(
                 f"{path}: its files are complete, so budget may have been spent for it. Pass --ledger FILE to find out."
             )
         elif remove:
             shutil.rmtree(path)
-            print(f"{path}: removed. No budget was spent for it.")
+            print(f"{path}: removed. It was not complete and could not be made a release.")
         else:
             left += 1
-            print(f"{path}: no budget was spent for it. Remove it with --remove.")
+            print(
+                f"{path}: not complete, and it cannot be made a release. Remove it with --remove. Whether budget was "
+                "spent in vain, stirred ledger verify says."
+            )
     if not found:
         print(f"No unfinished folders of killed runs in {folder}.")
     if left:
         raise typer.Exit(1)
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether a folder has its manifest, which is written last and only once it is paid for."""
+    from stirred.errors import OutputError
+    from stirred.releases.manifest import read_manifest
+
+    try:
+        read_manifest(folder)
+    except OutputError:
+        return False
+    return True

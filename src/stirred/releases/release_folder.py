@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +33,7 @@ from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.groups import cells
 from stirred.tables.read import ReadTable, read_table
-from stirred.tables.write import EXTENSIONS
+from stirred.tables.write import EXTENSIONS, Chunk, write_table
 
 NOT_FOR_RELEASE_WORDS = (
     "this is for release (it is not: it was drawn from a source of randomness that can be repeated, as tests do, so "
@@ -43,6 +44,7 @@ MOST_VALUES = 500_000_000
 VALUES_PER_BYTE = 64
 """and in addition of each byte of its file, unless the recipient allows more rows."""
 _SHOWN = 5
+_PART = 1 << 20
 _ABSENT = object()
 
 
@@ -337,6 +339,34 @@ def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict
         alone = not _notes_in(inside(release.path, entry["file"]), entry["format"])
         verdicts.append(Verdict(alone, f"{entry['file']} carries no notes beside its columns"))
     return verdicts
+
+
+def text_verdicts(release: ReleaseFolder, name: str, chunks: Iterable[Chunk]) -> list[Verdict]:
+    """Whether a CSV file is, byte for byte, what this version writes for the values that were read from it.
+
+    The same values can be written in many ways (with and without quotation marks, with other line ends), and which
+    way was chosen could say something that is not in the plan.
+    """
+    if release.dictionary[name]["format"] != "csv":
+        return []
+    file = release.dictionary[name]["file"]
+    if not release.by_this_version or release.certificate["versions"].get("polars") != version("polars"):
+        return [
+            Verdict(True, f"how the values of {file} are written is not compared: other programs wrote it", note=True)
+        ]
+    with tempfile.TemporaryDirectory() as scratch:
+        again = Path(scratch) / "again.csv"
+        write_table(again, "csv", chunks)
+        same = same_bytes(again, inside(release.path, file))
+    return [Verdict(same, f"{file} writes its values as a release does")]
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Whether two files have the same contents."""
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    with one.open("rb") as first, other.open("rb") as second:
+        return all(part == second.read(_PART) for part in iter(lambda: first.read(_PART), b""))
 
 
 def _notes_in(path: Path, form: str) -> list[str]:

@@ -115,7 +115,7 @@ def parse(text: str) -> dict[str, Any]:
     if len(text) > MOST_CHARACTERS:
         raise errors.not_a_registry_record(f"it has more than {MOST_CHARACTERS:,} characters")
     try:
-        record = yaml.load(text, _Loader)
+        record = yaml.load(text, _Loader)  # nosec B506 # _Loader is a SafeLoader that also refuses aliases
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError):
         raise errors.not_a_registry_record("it is not YAML, or not plain YAML") from None
     if not isinstance(record, dict):

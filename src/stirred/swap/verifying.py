@@ -8,7 +8,7 @@ is a function of the invariants (Remark 3.2.5). The certificate's own list of in
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,8 +24,10 @@ from stirred.releases.release_folder import (
     ReleaseFolder,
     Verdict,
     contents_verdicts,
+    same_bytes,
     shape_verdicts,
     tabulate_rows,
+    text_verdicts,
     verify_with,
 )
 from stirred.swap import guarantee
@@ -41,7 +43,7 @@ from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
 from stirred.tables.read import ReadTable
-from stirred.tables.write import EXTENSIONS, counted_chunk, write_table
+from stirred.tables.write import EXTENSIONS, Cell, Chunk, counted_chunk, write_table
 
 
 def verify(path: str | Path) -> list[Verdict]:
@@ -59,6 +61,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for name, found in files.tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
         verdicts += files.row_verdicts(name, found)
+        verdicts += text_verdicts(release, name, files.chunks(name))
     margins = files.margins()
     strata = files.strata(margins)
     rebuilt = specify(plan, files.held[MAIN], files.linked_columns, strata, release.for_release)
@@ -166,6 +169,17 @@ class _Files:
         order = self._order(name)
         return [*verdicts, Verdict(self._in_order(name, order), f"{name}: the order of the rows is: {order}")]
 
+    def chunks(self, name: str) -> Iterator[Chunk]:
+        """The rows of a table as they were read."""
+        found = self.tables[name]
+        for part in chunks(found.table.rows):
+            yield [
+                Cell(column, found.table[column].codes[part], found.table[column])
+                if column in found.table.columns
+                else Cell(column, found.identifiers[column][part].to_numpy())
+                for column in self.release.columns(name)
+            ]
+
     def _coded(self) -> list[Column]:
         return [self.main[name] for name in self.release.columns(MAIN) if name != self.plan.id]
 
@@ -235,13 +249,9 @@ def _published_tables(release: ReleaseFolder, plan: SwapPlan, main: Table) -> li
         for by, file, form in _published(release, plan, list(main.columns)):
             again = Path(scratch) / Path(file).name
             write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
-            same = _same_bytes(again, inside(release.path, file))
+            same = same_bytes(again, inside(release.path, file))
             verdicts.append(Verdict(same, f"{file} has the counts of the microdata"))
     return verdicts
-
-
-def _same_bytes(one: Path, other: Path) -> bool:
-    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
 
 
 def _counts_rows(numbers: pa.ChunkedArray) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
+import pyarrow.parquet as pq
 
 from stirred._received import inside, read_json
 from stirred.releases.documents import Certificate
@@ -28,6 +29,7 @@ from stirred.releases.release_folder import (
     contents_verdicts,
     shape_verdicts,
     tabulate_rows,
+    text_verdicts,
     verify_with,
 )
 from stirred.tables.read import read_parts
@@ -39,7 +41,7 @@ from stirred.topdown.constraints import (
 from stirred.topdown.counting import Counted, Places, count_rows
 from stirred.topdown.fitting import LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
-from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns
+from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
@@ -52,6 +54,7 @@ from stirred.topdown.work_folder import (
     MEASUREMENTS,
     counts_table,
     fingerprint,
+    geography_table,
     invariant_files,
     measurement_files,
     read_geography,
@@ -76,6 +79,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     if not (same and released):
         return verdicts
     spine = read_geography(geography, plan)
+    listed = pq.read_table(geography).equals(geography_table(plan, spine), check_metadata=True)
+    verdicts.append(Verdict(listed, "the geography lists every finest place once, in order, and nothing else"))
     exact = read_invariants(release.path / INVARIANTS, plan, spine)
     leaves = {}
     for table in plan.released:
@@ -84,6 +89,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         nested, ordered = _places_agree(release, plan, spine, table)
         verdicts.append(Verdict(nested, f"{table.name}: the coarser places of every row are those of the geography"))
         verdicts.append(Verdict(ordered, f"{table.name}: the order of the rows is: {ORDER}"))
+        verdicts += text_verdicts(release, table.name, rows(plan, spine, table, leaves[table.name]))
         impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
         for zero in table.zeros:
             impossible |= table.schema_of.where(zero)

@@ -105,13 +105,18 @@ def write_invariants(folder: Path, plan: TopDownPlan, spine: Spine, values: tupl
 
 def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
     """Write the public list of leaves, in the order of the spine."""
+    pq.write_table(geography_table(plan, spine), path, compression="zstd")
+
+
+def geography_table(plan: TopDownPlan, spine: Spine) -> pa.Table:
+    """The public list of leaves, in the order of the spine."""
     leaf = len(spine.levels) - 1
     columns = [spine.names[leaf]]
     units = np.arange(spine.leaves)
     for level in range(leaf, len(spine.levels) - len(plan.spine.levels), -1):
         units = spine.parents(level)[units]
         columns.append(spine.names[level - 1].take(pa.array(units)))
-    pq.write_table(pa.table(columns[::-1], names=list(plan.spine.levels)), path, compression="zstd")
+    return pa.table(columns[::-1], names=list(plan.spine.levels))
 
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:
