@@ -76,7 +76,8 @@ def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spen
     assert "nothing is spent again" in ended.out
     ledger = Ledger.open(made / "topdown.ledger")
     assert ledger.total().specification.budget.number == before == 0.75
-    assert len(ledger.entries()) == 2
+    (entry,) = ledger.entries()
+    assert [one.folder.name for one in entry.finishes] == ["topdown", "again"]
     assert all(verdict.holds for verdict in stirred.verify(made / "again"))
 
 

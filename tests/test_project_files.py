@@ -39,7 +39,8 @@ def test_every_library_that_the_package_imports_is_declared():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             imported |= {name.partition(".")[0] for name in names}
     wanted = {DISTRIBUTIONS.get(name, name) for name in imported - {*sys.stdlib_module_names, "stirred"}}
-    declared = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["stata-sas-spss"]]
+    extras = PROJECT["optional-dependencies"]
+    declared = [*PROJECT["dependencies"], *extras["stata-sas-spss"], *extras["postgresql"]]
     assert wanted <= {re.match(r"[\w-]+", one).group().lower() for one in declared}
 
 

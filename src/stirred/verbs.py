@@ -85,8 +85,8 @@ def release(
     confidential
         A new folder for the comparison of released with true values. It is confidential.
     ledger
-        The dataset's ledger, or its path. The release is recorded in it before it appears; if it would exceed the
-        ledger's limit, an error is raised and nothing is released.
+        The dataset's ledger, its path, or its address on a server (``postgresql://...``). The release is recorded in it
+        before it appears; if it would exceed the ledger's limit, an error is raised and nothing is released.
     progress
         Receives the name of each stage when it begins; by default nothing is shown.
 

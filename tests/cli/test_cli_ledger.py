@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from stirred.releases import ledger_file
+from postgresql_server import grant, new_address
+from stirred.releases import ledger_store
 from stirred.releases.ledger import Ledger
 from stirred.spec import Specification
+from test_docs import run_blocks
 
 PLAN = """\
 stirred = 1
@@ -50,13 +53,24 @@ def limit(plan, tmp_path, command) -> Path:
     return path
 
 
-@pytest.fixture
-def ledger(limit, tmp_path, command) -> Path:
-    """A ledger with room for two releases of the plan."""
-    path = tmp_path / "utopia.ledger"
+def start(path: str | Path, limit: Path, command) -> None:
     ended = command("ledger", "init", path, "--dataset", "households of Utopia", "--limit", limit, "--budget", "8")
     assert (ended.code, ended.err) == (0, "")
-    return path
+
+
+@pytest.fixture(params=["file", "server"])
+def ledger(request, limit, tmp_path, command) -> str:
+    """A ledger with room for two releases of the plan, in a file or on a server."""
+    path = str(tmp_path / "utopia.ledger") if request.param == "file" else new_address()
+    start(path, limit, command)
+    return path if request.param == "file" else grant(path)
+
+
+@pytest.fixture
+def ledger_file(limit, tmp_path, command) -> Path:
+    """The same, always in a file."""
+    start(tmp_path / "utopia.ledger", limit, command)
+    return tmp_path / "utopia.ledger"
 
 
 @pytest.fixture
@@ -83,7 +97,7 @@ def test_init_says_what_was_started_and_what_comes_next(limit, tmp_path, command
 def test_the_limit_has_the_blocks_of_the_check_and_nothing_of_its_data(ledger, limit):
     kept = Ledger.open(ledger).limit
     checked = Specification.from_json(json.dumps(json.loads(limit.read_text(encoding="utf-8"))["specification"]))
-    assert kept.flavor == replace(checked.flavor, domain=replace(checked.domain, variables=None))
+    assert kept.flavor == replace(checked.flavor, domain=replace(checked.domain, variables=None, starts=""))
     assert kept.budget.value == 8
     assert (kept.facts, kept.findings, kept.covers, kept.budget.varies) == ((), (), (), "")
 
@@ -204,21 +218,22 @@ def test_a_release_under_other_invariants_is_refused_by_name(plan, ledger, place
     )
     ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
     assert ended.code == 2
-    assert "Does the total imply the limit?" in ended.err
+    assert "no rule tells how it counts against this limit" in ended.err
+    assert "Does the total (the first) imply the limit (the second)?" in ended.err
     assert "the number of household records by 'tenure' and 'county'" in ended.err
     assert list(place.iterdir()) == []
 
 
-def test_a_locked_ledger_ends_a_release_without_a_trace(plan, ledger, place, monkeypatch, command):
-    monkeypatch.setattr(ledger_file, "PATIENCE", 0.2)
-    other = sqlite3.connect(ledger, isolation_level=None)
+def test_a_locked_ledger_ends_a_release_without_a_trace(plan, ledger_file, place, monkeypatch, command):
+    monkeypatch.setattr(ledger_store, "PATIENCE", 0.2)
+    other = sqlite3.connect(ledger_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger_file)
     other.close()
     assert ended.code == 2
     assert "locked for 0.2 seconds. Nothing was spent." in ended.err
     assert list(place.iterdir()) == []
-    assert Ledger.open(ledger).entries() == ()
+    assert Ledger.open(ledger_file).entries() == ()
 
 
 def test_a_write_that_fails_before_anything_is_visible_costs_nothing(plan, ledger, place, monkeypatch, command):
@@ -271,15 +286,55 @@ def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place,
     assert "recorded as past" in command("ledger", "list", ledger).out
 
 
-def test_derived_products_are_listed_at_no_cost(plan, ledger, place, command):
+def test_one_more_folder_of_a_draw_is_listed_at_no_cost_and_an_independent_one_is_not(plan, ledger, place, command):
     assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 0
-    ended = command("ledger", "add", ledger, "--derived-from", "1", "--what", "maps")
-    assert "Recorded as entry 2" in ended.out and "it costs nothing" in ended.out
-    assert command("ledger", "add", ledger, "--derived-from", "9", "--what", "maps").code == 2
+    shutil.copytree(place / "out", place / "copy")
+    ended = command("ledger", "add", ledger, place / "copy", "--derived-from", "1", "--what", "a copy")
+    assert f"Listed with entry 1 of {ledger}" in ended.out and "it costs nothing" in ended.out
+    assert command("release", plan, "--out", place / "independent").code == 0
+    for words in ([place / "independent"], [], [place / "out" / "specification.json"]):
+        refused = command("ledger", "add", ledger, *words, "--derived-from", "1", "--what", "free, it says")
+        assert refused.code == 2 and "record it as a release of its own, without --derived-from" in refused.err
+    assert command("ledger", "add", ledger, place / "copy", "--derived-from", "9", "--what", "maps").code == 2
     assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
     listed = command("ledger", "list", ledger).out
-    assert "2 entries, of which 1 spent budget" in listed
-    assert "from entry 1, free" in listed and "maps" in listed
+    assert "1 entries, of which 1 spent budget" in listed
+    assert str(place / "out") in listed and str(place / "copy") in listed
+
+
+def test_each_spend_prints_the_last_seal_and_verify_finds_it(plan, ledger, limit, place, tmp_path, command):
+    start(tmp_path / "other.ledger", limit, command)
+    ended = command("release", plan, "--out", place / "out", "--ledger", ledger)
+    seal = re.search("Last seal: ([0-9a-f]{64})\n", ended.out).group(1)
+    assert "Keep it outside the ledger" in ended.out and Ledger.open(ledger).seal == seal
+    held = command("ledger", "verify", ledger, "--seal", seal)
+    assert held.code == 0 and f"holds  the seal {seal} is in this ledger" in held.out
+    for verb in ("list", "total", "verify"):
+        assert f"Last seal: {seal}" in command("ledger", verb, ledger).out
+    assert json.loads(command("ledger", "total", ledger, "--json").out)["last_seal"] == seal
+    (entry,) = json.loads(command("ledger", "list", ledger, "--json").out)
+    assert entry["finishes"][-1]["seal"] == seal
+    gone = command("ledger", "verify", tmp_path / "other.ledger", "--seal", seal)
+    assert gone.code == 1 and "FAILS  the seal" in gone.out and "an older copy, or another ledger" in gone.out
+    assert command("ledger", "verify", ledger, "--seal", "abc").code == 2
+
+
+def test_who_made_a_release_and_why_stay_in_the_ledger(plan, ledger, place, command):
+    told = ["--who", "Ada\x1b[2J Lovelace", "--why", "request 17 of the ministry"]
+    assert command("release", plan, "--out", place / "out", *told).code == 2
+    assert command("release", plan, "--out", place / "out", "--ledger", ledger, *told).code == 0
+    assert command("release", plan, "--out", place / "alone").code == 0
+    added = command("ledger", "add", ledger, place / "alone", "--what", "in spring", "--who", "Grace Hopper")
+    assert added.code == 0 and "Last seal: " in added.out
+    listed = command("ledger", "list", ledger).out
+    assert "      who: Ada [2J Lovelace\n      why: request 17 of the ministry\n" in listed
+    assert "      who: Grace Hopper\n" in listed
+    fields = json.loads(command("ledger", "list", ledger, "--json").out)
+    assert (fields[0]["who"], fields[0]["why"]) == ("Ada [2J Lovelace", "request 17 of the ministry")
+    for path in (place / "out").rglob("*"):
+        assert path.is_dir() or b"Lovelace" not in path.read_bytes()
+    assert command("release", plan, "--out", place / "x", "--ledger", ledger, "--why", "x" * 2001).code == 2
+    assert not (place / "x").exists()
 
 
 @pytest.mark.parametrize("words", [["--what", "nothing named"], ["rho=1"]])
@@ -326,15 +381,30 @@ def test_verify_lists_spends_without_a_release_and_leftover_folders(plan, ledger
     assert "FAILS  entry 2 (a run that was killed) spent budget, but nothing is at" in ended.out
     assert f"FAILS  {place / '.next.stirred-unfinished-abc'} was left by a run that was killed" in ended.out
     kinds = [fields["kind"] for fields in json.loads(command("ledger", "verify", ledger, "--json").out)]
+    kinds.remove("role" if "://" in ledger else "locks")
     assert kinds == ["file", "total", "release-missing", "spent-without-release", "leftover"]
 
 
 @pytest.mark.parametrize("verb", ["add", "list", "total", "verify"])
-def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger, command):
-    whole = ledger.read_bytes()
+def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger_file, command):
+    ledger, whole = ledger_file, ledger_file.read_bytes()
     ledger.write_bytes(whole[:5000])
     more = ["--derived-from", "1", "--what", "maps"] if verb == "add" else []
     ended = command("ledger", verb, ledger, *more)
     assert ended.code == 2
     assert "is damaged" in ended.err and "Restore the last backup" in ended.err
     assert ledger.read_bytes() == whole[:5000]
+
+
+def test_the_page_about_the_ledger_runs_on_a_plan_that_fits_it(plan, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(plan.parent)
+    plan.write_text(PLAN.replace("households of Utopia", "census 2030"), encoding="utf-8")
+    run_blocks("docs/ledger.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "Does the total keep the limit? yes" in printed and "FAILS" not in printed
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    for sql in (
+        "GRANT USAGE ON SCHEMA stirred_ledger_households",
+        "GRANT SELECT, INSERT ON stirred_ledger_households.rows",
+    ):
+        assert f"{sql} TO releasing;" in page

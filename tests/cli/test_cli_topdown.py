@@ -103,7 +103,8 @@ def test_release_verify_tabulate_and_explain(census, command, tmp_path):
     concerned = command("explain", out, "--concern", "adult")  # the division of the budget is in the certificate
     assert concerned.code == 0 and "one person has another adult" in concerned.said
     assert command("lint", out).code in (0, 1)
-    assert all(line.startswith("holds") for line in command("ledger", "verify", tmp_path / "c.ledger").out.splitlines())
+    *verdicts, seal = command("ledger", "verify", tmp_path / "c.ledger").out.splitlines()
+    assert all(line.startswith("holds") for line in verdicts) and seal.startswith("Last seal: ")
 
 
 def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp_path, monkeypatch):

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+sys.path.append(str(Path(__file__).parents[1]))  # run as a program, it has no other way to find it
+from postgresql_server import new_address
 from stirred.releases.folder import leftovers
 from stirred.releases.ledger import Ledger, manifest_of
 from stirred.spec import Domain, flavors
@@ -62,17 +64,20 @@ def killed_child(ledger: Ledger, wait_for: int, delay: float) -> list[str]:
         return ("".join(first) + told.read()).splitlines()
 
 
-def kill_many(folder: Path, kills: int, seed: int) -> dict[str, int]:
+def kill_many(place: str, kills: int, seed: int) -> dict[str, int]:
+    """Kill so many children that spend on ledgers whose addresses begin with ``place``."""
     moments = random.Random(seed)
     seen = {"kills": 0, "spends": 0, "untold": 0, "journals": 0}
     deadline = time.monotonic() + LONGEST_RUN
     while seen["kills"] < kills and time.monotonic() < deadline:
-        path = folder / f"{seen['kills']}.ledger"
+        path = f"{place}{seen['kills']}"
         ledger = Ledger.create(path, "health survey", ZCDP.at(1000))
         known: list[str] = []
         for _ in range(min(KILLS_PER_LEDGER, kills - seen["kills"])):
-            told = killed_child(ledger, moments.randrange(4), moments.uniform(0, LONGEST))
-            seen["journals"] += path.with_name(path.name + "-journal").exists()
+            longest = LONGEST if isinstance(ledger.path, Path) else 8 * LONGEST
+            told = killed_child(ledger, moments.randrange(4), moments.uniform(0, longest))
+            seen["journals"] += Path(f"{path}-journal").exists()
+            ledger._store.append(lambda contents: [])  # a server may still be at the commit of a client that is gone
             entries = Ledger.open(path).entries()  # found whole: pages, seals and numbers
             found = [f"{entry.id} {entry.what}" for entry in entries]
             assert found[: len(known) + len(told)] == known + told, "a spend that was told is lost"
@@ -87,13 +92,13 @@ def kill_many(folder: Path, kills: int, seed: int) -> dict[str, int]:
 
 if __name__ == "__main__":
     faulthandler.enable()
-    print(kill_many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    print(kill_many(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
     sys.exit()
 
 
-def assert_kills_lose_nothing(folder: Path, kills: int, seed: int) -> None:
+def assert_kills_lose_nothing(place: str, kills: int, seed: int) -> None:
     ended = subprocess.run(
-        [sys.executable, __file__, str(folder), str(kills), str(seed)],
+        [sys.executable, __file__, place, str(kills), str(seed)],
         capture_output=True,
         text=True,
         check=False,
@@ -106,16 +111,22 @@ def assert_kills_lose_nothing(folder: Path, kills: int, seed: int) -> None:
     assert done >= min(kills, 4 * KILLS_PER_LEDGER)
     # Else no kill fell into a spend, and nothing was tested.
     assert int(seen["spends"]) > done
-    assert int(seen["journals"]) >= max(1, done // 50)
+    assert int(seen["journals"]) >= max(1, done // 50) or place.startswith("postgresql")
 
 
-def test_forty_kills_lose_no_spend(tmp_path):
-    assert_kills_lose_nothing(tmp_path, 40, seed=1)
+@pytest.fixture(params=["file", "server"])
+def place(request, tmp_path) -> str:
+    """The beginning of the addresses of ledgers."""
+    return str(tmp_path / "ledger-") if request.param == "file" else f"{new_address()}_"
+
+
+def test_some_kills_lose_no_spend(place):
+    assert_kills_lose_nothing(place, 40 if "://" not in place else 15, seed=1)
 
 
 @pytest.mark.slow
-def test_a_thousand_kills_lose_no_spend(tmp_path):
-    assert_kills_lose_nothing(tmp_path, 1_000, seed=2)
+def test_many_kills_lose_no_spend(place):
+    assert_kills_lose_nothing(place, 1_000 if "://" not in place else 300, seed=2)
 
 
 # -- a swap that is killed -----------------------------------------------------------------------------------------
@@ -184,7 +195,7 @@ def failing(ledger: Ledger) -> list[str]:
     ("place", "moment", "spends", "visible", "found"),
     [
         ("stirred.releases.releasing.flush", "after", 0, False, []),
-        ("stirred.releases.ledger_file.Contents.append", "after", 0, False, []),
+        ("stirred.releases.ledger_file._insert", "after", 0, False, []),
         ("stirred.releases.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
         ("stirred.releases.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
         ("stirred.releases.ledger.Ledger.finished", "before", 1, True, []),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger import Entry, Ledger, Standing
+    from stirred.releases.ledger import Entry, Finish, Ledger, Standing
+    from stirred.releases.ledger_address import ServerAddress
     from stirred.spec import Specification
 
 app = typer.Typer(
@@ -20,7 +21,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-File = Annotated[Path, typer.Argument(help="The ledger file.")]
+File = Annotated[
+    str, typer.Argument(help="The ledger: a file, or postgresql://USER@HOST/DATABASE (see stirred docs ledger).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -29,10 +32,11 @@ def init(
     file: File,
     dataset: Annotated[str, typer.Option(help="The name of the confidential dataset, as in its plans.")],
     limit: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="The guarantee that all releases together must keep: a specification.json, a release folder, or the "
-            "output of stirred check --json. Default: no limit."
+            "output of stirred check --json. Given more than once, for releases of several kinds: what they have "
+            "together. Default: no limit."
         ),
     ] = None,
     budget: Annotated[str | None, typer.Option(help="The budget of the limit, in place of the one in --limit.")] = None,
@@ -41,59 +45,67 @@ def init(
     """Start the ledger of a dataset, before its first release."""
     from stirred.releases.ledger import Ledger
 
-    if budget is not None and limit is None:
+    if budget is not None and not limit:
         raise typer.BadParameter("a budget alone is not a guarantee; give its other parts with --limit.")
-    started = Ledger.create(file, dataset, None if limit is None else _limit(limit, budget, dataset))
+    started = Ledger.create(file, dataset, _limit(limit, budget, dataset) if limit else None)
     if as_json:
         _print_json(_standing_fields(started, started.standing()))
         return
-    print(f"Started {file}, the ledger of '{dataset}'.")
+    print(f"Started {started.path}, the ledger of '{dataset}'.")
     if started.limit is None:
         print("  limit: none. Releases of any cost are recorded; start a ledger with --limit to have one.")
     else:
-        print(f"  limit: {_budget(started.limit)}, and all other parts as in {limit}")
+        print(f"  limit: {_budget(started.limit)}, and all other parts as in {' and '.join(limit or [])}")
+    if isinstance(started.path, Path):
+        print("It is confidential: keep it with the data. Use one file only: a copy lacks what is recorded later.")
+    else:
+        _print_roles(started.path)
     print(
-        "It is confidential: keep it with the data. Use one file only: releases recorded in a copy are missing here.\n"
-        f"Record earlier releases with: stirred ledger add {file} RELEASE_FOLDER --what WHAT\n"
+        f"Record earlier releases with: stirred ledger add {started.path} RELEASE_FOLDER --what WHAT\n"
         f"Next: write dataset = {json.dumps(dataset, ensure_ascii=False)} in the plan, then "
-        f"stirred release PLAN --out FOLDER --ledger {file}"
+        f"stirred release PLAN --out FOLDER --ledger {started.path}\n{_seal_to_keep(started)}"
     )
 
 
 @app.command("add")
 def add(
     file: File,
-    specification: Annotated[
-        str | None, typer.Argument(help="A release folder or a specification.json; not needed with --derived-from.")
-    ] = None,
+    specification: Annotated[str | None, typer.Argument(help="A release folder or a specification.json.")] = None,
     what: Annotated[str, typer.Option(help="What was released, in a few words.")] = "",
     derived_from: Annotated[
-        int | None, typer.Option(help="The entry whose release this was made from, without reading the data again.")
+        int | None,
+        typer.Option(
+            help="The entry from whose draw this folder was finished, as its certificate must show. It costs nothing."
+        ),
     ] = None,
     past: Annotated[
         bool, typer.Option("--past", help="Already published: record it even if the total exceeds the limit.")
     ] = False,
+    who: Annotated[str | None, typer.Option(help="Who made the release. Kept in the ledger only.")] = None,
+    why: Annotated[str | None, typer.Option(help="Why it was made. Kept in the ledger only.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record a release that was made without this ledger, or (at no cost) a product derived from a recorded one."""
+    """Record a release that was made without this ledger or, at no cost, one more folder of a draw it has counted."""
     from stirred.releases.ledger import Ledger
 
     if specification is None and derived_from is None:
-        raise typer.BadParameter("name a release folder or a specification.json, or --derived-from ENTRY.")
+        raise typer.BadParameter("name a release folder or a specification.json.")
     if not what.strip():
         raise typer.BadParameter("say in a few words what was released: --what WORDS.")
     ledger = Ledger.open(file)
     place = Path(specification) if specification is not None and Path(specification).exists() else None
     read = None if specification is None else _load(specification)
     folder = place if place is not None and place.is_dir() else None
-    entry = ledger.record(read, what, folder, derived_from, past=past)
+    entry = ledger.record(read, what, folder, derived_from, past=past, who=who, why=why)
     standing = _standing_or_none(ledger)
     if as_json:
         _print_json(_entry_fields(entry))
-    elif entry.counted:
-        print(f"Recorded as entry {entry.id} of {file}. {standing or ''}".rstrip())
+    elif derived_from is None:
+        print(f"Recorded as entry {entry.id} of {ledger.path}. {standing or ''}".rstrip())
+        print(_seal_to_keep(ledger))
     else:
-        print(f"Recorded as entry {entry.id} of {file}: derived from entry {derived_from}, so it costs nothing.")
+        print(f"Listed with entry {entry.id} of {ledger.path}, from whose draw it was finished: it costs nothing.")
+        print(_seal_to_keep(ledger))
     if past and (standing is None or (standing.within is not None and not standing.within)):
         print(
             f"stirred: WARNING: with entry {entry.id} the total of '{ledger.dataset}' is not known to keep its limit.\n"
@@ -106,6 +118,7 @@ def add(
 def entries(file: File, as_json: AsJson = False) -> None:
     """List all entries, oldest first."""
     from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger_rows import one_line
 
     ledger = Ledger.open(file)
     found = ledger.entries()
@@ -117,9 +130,13 @@ def entries(file: File, as_json: AsJson = False) -> None:
     for entry in found:
         cost = _cost(entry) if entry.counted else f"from entry {entry.derived_from}, free"
         past = ", recorded as past" if entry.past else ""
-        print(f"{entry.id:>4}  {_when(entry.spent_at)}  {entry.state + past:<10}  {cost:<20}  {entry.what}")
-        if entry.folder is not None:
-            print(f"      {entry.folder}")
+        print(f"{entry.id:>4}  {_when(entry.spent_at)}  {entry.state + past:<10}  {cost:<20}  {one_line(entry.what)}")
+        for name, told in (("who", entry.who), ("why", entry.why)):
+            if told is not None:
+                print(f"      {name}: {one_line(told)}")
+        for folder in dict.fromkeys(one.folder for one in (entry.finishes or (entry,)) if one.folder is not None):
+            print(f"      {one_line(str(folder))}")
+    print(_last_seal(ledger))
 
 
 @app.command("total")
@@ -139,36 +156,67 @@ def total(file: File, as_json: AsJson = False) -> None:
         print(f"\nLimit: {_budget(standing.limit)}")
     if standing.within is not None:
         print(f"Does the total keep the limit? {standing.within}")
-    print(f"\n{standing}")
+    print(f"\n{standing}\n{_last_seal(ledger)}")
 
 
 @app.command("verify")
-def verify(file: File, as_json: AsJson = False) -> None:
-    """Check the ledger: entries without a release, releases that changed, leftover folders, a total beyond the limit.
-    Exits with 1 if it finds any of these."""
+def verify(
+    file: File,
+    seal: Annotated[
+        str | None,
+        typer.Option(help="A last seal that you kept: is it still in the ledger, and what was recorded after it?"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the ledger: entries without a release, releases that changed, leftover folders, a total beyond the limit, a
+    seal that is gone. Exits with 1 if it finds any of these."""
     from dataclasses import asdict
 
     from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger_rows import one_line
 
-    verdicts = Ledger.open(file).verify()
+    ledger = Ledger.open(file)
+    verdicts = ledger.verify(seal)
     if as_json:
         _print_json([asdict(verdict) for verdict in verdicts])
     else:
         for verdict in verdicts:
-            print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+            print(f"{'holds ' if verdict.holds else 'FAILS '} {one_line(verdict.words)}")
+        print(_last_seal(ledger))
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
 
 
-def counted(file: Path) -> str:
-    """What to print after a recorded release: the ledger's standing, or less if the ledger is busy."""
+def counted(ledger: Ledger) -> str:
+    """What to print after a recorded release: the ledger's standing and last seal, or less if it is busy."""
     from stirred.errors import LedgerError
-    from stirred.releases.ledger import Ledger
 
     try:
-        return f"Recorded in {file}. {Ledger.open(file).standing()}"
+        return f"Recorded in {ledger.path}. {ledger.standing()}\n{_seal_to_keep(ledger)}"
     except LedgerError:
-        return f"Recorded in {file}."
+        return f"Recorded in {ledger.path}."
+
+
+def _last_seal(ledger: Ledger) -> str:
+    return f"Last seal: {ledger.seal}"
+
+
+def _seal_to_keep(ledger: Ledger) -> str:
+    return (
+        f"{_last_seal(ledger)}\n"
+        "Keep it outside the ledger: with it, stirred ledger verify --seal SEAL tells later whether anything was "
+        "removed or replaced."
+    )
+
+
+def _print_roles(address: ServerAddress) -> None:
+    """What the owner of a ledger on a server runs once, so that releasing needs no right to change or remove."""
+    print(
+        "It is confidential. The role that started it owns it and could change it: release with another role, which "
+        "may add and read rows only. The owner lets it by:\n"
+        f"  GRANT USAGE ON SCHEMA {address.schema} TO releasing;\n"
+        f"  GRANT SELECT, INSERT ON {address.schema}.rows TO releasing;"
+    )
 
 
 def _load(text: str) -> Specification:
@@ -178,19 +226,28 @@ def _load(text: str) -> Specification:
     return load(Path(text)) if Path(text).exists() else read_named(text)
 
 
-def _limit(text: str, budget: str | None, dataset: str) -> Specification:
-    """A specification as a limit, without what belongs to one release only."""
+def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
+    """Specifications as a limit, without what belongs to one release only."""
     from dataclasses import replace
 
+    from stirred.releases.ledger import together
     from stirred.spec import Budget
 
-    read = _checked(Path(text)) or _load(text)
+    read = together(*(_of_dataset(text, dataset) for text in texts))
     bound = Budget(read.budget.value if budget is None else budget)
-    typed = "=" in text and not Path(text).exists()
-    # A limit is about the whole dataset, whichever variables a release reads.
-    domain = replace(read.domain, name=dataset if typed else read.domain.name, variables=None, words="")
+    # A limit is about the whole dataset, whichever variables a release reads and wherever its mechanism starts.
+    domain = replace(read.domain, variables=None, starts="", words="")
     name = f"limit of {dataset}"
     return replace(read, domain=domain, budget=bound, name=name, covers=(), facts=(), findings=(), marks=())
+
+
+def _of_dataset(text: str, dataset: str) -> Specification:
+    """A specification that was named or, if it was typed in full, one about this dataset."""
+    from dataclasses import replace
+
+    read = _checked(Path(text)) or _load(text)
+    typed = "=" in text and not Path(text).exists()
+    return replace(read, domain=replace(read.domain, name=dataset)) if typed else read
 
 
 def _checked(path: Path) -> Specification | None:
@@ -245,8 +302,25 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "folder": None if entry.folder is None else str(entry.folder),
         "manifest_sha256": entry.manifest,
         "finished": None if entry.finished_at is None else _when(entry.finished_at),
+        "who": entry.who,
+        "why": entry.why,
+        "nonce": entry.nonce,
+        "seal": entry.seal,
+        "token": entry.token,
+        "finishes": [_finish_fields(finish) for finish in entry.finishes],
         "stirred": entry.version,
         "specification": json.loads(entry.text),
+    }
+
+
+def _finish_fields(finish: Finish) -> dict[str, Any]:
+    return {
+        "folder": None if finish.folder is None else str(finish.folder),
+        "manifest_sha256": finish.manifest,
+        "when": _when(finish.finished_at),
+        "what": finish.what,
+        "seal": finish.seal,
+        "stirred": finish.version,
     }
 
 
@@ -264,6 +338,7 @@ def _standing_fields(ledger: Ledger, standing: Standing) -> dict[str, Any]:
         "within_limit": within.verdict if within is not None else None,
         "why": [str(step) for step in within.steps] if within is not None else [],
         "left": None if standing.left is None else written(standing.left),
+        "last_seal": ledger.seal,
     }
 
 

@@ -11,7 +11,7 @@ import typer
 def leftovers(
     folder: Annotated[Path, typer.Argument(help="The folder in which releases are written.")] = Path(),
     ledger: Annotated[
-        Path | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
+        str | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Delete those for which no budget was spent.")] = False,
 ) -> None:

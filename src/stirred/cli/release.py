@@ -26,30 +26,37 @@ def release(
         typer.Option(help="Also write a comparison with the true values into this new folder. It is confidential."),
     ] = None,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Record the release in this ledger. If it would exceed the ledger's limit, nothing is released."
+            help="Record the release in this ledger (a file, or postgresql://...). If it would exceed the ledger's "
+            "limit, nothing is released."
         ),
     ] = None,
+    who: Annotated[str | None, typer.Option(help="Who makes the release. Kept in the ledger only.")] = None,
+    why: Annotated[str | None, typer.Option(help="Why it is made. Kept in the ledger only.")] = None,
 ) -> None:
     """Draw once and write a release folder, which appears complete or not at all."""
+    from stirred.releases.ledger import Ledger
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
     from stirred.verbs import mechanism_of_plan
 
+    if ledger is None and (who is not None or why is not None):
+        raise typer.BadParameter("--who and --why are kept in a ledger: name one with --ledger.")
     mechanism = mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "release", given)
     work = options.get("work")
     _name_leftovers([out, confidential, work])
     read = mechanism.read_plan(plan, **of_plan)
+    opened = None if ledger is None else Ledger.open(ledger, who=who, why=why)
     place = work or default_work(out)
     if mechanism.keeps_draws and mechanism.is_work(place):
         print(f"Continuing from the draw in {place}: nothing is spent again.")
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = run(mechanism, read, out=out, confidential=confidential, ledger=ledger, progress=progress, **options)
+            made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
     except BaseException as failure:
         for note in getattr(failure, "__notes__", ()):
             complain(note)
@@ -66,12 +73,12 @@ def release(
         )
     if work is not None:
         print(f"The draw is kept in {work}: another release from it, with other tables to publish, spends nothing.")
-    if ledger is None:
+    if opened is None:
         print("Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME).")
     else:
         from stirred.cli.ledger import counted
 
-        print(counted(ledger))
+        print(counted(opened))
     print(f"Next: stirred verify {out}")
 
 

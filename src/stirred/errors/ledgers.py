@@ -12,7 +12,7 @@ class LedgerError(StirredError):
     """A ledger cannot be read or written, or does not record a release."""
 
 
-def ledger_missing(path: Path) -> LedgerError:
+def ledger_missing(path: object) -> LedgerError:
     return LedgerError(
         "ledger-missing",
         f"There is no ledger at {path}.",
@@ -20,7 +20,7 @@ def ledger_missing(path: Path) -> LedgerError:
     )
 
 
-def ledger_exists(path: Path) -> LedgerError:
+def ledger_exists(path: object) -> LedgerError:
     return LedgerError(
         "ledger-exists",
         f"{path} exists already.",
@@ -28,13 +28,13 @@ def ledger_exists(path: Path) -> LedgerError:
     )
 
 
-def not_a_ledger(path: Path, reason: str) -> LedgerError:
+def not_a_ledger(path: object, reason: str) -> LedgerError:
     return LedgerError(
         "not-a-ledger", f"{path} is not a ledger: {reason}.", "Check the path; the file was left as it is."
     )
 
 
-def ledger_damaged(path: Path, reason: str) -> LedgerError:
+def ledger_damaged(path: object, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-damaged",
         f"The ledger {path} is damaged: {reason}.",
@@ -43,7 +43,7 @@ def ledger_damaged(path: Path, reason: str) -> LedgerError:
     )
 
 
-def ledger_version(path: Path, found: int, known: int) -> LedgerError:
+def ledger_version(path: object, found: int, known: int) -> LedgerError:
     return LedgerError(
         "ledger-version",
         f"The ledger {path} has format version {found}; this version of stirred reads format version {known}.",
@@ -51,7 +51,7 @@ def ledger_version(path: Path, found: int, known: int) -> LedgerError:
     )
 
 
-def ledger_locked(path: Path, seconds: float) -> LedgerError:
+def ledger_locked(path: object, seconds: float) -> LedgerError:
     return LedgerError(
         "ledger-locked",
         f"Another process has kept the ledger {path} locked for {seconds:g} seconds.",
@@ -59,7 +59,7 @@ def ledger_locked(path: Path, seconds: float) -> LedgerError:
     )
 
 
-def ledger_unusable(path: Path, reason: str) -> LedgerError:
+def ledger_unusable(path: object, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-unusable",
         f"The ledger {path} cannot be used ({reason}).",
@@ -67,7 +67,7 @@ def ledger_unusable(path: Path, reason: str) -> LedgerError:
     )
 
 
-def ledger_other_dataset(path: Path, dataset: str, found: str) -> LedgerError:
+def ledger_other_dataset(path: object, dataset: str, found: str) -> LedgerError:
     return LedgerError(
         "ledger-other-dataset",
         f"The ledger {path} records releases of '{dataset}'; this specification is about '{found}'.",
@@ -85,22 +85,31 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
     )
 
 
-def ledger_over_limit(path: Path, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
-    argument = "".join(f"\n  {number}. {step}" for number, step in enumerate(steps, 1))
+def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
+    argument = "; ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
+    if any("is above" in step for step in steps):
+        remedy = "Plan a release that costs less; stirred ledger total says what is left."
+    else:
+        remedy = (
+            "Whatever it costs, no rule tells how it counts against this limit: they differ in what they hold fixed, "
+            "in their unit or in their standard. Plan a release of the limit's kind. To release in several kinds, "
+            "start a ledger with a --limit for each, as docs/ledger.md says (stirred docs ledger)."
+        )
     return LedgerError(
         "ledger-over-limit",
-        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}.",
-        "Nothing was released and nothing was spent. Plan a release that costs less; stirred ledger total says what "
-        f"is left. Does the total imply the limit? {verdict.capitalize()}:{argument}",
+        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}. Does "
+        f"the total (the first) imply the limit (the second)? {verdict.capitalize()}: {argument}.",
+        f"Nothing was released and nothing was spent. {remedy}",
     )
 
 
-def ledger_no_total(path: Path, problem: str) -> LedgerError:
+def ledger_no_total(path: object, problem: str) -> LedgerError:
     return LedgerError(
         "ledger-no-total",
         f"The releases in the ledger {path} do not compose to one guarantee. {problem}",
-        "Nothing was spent, since an unknown total cannot be compared with the limit. Bring the specifications to a "
-        "common domain and standard.",
+        "Nothing was spent, since an unknown total cannot be compared with a limit. Plan the release so that it "
+        "composes with the earlier ones: the same unit or one whose size is declared, the same restrictions, a "
+        "standard that converts. docs/ledger.md has the rules (stirred docs ledger).",
     )
 
 
@@ -112,7 +121,7 @@ def ledger_marked(mark: str) -> LedgerError:
     )
 
 
-def ledger_unknown_entry(path: Path, entry: int, known: int) -> LedgerError:
+def ledger_unknown_entry(path: object, entry: int, known: int) -> LedgerError:
     there = f"Its entries are 1 to {known}" if known else "It has no entries"
     return LedgerError(
         "ledger-unknown-entry", f"The ledger {path} has no entry {entry}.", f"{there}: stirred ledger list {path}."
@@ -128,7 +137,7 @@ def ledger_not_covered(entry: int, verdict: str, steps: Sequence[str]) -> Ledger
     )
 
 
-def ledger_entry_unreadable(path: Path, entry: int, problem: str) -> LedgerError:
+def ledger_entry_unreadable(path: object, entry: int, problem: str) -> LedgerError:
     return LedgerError(
         "ledger-entry-unreadable",
         f"The specification of entry {entry} of the ledger {path} cannot be read. {problem}",
@@ -136,7 +145,7 @@ def ledger_entry_unreadable(path: Path, entry: int, problem: str) -> LedgerError
     )
 
 
-def ledger_counted_already(path: Path, folder: Path, entry: int) -> LedgerError:
+def ledger_counted_already(path: object, folder: Path, entry: int) -> LedgerError:
     return LedgerError(
         "ledger-counted-already",
         f"{folder} is already recorded as entry {entry} of the ledger {path}.",
@@ -149,4 +158,126 @@ def ledger_other_release(folder: Path, entry: int) -> LedgerError:
         "ledger-other-release",
         f"{folder} is not the release that entry {entry} was spent for.",
         "Record it as an entry of its own.",
+    )
+
+
+def ledger_note_too_long(name: str, length: int, most: int) -> LedgerError:
+    return LedgerError(
+        "ledger-note-too-long",
+        f"What was given as '{name}' has {length:,} characters; the ledger keeps {most:,}.",
+        "Nothing was spent. Shorten it.",
+    )
+
+
+def ledger_bad_nonce() -> LedgerError:
+    return LedgerError(
+        "ledger-bad-nonce",
+        "The nonce of a draw is 32 hexadecimal digits, and this is something else.",
+        "Nothing was spent. A release states its nonce in certificate.json; give none where it states none.",
+    )
+
+
+def ledger_same_draw(place: object, entry: int) -> LedgerError:
+    return LedgerError(
+        "ledger-same-draw",
+        f"This draw is already counted: it has the nonce of entry {entry} of the ledger {place}.",
+        f"Nothing was spent again. To list another folder that was finished from that draw, at no cost: "
+        f"stirred ledger add {place} FOLDER --derived-from {entry} --what WHAT",
+    )
+
+
+def ledger_not_derived(entry: int, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-not-derived",
+        f"This is not known to be made from the release of entry {entry} alone: {reason}.",
+        "Nothing was recorded. If the data were read again for it, it costs budget: record it as a release of its own, "
+        "without --derived-from. A table or an estimate computed from a release costs nothing and needs no entry.",
+    )
+
+
+def ledger_not_kept(place: object) -> LedgerError:
+    return LedgerError(
+        "ledger-not-kept",
+        f"What was just recorded in the ledger {place} is not in it when it is read again.",
+        "Nothing was published. Something else replaces or changes the ledger, such as a program that synchronises or "
+        "restores files: find it, then compare the ledger with the last seal you kept (stirred ledger verify --seal).",
+    )
+
+
+def ledger_unknown(place: object, token: str, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-unknown",
+        f"It is not known whether the ledger {place} recorded this: {reason}",
+        "Nothing is published, and the budget may have been spent. To find out when the ledger can be read again: "
+        f'stirred ledger list {place} --json, and look for "token": "{token}". If it is there, the budget was spent '
+        "and the entry stays; if not, nothing was spent.",
+    )
+
+
+def ledger_without_locks(place: object, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-without-locks",
+        f"Nothing can be recorded in the ledger {place}: {reason}.",
+        "Two runs at once could pass the limit together. Keep the file on a local disk, or keep the ledger on a "
+        "PostgreSQL server: see docs/ledger.md (stirred docs ledger).",
+    )
+
+
+def ledger_bad_seal() -> LedgerError:
+    return LedgerError(
+        "ledger-bad-seal",
+        "A seal is 64 hexadecimal digits, and this is something else.",
+        "Copy the whole seal, as it was printed after a release.",
+    )
+
+
+def ledger_address(reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-address",
+        f"The address of the ledger's server cannot be used: {reason}.",
+        "The address is not repeated here, since it may hold a password. Characters such as @ / ? # : in a "
+        "password are written as %-codes. Better is an address without one and a file ~/.pgpass: see docs/ledger.md "
+        "(stirred docs ledger).",
+    )
+
+
+def ledger_needs_driver() -> LedgerError:
+    return LedgerError(
+        "ledger-needs-driver",
+        "A ledger on a PostgreSQL server needs a package that is not installed (psycopg).",
+        "Nothing was spent. Install it: pip install 'stirred[postgresql]'",
+    )
+
+
+def ledger_unreachable(place: object, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-unreachable",
+        f"The ledger {place} cannot be reached or used ({reason}).",
+        "Nothing was spent. Check the address, the role and the server, then run again.",
+    )
+
+
+def ledger_role(place: object, schema: str) -> LedgerError:
+    return LedgerError(
+        "ledger-role",
+        f"The role that the address {place} names lacks a right that this needs.",
+        "Nothing was spent. To release, a role needs what the ledger's owner gives it by: "
+        f"GRANT USAGE ON SCHEMA {schema} TO ROLE; GRANT SELECT, INSERT ON {schema}.rows TO ROLE; To start a ledger "
+        "it needs the right to create schemas in the database.",
+    )
+
+
+def ledger_unsafe_server(place: object, setting: str) -> LedgerError:
+    return LedgerError(
+        "ledger-unsafe-server",
+        f"The server of the ledger {place} runs with {setting} = off, so a power cut can lose what it confirmed.",
+        f"Nothing was spent. Set {setting} = on in the server's configuration.",
+    )
+
+
+def ledger_server(place: object, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-server",
+        f"The server of the ledger {place} refused what was asked of it ({reason}).",
+        "Nothing was spent. Ask whoever runs the server.",
     )

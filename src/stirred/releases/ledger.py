@@ -2,14 +2,15 @@
 
 A dataset is known by its name, the ``domain.name`` of the specifications, and not by a file's hash: a later file of
 the same people is the same dataset if the custodian says so. The total is the composition of all entries that touched
-the data; products derived from an earlier release are listed and cost nothing. The limit is a specification, and a
-release is refused unless the total with it is *known* to imply the limit.
+the data. The limit is a specification, and a release is refused unless the total with it is *known* to imply the limit.
 
 The invariant: **a release is never visible before its spend is on disk**. A mechanism calls :meth:`Ledger.check` once
 it knows what it would cost, :meth:`Ledger.spend` when the unfinished folder is written and before anyone can see
-any of it, and :meth:`Ledger.finished` when the release is there. A run killed in between leaves its spend, which
-:meth:`Ledger.verify` lists. Nothing takes a spend back. The file is the custodian's own and confidential: it names
-folders, and what was drawn and never published.
+any of it, and :meth:`Ledger.finished` when the release is there, for each folder that is finished from the draw. A run
+killed in between leaves its spend, which :meth:`Ledger.verify` lists. Nothing takes a spend back.
+
+A ledger is kept in a file or on a PostgreSQL server; this module does not know which. It is the custodian's own and
+confidential: it names folders and people, and what was drawn and never published.
 """
 
 from __future__ import annotations
@@ -17,19 +18,23 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from stirred import errors
-from stirred.releases import ledger_file, manifest
+from stirred.releases import ledger_rows, ledger_store, manifest
 from stirred.releases.folder import leftovers
-from stirred.releases.ledger_file import Contents, Entry
+from stirred.releases.ledger_address import ServerAddress
+from stirred.releases.ledger_rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row
+from stirred.releases.same_draw import difference, nonce_of
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
 
-__all__ = ["Entry", "Ledger", "Standing", "Verdict", "manifest_of"]
+__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "manifest_of", "together"]
+_SEAL = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -72,18 +77,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases ever made from one confidential dataset, in one file, held against a limit.
+    """All releases ever made from one confidential dataset, held against a limit.
 
     Parameters
     ----------
     path
-        The file; :meth:`create` starts one, :meth:`open` opens it. Nothing stays open between calls.
+        The file, or the address of a server; :meth:`create` starts a ledger, :meth:`open` opens it. Nothing stays open
+        between calls.
     dataset
         The dataset's name, as in plans.
     limit
         A specification that all releases together must imply, or None.
     patience
-        Seconds to wait while another process uses the file.
+        Seconds to wait while another process uses the ledger, or for its server.
+    who, why
+        Who makes the releases that are recorded through this handle, and why. Kept in the ledger, never published.
 
     Examples
     --------
@@ -101,39 +109,57 @@ class Ledger:
     stirred.errors.ledgers.LedgerError: With this release the total for 'health survey' is not known to stay within ...
     """
 
-    path: Path
+    path: Path | ServerAddress
     dataset: str
     limit: Specification | None
     patience: float
-    """Seconds to wait while another process uses the file."""
+    who: str | None = None
+    why: str | None = None
 
     @classmethod
     def create(
-        cls, path: str | Path, dataset: str, limit: Specification | None = None, *, patience: float | None = None
+        cls,
+        path: str | Path | ServerAddress,
+        dataset: str,
+        limit: Specification | None = None,
+        *,
+        patience: float | None = None,
     ) -> Ledger:
-        """Start a ledger in a new file."""
-        path = Path(path)
+        """Start a ledger in a new file, or on a server (``postgresql://...``)."""
+        place, seconds = ledger_store.address_of(path), _patience(patience)
         if not dataset.strip():
             raise errors.bad_block("A dataset", "has a name")
         if limit is not None and limit.domain.name != dataset:
             raise errors.ledger_limit_dataset(dataset, limit.domain.name)
         text = None if limit is None else limit.to_json()
-        ledger_file.create(path, dataset, text, _patience(patience))
+        ledger_store.store_of(place, seconds).create(ledger_rows.begun(dataset, text))
         return cls.open(path, patience=patience)
 
     @classmethod
-    def open(cls, path: str | Path, *, patience: float | None = None) -> Ledger:
-        """Open a ledger; raises if the file is damaged. ``patience``: seconds to wait for another process."""
-        path, patience = Path(path), _patience(patience)
-        with ledger_file.transaction(path, patience) as contents:
-            return cls(path, contents.dataset, _limit(path, contents), patience)
+    def open(
+        cls,
+        path: str | Path | ServerAddress,
+        *,
+        patience: float | None = None,
+        who: str | None = None,
+        why: str | None = None,
+    ) -> Ledger:
+        """Open a ledger; raises if it is damaged. ``patience``: seconds to wait for another process or a server."""
+        place, seconds = ledger_store.address_of(path), _patience(patience)
+        who, why = ledger_rows.plain(who, "who", LONGEST_WHO), ledger_rows.plain(why, "why", LONGEST_WHY)
+        contents = ledger_store.store_of(place, seconds).read()
+        return cls(place, contents.dataset, _limit(place, contents), seconds, who, why)
+
+    @property
+    def _store(self) -> ledger_store.Store:
+        return ledger_store.store_of(self.path, self.patience)
 
     # -- counting ----------------------------------------------------------------------------------------------
 
     def check(self, specification: Specification) -> None:
         """Raise what :meth:`spend` would raise now; spends nothing."""
-        with ledger_file.transaction(self.path, self.patience) as contents:
-            self._admit(contents, specification)
+        self._admit(self._store.read(), specification)
+        self._store.require_recording()
 
     def check_dataset(self, name: str | None) -> None:
         """Raise if a plan's dataset is not the ledger's; called before any data are read."""
@@ -145,26 +171,43 @@ class Ledger:
         specification: Specification,
         what: str,
         folder: str | Path | None = None,
-        derived_from: int | None = None,
         *,
         manifest: str | None = None,
+        nonce: str | None = None,
+        who: str | None = None,
+        why: str | None = None,
     ) -> Entry:
         """Record a release that is about to appear in ``folder``; the entry is on disk when this returns.
 
         ``manifest`` is the SHA-256 of the release's manifest if it is known already: a run that is killed after its
-        folder appeared and before :meth:`finished` can then be told from one that released nothing.
-        """
-        return self._add(specification, what, folder, derived_from, manifest, past=False, finished=False)
+        folder appeared and before :meth:`finished` can then be told from one that released nothing. ``nonce`` is the
+        identity of the draw: 32 hexadecimal digits, which every certificate of it states. ``who`` and ``why`` are kept
+        in the ledger only.
 
-    def finished(self, entry: int, folder: str | Path) -> None:
-        """Note that the release of an entry is complete in ``folder``."""
-        found = manifest_of(Path(folder))
-        with ledger_file.transaction(self.path, self.patience, writing=True) as contents:
+        If this raises, nothing may be published. The error ``ledger-unknown`` means that the spend may be recorded all
+        the same; after any other it is not.
+        """
+        return self._add(specification, what, folder, manifest, nonce, who, why)
+
+    def finished(self, entry: int, folder: str | Path, *, what: str = "", seal: str | None = None) -> Entry:
+        """Note that a release of an entry is complete in ``folder``; a further one from the same draw is listed too.
+
+        Raises if the release is not known to be of the entry's draw. ``seal`` is the entry's seal if the caller knows
+        it from the draw itself, as a work folder does: it stands in for the nonce that draws of stirred 0.1 lack.
+        """
+        place = _absolute(folder)
+        found = manifest_of(place)
+
+        def decide(contents: Contents) -> Sequence[Draft]:
             spent = self._entry(contents, entry)
-            if spent.manifest not in (None, found):
-                raise errors.ledger_other_release(Path(folder), entry)
-            if spent.finished_at is None:
-                contents.finish(spent, _absolute(folder), found)
+            if any((one.folder, one.manifest) == (place, found) for one in spent.finishes):
+                return []
+            known = spent.nonce is None and (seal == spent.seal or spent.manifest is None)
+            if not known and difference(spent, place, found) is not None:
+                raise errors.ledger_other_release(place, entry)
+            return [ledger_rows.finished(entry, place, found, what)]
+
+        return self._entry(self._store.append(decide)[0], entry)
 
     def record(
         self,
@@ -174,37 +217,81 @@ class Ledger:
         derived_from: int | None = None,
         *,
         past: bool = False,
+        who: str | None = None,
+        why: str | None = None,
     ) -> Entry:
-        """Record a release that was made without this ledger, or a product derived from an entry.
+        """Record a release that was made without this ledger, or one more folder of a draw that is counted already.
 
-        ``past`` records a release that is already published, even beyond the limit.
+        ``past`` records a release that is already published, even beyond the limit. ``derived_from`` is the entry from
+        whose draw the release in ``folder`` was finished, as its certificate and manifest must show: it is listed with
+        that entry and costs nothing.
         """
+        if derived_from is not None:
+            return self._list_with(derived_from, specification, what, folder)
+        if specification is None:
+            raise errors.not_a_specification("there is none, and the release is derived from no other")
         found = None if folder is None else manifest_of(Path(folder))
-        return self._add(specification, what, folder, derived_from, found, past=past, finished=True)
+        nonce = None if folder is None else nonce_of(Path(folder))
+        return self._add(specification, what, folder, found, nonce, who, why, past=past, finished=True)
 
     def _add(
         self,
-        specification: Specification | None,
+        specification: Specification,
         what: str,
         folder: str | Path | None,
-        derived_from: int | None,
         manifest: str | None,
-        past: bool,
-        finished: bool,
+        nonce: str | None,
+        who: str | None,
+        why: str | None,
+        past: bool = False,
+        finished: bool = False,
     ) -> Entry:
         place = None if folder is None else _absolute(folder)
-        with ledger_file.transaction(self.path, self.patience, writing=True) as contents:
+        text = _readable(specification)
+        ledger_rows.checked_nonce(nonce)
+        by = ledger_rows.plain(self.who if who is None else who, "who", LONGEST_WHO)
+        reason = ledger_rows.plain(self.why if why is None else why, "why", LONGEST_WHY)
+
+        def decide(contents: Contents) -> Sequence[Draft]:
             for entry in contents.entries:
-                if finished and place is not None and entry.manifest == manifest:
+                if finished and place is not None and manifest in entry.manifests:
                     raise errors.ledger_counted_already(self.path, place, entry.id)
-            if derived_from is not None:
-                text = self._derived(contents, derived_from, specification)
-            elif specification is None:
-                raise errors.not_a_specification("there is none, and the release is derived from no other")
-            else:
-                self._admit(contents, specification, past)
-                text = specification.to_json()
-            return contents.append(what, text, derived_from, past, place, manifest, finished)
+                if nonce is not None and entry.nonce == nonce:
+                    raise errors.ledger_same_draw(self.path, entry.id)
+            self._admit(contents, specification, past)
+            number = len(contents.entries) + 1
+            drafts = [
+                ledger_rows.spent(
+                    number, what, text,
+                    past=past, folder=place, manifest=manifest, nonce=nonce, who=by, why=reason,
+                )
+            ]  # fmt: skip
+            if finished:
+                drafts.append(ledger_rows.finished(number, place, manifest))
+            return drafts
+
+        contents, rows = self._store.append(decide)
+        return next(entry for entry in contents.entries if entry.token == rows[0].token)
+
+    def _list_with(
+        self, parent: int, specification: Specification | None, what: str, folder: str | Path | None
+    ) -> Entry:
+        """List a further folder of an entry's draw with that entry."""
+        if folder is None:
+            raise errors.ledger_not_derived(parent, "no release folder was given whose certificate could tell")
+        place = _absolute(folder)
+        found = manifest_of(place)
+
+        def decide(contents: Contents) -> Sequence[Draft]:
+            entry = self._entry(contents, parent)
+            if any((one.folder, one.manifest) == (place, found) for one in entry.finishes):
+                raise errors.ledger_counted_already(self.path, place, entry.id)
+            if (reason := difference(entry, place, found)) is not None:
+                raise errors.ledger_not_derived(parent, reason)
+            self._require_covered(entry, specification)
+            return [ledger_rows.finished(parent, place, found, what)]
+
+        return self._entry(self._store.append(decide)[0], parent)
 
     def _admit(self, contents: Contents, specification: Specification, past: bool = False) -> None:
         """Raise if a specification is about another dataset, not for release or, unless past, beyond the limit."""
@@ -220,31 +307,45 @@ class Ledger:
         if limit is not None and not (answer := _held_against(limit, counted, total)[0]):
             raise errors.ledger_over_limit(self.path, contents.dataset, answer.verdict, [str(s) for s in answer.steps])
 
-    def _derived(self, contents: Contents, parent: int, specification: Specification | None) -> str:
-        """The specification of what is derived from an entry: that entry's, or one that it implies."""
-        covering = self._specification(self._entry(contents, parent))
+    def _require_covered(self, entry: Entry, specification: Specification | None) -> None:
+        """Raise unless the guarantee of an entry implies what a release of its draw states."""
+        covering = self._specification(entry)
         post_process(covering)  # refuses where processing the output is not free
         if specification is None:
-            return covering.to_json()
+            return
         if specification.marks:
             raise errors.ledger_marked(specification.marks[0])
         if not (answer := covering.implies(specification)):
-            raise errors.ledger_not_covered(parent, answer.verdict, [str(step) for step in answer.steps])
-        return specification.to_json()
+            raise errors.ledger_not_covered(entry.id, answer.verdict, [str(step) for step in answer.steps])
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries, oldest first."""
-        with ledger_file.transaction(self.path, self.patience) as contents:
-            return contents.entries
+        return self._store.read().entries
+
+    @property
+    def seal(self) -> str:
+        """The last seal now. Who keeps it elsewhere can tell later whether anything was removed or replaced."""
+        return self._store.read().seal
 
     def entry_of(self, folder: Path) -> Entry | None:
-        """The entry of the release in ``folder``, found by its manifest; None if there is none."""
+        """The entry of the release in ``folder``, found by its manifest or its nonce; None if there is none."""
         if not (folder / manifest.NAME).is_file():
             return None
-        found = manifest_of(folder)
-        return next((entry for entry in self.entries() if entry.manifest == found), None)
+        found, nonce = manifest_of(folder), nonce_of(folder)
+        return next(
+            (
+                entry
+                for entry in self.entries()
+                if found in entry.manifests or (nonce is not None and entry.nonce == nonce)
+            ),
+            None,
+        )
+
+    def entry_of_draw(self, nonce: str) -> Entry | None:
+        """The entry that counts the draw with this nonce; None if there is none."""
+        return next((entry for entry in self.entries() if entry.nonce == nonce), None)
 
     def total(self) -> Composition | None:
         """The composition of all releases that spent budget; None if none did."""
@@ -269,9 +370,9 @@ class Ledger:
 
     def _composed(self, specifications: list[Specification]) -> Composition:
         try:
-            return compose(*specifications, name=f"all releases of {self.dataset}")
+            return compose(*_on_one_domain(specifications), name=f"all releases of {self.dataset}")
         except errors.SpecificationError as refusal:
-            raise errors.ledger_no_total(self.path, str(refusal)) from None
+            raise errors.ledger_no_total(self.path, _unlike_domains(specifications) or str(refusal)) from None
 
     def _specification(self, entry: Entry) -> Specification:
         try:
@@ -286,16 +387,24 @@ class Ledger:
 
     # -- verifying ---------------------------------------------------------------------------------------------
 
-    def verify(self) -> list[Verdict]:
-        """Check the entries against their seals, the limit and the folders they name. A damaged file raises."""
-        with ledger_file.transaction(self.path, self.patience, thorough=True) as contents:
-            entries = contents.entries
-        found = [Verdict(True, "file", f"the file is complete, and its {len(entries)} entries are unchanged")]
+    def verify(self, seal: str | None = None) -> list[Verdict]:
+        """Check the entries against their seals, the limit and the folders they name. A damaged ledger raises.
+
+        ``seal`` is a last seal that was kept from before: whether the ledger still has it, and what came after it.
+        """
+        wanted = None if seal is None else _seal(seal)
+        store = self._store
+        contents = store.read(thorough=True)
+        entries = contents.entries
+        found = [Verdict(True, "file", f"the ledger is complete, and its {len(entries)} entries are unchanged")]
+        if wanted is not None:
+            found.append(_verify_seal(contents, wanted))
+        found += [Verdict(*caution) for caution in store.cautions()]
         found.append(self._verify_total(entries))
-        problems = [verdict for entry in entries for verdict in _verify_release(entry)]
+        problems = [verdict for entry in entries for verdict in _verify_releases(entry)]
         found += problems or [Verdict(True, "releases", "every entry has its release, unchanged in its folder")]
-        parents = sorted({entry.folder.parent for entry in entries if entry.folder is not None})
-        left = [folder for parent in parents for folder in leftovers(parent)]
+        places = [place for entry in entries for place in (entry.folder, *(one.folder for one in entry.finishes))]
+        left = [folder for parent in sorted({one.parent for one in places if one}) for folder in leftovers(parent)]
         words = "was left by a run that was killed; it may hold confidential rows: delete it"
         found += [Verdict(False, "leftover", f"{folder} {words}") for folder in left]
         if not left:
@@ -324,30 +433,56 @@ def manifest_of(folder: Path) -> str:
         raise errors.not_a_release(folder, "it has no readable manifest.json") from None
 
 
-def _verify_release(entry: Entry) -> list[Verdict]:
-    """What does not agree between an entry and its folder, if anything."""
+def _verify_seal(contents: Contents, wanted: str) -> Verdict:
+    """Whether a seal that was kept is in the ledger, and what was recorded after it."""
+    number = contents.row_of_seal(wanted)
+    if number is None:
+        words = (
+            f"the seal {wanted} is not in this ledger: this is an older copy, or another ledger, or a row was removed "
+            "or replaced after the seal was printed"
+        )
+        return Verdict(False, "seal", words)
+    later = contents.rows[number:]
+    after = "nothing was recorded after it" if not later else f"recorded after it: {', '.join(map(_named, later))}"
+    return Verdict(True, "seal", f"the seal {wanted} is in this ledger, and so is everything before it; {after}")
+
+
+def _named(row: Row) -> str:
+    entry = ledger_rows.entry_of_row(row)
+    return f"entry {entry} was spent" if row.kind == ledger_rows.SPENT else f"entry {entry} was finished"
+
+
+def _verify_releases(entry: Entry) -> list[Verdict]:
+    """What does not agree between an entry and its folders, if anything."""
     said = f"entry {entry.id} ({entry.what})"
-    there = None
-    if entry.folder is not None and os.path.lexists(entry.folder):
-        try:
-            there = manifest_of(entry.folder)
-        except errors.OutputError:
-            return [Verdict(False, "changed", f"{said}: {entry.folder} is not a release")]
-    if entry.finished_at is None and (there is None or entry.manifest is None):
-        place = f"nothing is at {entry.folder}" if entry.folder and there is None else "no release is noted"
-        words = f"{said} spent budget, but {place}: its run was stopped or is still working; the entry stays"
-        return [Verdict(False, "spent-without-release", words)]
-    if entry.folder is None:
+    if entry.finishes:
+        return [verdict for one in entry.finishes for verdict in _verify_folder(said, one.folder, one.manifest)]
+    there = entry.folder is not None and os.path.lexists(entry.folder)
+    if there and entry.manifest is not None:
+        return _verify_folder(said, entry.folder, entry.manifest)
+    if there and entry.folder is not None and not (entry.folder / manifest.NAME).is_file():
+        return [Verdict(False, "changed", f"{said}: {entry.folder} is not a release")]
+    place = f"nothing is at {entry.folder}" if entry.folder and not there else "no release is noted"
+    words = f"{said} spent budget, but {place}: its run was stopped or is still working; the entry stays"
+    return [Verdict(False, "spent-without-release", words)]
+
+
+def _verify_folder(said: str, folder: Path | None, digest: str | None) -> list[Verdict]:
+    if folder is None:
         return []
-    if there is None:
-        words = f"{said} was released, but nothing is at {entry.folder} any more; the entry stays"
+    if not os.path.lexists(folder):
+        words = f"{said} was released, but nothing is at {folder} any more; the entry stays"
         return [Verdict(False, "release-missing", words)]
-    if there != entry.manifest:
-        return [Verdict(False, "changed", f"{said}: {entry.folder} is not the release that was recorded")]
+    try:
+        there = manifest_of(folder)
+    except errors.OutputError:
+        return [Verdict(False, "changed", f"{said}: {folder} is not a release")]
+    if there != digest:
+        return [Verdict(False, "changed", f"{said}: {folder} is not the release that was recorded")]
     return []
 
 
-def _limit(path: Path, contents: Contents) -> Specification | None:
+def _limit(path: object, contents: Contents) -> Specification | None:
     try:
         return None if contents.limit is None else Specification.from_json(contents.limit)
     except errors.StirredError as refusal:
@@ -368,7 +503,7 @@ def _held_against(
     if not answer and limit.output_premetric.kind.composition == "sum":
         nothing = replace(limit, budget=Budget(0), marks=())
         try:
-            reached = compose(nothing, *counted).specification
+            reached = compose(*_on_one_domain([nothing, *counted])).specification
         except errors.SpecificationError:
             return answer, None
         answer = reached.implies(limit) or answer
@@ -378,8 +513,59 @@ def _held_against(
     return answer, limit.budget.number - reached.budget.number if limit.budget.number < math.inf else math.inf
 
 
+def together(*specifications: Specification) -> Specification:
+    """The guarantee that releases with these guarantees have together, as a ledger composes them.
+
+    >>> from stirred.spec import flavors
+    >>> together(flavors.pure("person").at(1), flavors.zcdp("person").at("0.25")).budget.shown()
+    '0.75'
+    """
+    return compose(*_on_one_domain(list(specifications))).specification
+
+
+def _on_one_domain(specifications: list[Specification]) -> list[Specification]:
+    """The same guarantees, without saying where each starts if mechanisms say it differently.
+
+    A swap starts at the file that it swapped, TopDown at the tables that it measured. In one ledger these are one
+    dataset, since it has one name, and a guarantee on a domain is one on the domain that does not say where it starts.
+    """
+    if len({one.domain.starts for one in specifications}) == 1:
+        return specifications
+    return [replace(one, domain=replace(one.domain, starts="", words="")) for one in specifications]
+
+
+def _unlike_domains(specifications: list[Specification]) -> str:
+    """In what the domains differ, if that is why releases do not compose; else empty."""
+    first = specifications[0].domain
+    for one in specifications[1:]:
+        if one.domain.objects != first.objects or one.domain.datasets != first.datasets:
+            return "They are about different sets of datasets."
+        if set(one.domain.restricted_by) != set(first.restricted_by):
+            said = ["; ".join(sorted(each.restricted_by)) or "nothing" for each in (first, one.domain)]
+            return (
+                "Their guarantees are about different sets of datasets. What was ruled out beforehand is in one: "
+                f"{said[0]}. In another: {said[1]}."
+            )
+    return ""
+
+
+def _readable(specification: Specification) -> str:
+    """A specification as JSON; raises if it could not be read again, since then no total would be known any more."""
+    text = specification.to_json()
+    Specification.from_json(text)
+    return text
+
+
 def _patience(seconds: float | None) -> float:
-    return ledger_file.PATIENCE if seconds is None else seconds
+    return ledger_store.PATIENCE if seconds is None else seconds
+
+
+def _seal(text: str) -> str:
+    """A seal as it was typed, brought to the form in which it is kept."""
+    seal = text.strip().lower()
+    if not _SEAL.fullmatch(seal):
+        raise errors.ledger_bad_seal()
+    return seal
 
 
 def _absolute(folder: str | Path) -> Path:

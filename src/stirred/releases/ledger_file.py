@@ -1,34 +1,37 @@
-"""The file of a ledger: a SQLite database to which entries are only added.
+"""A ledger in a file: a SQLite database with one table, to which rows are only added.
 
 Every use is one transaction on a connection of its own, so a handle can be shared by threads and processes. The
 rollback journal (mode DELETE) rather than WAL keeps the ledger a single file, safe to copy when at rest and free of
 shared memory; with synchronous = EXTRA the journal's removal, which is the commit, is itself flushed to the folder
 before a commit returns. Writers queue for the one reserved lock before they read, so no two decide on the same total.
 
-Entries are sealed: each seal is the SHA-256 of the entry and the seal before it, the first seals dataset and limit.
-SQLite notices a broken page; seals and the count of entries notice rows that were changed or lost.
+SQLite notices a broken page; seals and the count of rows notice rows that were changed or lost; tables, triggers and
+indices are compared with those that a ledger is made with.
+
+A file of format version 1 (stirred 0.1) is read where it is, and nothing in it is changed by reading. The first row
+that is added turns it into format version 2, in the same transaction: its entries become rows that keep their seals.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
+import functools
 import os
 import sqlite3
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from stirred import __version__, errors
-from stirred.spec import Specification
+from stirred import errors
+from stirred.releases import ledger_locks
+from stirred.releases.ledger_rows import Contents, Draft, Row, read_rows, rows_of_form_1, seal_rows
+from stirred.releases.ledger_store import Decision, read_back
 
-FORM = 1
-PATIENCE = 30.0
-"""Seconds to wait for another process before giving up."""
+FORM = 2
 _APPLICATION = int.from_bytes(b"Stir")
-_TABLES = """
+_TABLES = {
+    1: """
 CREATE TABLE about (dataset TEXT NOT NULL, allowed TEXT, begun_at INTEGER NOT NULL, version TEXT NOT NULL,
                     seal TEXT NOT NULL);
 CREATE TABLE entries (
@@ -51,232 +54,171 @@ CREATE TRIGGER a_spend_stays BEFORE DELETE ON entries
 CREATE TRIGGER a_spend_is_never_changed
     BEFORE UPDATE OF id, what, spent_at, specification, derived_from, past, version, seal ON entries
     BEGIN SELECT RAISE (ABORT, 'a spend is never changed'); END;
-"""
-_SEALED = "id, what, spent_at, specification, derived_from, past, version"
+""",
+    2: """
+CREATE TABLE rows (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    token TEXT NOT NULL UNIQUE,
+    body TEXT NOT NULL,
+    seal TEXT NOT NULL UNIQUE
+);
+CREATE TRIGGER a_row_is_never_changed BEFORE UPDATE ON rows
+    BEGIN SELECT RAISE (ABORT, 'a row of a ledger is never changed'); END;
+CREATE TRIGGER a_row_stays BEFORE DELETE ON rows
+    BEGIN SELECT RAISE (ABORT, 'a row of a ledger is never taken back'); END;
+CREATE TRIGGER a_row_is_never_replaced BEFORE INSERT ON rows
+    WHEN EXISTS (SELECT 1 FROM rows WHERE number = NEW.number OR token = NEW.token OR seal = NEW.seal)
+    BEGIN SELECT RAISE (ABORT, 'a row of a ledger is never replaced'); END;
+""",
+}
+_COUNTED = {1: ("entries", "SELECT count(*) FROM entries"), 2: ("rows", "SELECT count(*) FROM rows")}
+"""By format version, the table whose rows are numbered without a gap, and how many it has."""
+_ENTRIES_OF_FORM_1 = (
+    "SELECT id, what, spent_at, specification, derived_from, past, version, seal, folder, manifest, finished_at "
+    "FROM entries ORDER BY id"
+)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One release as recorded in a ledger."""
+class FileStore:
+    """A ledger in a SQLite file."""
 
-    id: int
-    what: str
-    spent_at: int
-    """Seconds since 1970, UTC."""
-    text: str
-    """The specification, as JSON."""
-    derived_from: int | None
-    """The entry whose release this was made from; such an entry costs nothing."""
-    past: bool
-    """Recorded after it was published, whatever the limit."""
-    version: str
-    """The version of stirred that wrote the entry."""
-    seal: str = field(repr=False)
-    folder: Path | None
-    manifest: str | None = field(repr=False)
-    """SHA-256 of the release's manifest."""
-    finished_at: int | None
+    path: Path
+    patience: float
 
-    @property
-    def counted(self) -> bool:
-        """Whether it spent budget; a product derived from another entry did not."""
-        return self.derived_from is None
+    def create(self, first: Draft) -> None:
+        """Create a file that only its owner can read. A kill meanwhile leaves an empty file, which no one can open."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            raise errors.ledger_exists(self.path) from None
+        except (OSError, ValueError) as problem:
+            raise errors.ledger_unusable(self.path, _reason(problem)) from None
+        try:
+            self.require_recording()
+            rows = seal_rows([first])
+            with self._in_our_words(), contextlib.closing(_connect(self.path, self.patience)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                _make(connection, rows)
+                connection.execute("COMMIT")
+                _flush(self.path.parent)
+            read_back(self.read, rows, self.path)
+        except BaseException:
+            self.path.unlink(missing_ok=True)
+            raise
 
-    @property
-    def state(self) -> str:
-        """``spent`` until the release is known to be out, then ``released``."""
-        return "spent" if self.finished_at is None else "released"
+    def read(self, thorough: bool = False) -> Contents:
+        """Everything in the file."""
+        with self._transaction(writing=False, thorough=thorough) as (connection, form):
+            return self._contents(connection, form)
 
-    @property
-    def specification(self) -> Specification:
-        """The guarantee of this entry."""
-        return Specification.from_json(self.text)
+    def append(self, decide: Decision) -> tuple[Contents, Sequence[Row]]:
+        """Add rows, and read them back on another connection."""
+        with self._transaction(writing=True) as (connection, form):
+            before = self._contents(connection, form)
+            rows = before.sealed(decide(before))
+            if rows:
+                self.require_recording()
+                if form == 1:
+                    _leave_form_1(connection, before.rows)
+                _insert(connection, rows)
+        return (read_back(self.read, rows, self.path) if rows else before), rows
 
-    def sealed_after(self, previous: str) -> str:
-        """The seal that this entry must have after the seal before it."""
-        past = int(self.past)
-        return seal(previous, self.id, self.what, self.spent_at, self.text, self.derived_from, past, self.version)
+    def cautions(self) -> list[tuple[bool, str, str]]:
+        """Whether locks hold here, in words."""
+        with self._in_our_words():
+            problem = ledger_locks.problem(self.path)
+        if problem is None:
+            return [(True, "locks", "locks keep two processes from recording at once")]
+        return [(False, "locks", f"locks do not protect this ledger: {problem}; nothing can be recorded in it here")]
 
-
-def seal(*parts: str | int | None) -> str:
-    """SHA-256 of these parts, as text."""
-    return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
-
-
-def now() -> int:
-    """Seconds since 1970, UTC."""
-    return int(time.time())
-
-
-def create(path: Path, dataset: str, limit: str | None, patience: float) -> None:
-    """Create a ledger file that only its owner can read. A kill meanwhile leaves an empty file, for which
-    :func:`transaction` raises."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        raise errors.ledger_exists(path) from None
-    except OSError as problem:
-        raise errors.ledger_unusable(path, problem.strerror or "an input/output error") from None
-    about = (dataset, limit, now(), __version__)
-    try:
-        with _in_our_words(path, patience), contextlib.closing(_connect(path, patience)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORM}")
-            for statement in _statements(_TABLES):
-                connection.execute(statement)
-            connection.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", (*about, seal(*about)))
+    @contextlib.contextmanager
+    def _transaction(self, writing: bool, thorough: bool = False) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """Lock the ledger for the block; changes are committed at its end, and undone by an error."""
+        self._require_a_file()
+        with self._in_our_words(), contextlib.closing(_connect(self.path, self.patience)) as connection:
+            self._check_kind(connection)
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            form = self._check_kind(connection)  # again: another process may have changed it until the lock was had
+            self._check_whole(connection, form, thorough)
+            yield connection, form
             connection.execute("COMMIT")
-        _flush(path.parent)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
+    def _require_a_file(self) -> None:
+        try:
+            mode = self.path.stat().st_mode
+        except FileNotFoundError:
+            raise errors.ledger_missing(self.path) from None
+        except (OSError, ValueError) as problem:
+            raise errors.ledger_unusable(self.path, _reason(problem)) from None
+        if not stat.S_ISREG(mode):
+            raise errors.not_a_ledger(self.path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a file")
 
-@contextlib.contextmanager
-def transaction(path: Path, patience: float, writing: bool = False, thorough: bool = False) -> Iterator[Contents]:
-    """Read a ledger and lock it for the block; changes are committed at its end, and undone by an error."""
-    if not path.exists():
-        raise errors.ledger_missing(path)
-    if path.is_dir():
-        raise errors.not_a_ledger(path, "it is a folder")
-    with _in_our_words(path, patience), contextlib.closing(_connect(path, patience)) as connection:
-        _check_kind(connection, path)
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
-        _check_whole(connection, path, thorough)
-        yield _contents(connection, path)
-        connection.execute("COMMIT")
+    def require_recording(self) -> None:
+        """Raise if locks do not keep two processes from adding rows at once."""
+        with self._in_our_words():
+            problem = ledger_locks.problem(self.path)
+        if problem is not None:
+            raise errors.ledger_without_locks(self.path, problem)
 
+    def _check_kind(self, connection: sqlite3.Connection) -> int:
+        """The format version; raises if the file is not a ledger, before anything in it is changed."""
+        if self.path.stat().st_size == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
+            reason = "it is empty, as a 'ledger init' that was killed leaves it; if so, delete it and start again"
+            raise errors.not_a_ledger(self.path, reason)
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise errors.not_a_ledger(self.path, "it is a database of another program")
+        form = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if form not in _TABLES:
+            raise errors.ledger_version(self.path, form, FORM)
+        return form
 
-@dataclass(frozen=True)
-class Contents:
-    """The contents of a ledger during a transaction."""
+    def _check_whole(self, connection: sqlite3.Connection, form: int, thorough: bool) -> None:
+        """Raise if the file was cut short or overwritten, or has other tables or triggers than it was made with.
 
-    connection: sqlite3.Connection
-    dataset: str
-    limit: str | None
-    about_seal: str
-    entries: tuple[Entry, ...]
+        SQLite fills a last page that is cut short with zeros, so the length is compared as well.
+        """
+        pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
+        if (there := self.path.stat().st_size) < pages * size:
+            raise errors.ledger_damaged(self.path, f"it ends after {there:,} of {pages * size:,} bytes")
+        found = connection.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)").fetchone()
+        if found != ("ok",):
+            raise errors.ledger_damaged(self.path, "its pages contradict one another")
+        if _schema(connection) != _expected_schema(form):
+            raise errors.ledger_damaged(self.path, "its tables or triggers are not those that a ledger is made with")
 
-    def append(
-        self,
-        what: str,
-        text: str,
-        derived_from: int | None,
-        past: bool,
-        folder: Path | None,
-        manifest: str | None,
-        finished: bool,
-    ) -> Entry:
-        """Add an entry, sealed after the last one."""
-        moment = now()
-        place = None if folder is None else str(folder).encode(errors="backslashreplace").decode()
-        entry = Entry(
-            id=len(self.entries) + 1,
-            what=what.encode(errors="backslashreplace").decode(),
-            spent_at=moment,
-            text=text,
-            derived_from=derived_from,
-            past=past,
-            version=__version__,
-            seal="",
-            folder=folder,
-            manifest=manifest,
-            finished_at=moment if finished else None,
-        )
-        sealed = entry.sealed_after(self.entries[-1].seal if self.entries else self.about_seal)
-        values = (entry.id, entry.what, moment, text, derived_from, int(past), __version__, sealed)
-        self.connection.execute(
-            f"INSERT INTO entries ({_SEALED}, seal, folder, manifest, finished_at) VALUES ({', '.join('?' * 11)})",
-            (*values, place, manifest, entry.finished_at),
-        )
-        return replace(entry, seal=sealed)
+    def _contents(self, connection: sqlite3.Connection, form: int) -> Contents:
+        rows = _rows_of_form_1(connection, self.path) if form == 1 else _rows(connection)
+        table, number = _COUNTED[form]
+        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        had, has = last[0] if last else 0, connection.execute(number).fetchone()[0]
+        if had != has:
+            raise errors.ledger_damaged(self.path, f"it had {had} {table} and has {has}")
+        return read_rows(rows, self.path)
 
-    def finish(self, entry: Entry, folder: Path, manifest: str) -> None:
-        """Note that the release of an entry is complete in ``folder``."""
-        place = str(folder).encode(errors="backslashreplace").decode()
-        self.connection.execute(
-            "UPDATE entries SET folder = ?, manifest = ?, finished_at = ? WHERE id = ?",
-            (place, manifest, now(), entry.id),
-        )
-
-
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    place = Path(os.path.abspath(path)).as_uri()  # noqa: PTH100 - SQLite follows links itself
-    connection = sqlite3.connect(f"{place}?mode=rw", uri=True, timeout=patience, isolation_level=None)
-    connection.execute("PRAGMA synchronous = EXTRA")
-    connection.execute("PRAGMA fullfsync = ON")  # where fsync alone does not reach the disk
-    return connection
-
-
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise if the file is not a ledger of a known format version, before anything in it is changed."""
-    if path.stat().st_size == 0 and not connection.execute("PRAGMA page_count").fetchone()[0]:
-        reason = "it is empty, as a 'ledger init' that was killed leaves it; if so, delete it and start again"
-        raise errors.not_a_ledger(path, reason)
-    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise errors.not_a_ledger(path, "it is a database of another program")
-    form = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if form != FORM:
-        raise errors.ledger_version(path, form, FORM)
-
-
-def _check_whole(connection: sqlite3.Connection, path: Path, thorough: bool) -> None:
-    """Raise if the file was cut short or overwritten.
-
-    SQLite fills a last page that is cut short with zeros, so the length is compared as well.
-    """
-    pages, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "page_size"))
-    if path.stat().st_size < pages * size:
-        raise errors.ledger_damaged(path, f"it ends after {path.stat().st_size:,} of {pages * size:,} bytes")
-    found = connection.execute(f"PRAGMA {'integrity' if thorough else 'quick'}_check(1)").fetchone()
-    if found != ("ok",):
-        raise errors.ledger_damaged(path, "its pages contradict one another")
-
-
-def _contents(connection: sqlite3.Connection, path: Path) -> Contents:
-    """Everything in the file; raises if a seal is broken."""
-    about = connection.execute("SELECT dataset, allowed, begun_at, version, seal FROM about").fetchall()
-    if len(about) != 1 or about[0][-1] != seal(*about[0][:-1]):
-        raise errors.ledger_damaged(path, "its dataset or its limit is not what it was made with")
-    previous = about[0][-1]
-    entries = []
-    query = f"SELECT {_SEALED}, seal, folder, manifest, finished_at FROM entries ORDER BY id"
-    for number, row in enumerate(connection.execute(query), 1):
-        number_found, what, spent_at, text, derived_from, past, version, found, folder, manifest, finished_at = row
-        entry = Entry(
-            number_found, what, spent_at, text, derived_from, bool(past), version, found,
-            None if folder is None else Path(str(folder)), manifest, finished_at,
-        )  # fmt: skip
-        if entry.id != number or found != entry.sealed_after(previous):
-            raise errors.ledger_damaged(path, f"entry {number} is missing or is not what was written")
-        previous = found
-        entries.append(entry)
-    last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
-    if (last[0] if last else 0) != len(entries):
-        raise errors.ledger_damaged(path, f"it had {last[0] if last else 0} entries and has {len(entries)}")
-    return Contents(connection, about[0][0], about[0][1], about[0][-1], tuple(entries))
-
-
-@contextlib.contextmanager
-def _in_our_words(path: Path, patience: float) -> Iterator[None]:
-    """Turn SQLite's errors into errors for users; faults in this module's own calls pass unchanged."""
-    try:
-        yield
-    except sqlite3.ProgrammingError:
-        raise
-    except sqlite3.Error as problem:
-        code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise errors.ledger_locked(path, patience) from None
-        if code == sqlite3.SQLITE_NOTADB:
-            raise errors.not_a_ledger(path, "it is no SQLite database") from None
-        if code in _REASONS:
-            raise errors.ledger_unusable(path, _REASONS[code]) from None
-        raise errors.ledger_damaged(path, "it cannot be read to its end") from None
-    except OSError as problem:
-        raise errors.ledger_unusable(path, problem.strerror or "an input/output error") from None
+    @contextlib.contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """Turn SQLite's errors into errors for users; faults in this module's own calls pass unchanged."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise
+        except UnicodeDecodeError:  # in SQLite's message about a broken schema, which quotes it
+            raise errors.ledger_damaged(self.path, "its tables cannot be read") from None
+        except sqlite3.Error as problem:
+            code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise errors.ledger_locked(self.path, self.patience) from None
+            if code == sqlite3.SQLITE_NOTADB:
+                raise errors.not_a_ledger(self.path, "it is no SQLite database") from None
+            if code in _REASONS:
+                raise errors.ledger_unusable(self.path, _REASONS[code]) from None
+            raise errors.ledger_damaged(self.path, "it cannot be read to its end") from None
+        except OSError as problem:
+            raise errors.ledger_unusable(self.path, problem.strerror or "an input/output error") from None
 
 
 _REASONS = {
@@ -287,6 +229,62 @@ _REASONS = {
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
     sqlite3.SQLITE_AUTH: "permission denied",
 }
+
+
+def _reason(problem: OSError | ValueError) -> str:
+    return getattr(problem, "strerror", None) or "no file can have this name"
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    place = Path(os.path.abspath(path)).as_uri()  # noqa: PTH100 - SQLite follows links itself
+    connection = sqlite3.connect(f"{place}?mode=rw", uri=True, timeout=patience, isolation_level=None)
+    connection.execute("PRAGMA synchronous = EXTRA")
+    connection.execute("PRAGMA fullfsync = ON")  # where fsync alone does not reach the disk
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _make(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    connection.execute(f"PRAGMA user_version = {FORM}")
+    for statement in _statements(_TABLES[FORM]):
+        connection.execute(statement)
+    _insert(connection, rows)
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    connection.executemany("INSERT INTO rows (number, kind, token, body, seal) VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _leave_form_1(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    """Put the rows that a ledger of format version 1 was read as in the place of its tables."""
+    for name in ("entries", "about"):
+        connection.execute(f"DROP TABLE {name}")  # and its triggers
+    _make(connection, rows)
+
+
+def _rows(connection: sqlite3.Connection) -> list[Row]:
+    return [Row(*row) for row in connection.execute("SELECT number, kind, token, body, seal FROM rows ORDER BY number")]
+
+
+def _rows_of_form_1(connection: sqlite3.Connection, path: Path) -> list[Row]:
+    about = connection.execute("SELECT dataset, allowed, begun_at, version, seal FROM about").fetchall()
+    if len(about) != 1:
+        raise errors.ledger_damaged(path, "its dataset or its limit is not what it was made with")
+    try:
+        return rows_of_form_1(about[0], connection.execute(_ENTRIES_OF_FORM_1))
+    except TypeError:  # bytes where text was written
+        raise errors.ledger_damaged(path, "an entry is not what was written") from None
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, str, str, str | None]]:
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+@functools.cache
+def _expected_schema(form: int) -> set[tuple[str, str, str, str | None]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_TABLES[form])
+        return _schema(connection)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -131,7 +131,7 @@ def publish(
     for_tests: bool = False,
     progress: Progress | None = None,
 ) -> Path:
-    """Write a release that was finished in memory. Where draws are not kept, each call with a ledger spends."""
+    """Write a release that was finished in memory. With a ledger, each draw is spent once, however often written."""
     if not finished.draw.for_release and not for_tests:
         raise errors.seeded_release()
     out, progress = Path(out), progress or Silent()
@@ -267,7 +267,7 @@ def _draw_into(
         entry = None
         if spent.ledger is not None:
             progress.stage("recording the draw in the ledger")
-            paid = spent.ledger.spend(drawn.specification, mechanism.spend_words(plan))
+            paid = spent.ledger.spend(drawn.specification, mechanism.spend_words(plan), nonce=drawn.nonce)
             entry, spent.entry = (paid.id, paid.seal), paid.id
         return cast(KeptDraw, drawn).seal(work, entry)
 
@@ -290,8 +290,11 @@ def _write(
         flush(targets.folder)
     if spent.ledger is not None and not mechanism.keeps_draws:
         progress.stage("recording the release in the ledger")
-        words = mechanism.spend_words(finished.draw.plan)
-        spent.entry = spent.ledger.spend(finished.specification, words, targets.out, manifest=last.digest).id
+        words, nonce = mechanism.spend_words(finished.draw.plan), finished.draw.nonce
+        paid = spent.ledger.entry_of_draw(nonce)  # a draw that is published a second time is paid for already
+        if paid is None:
+            paid = spent.ledger.spend(finished.specification, words, targets.out, manifest=last.digest, nonce=nonce)
+        spent.entry = paid.id
     with writing(targets.out):
         last.write()
     if targets.private is not None and targets.confidential is not None:
@@ -309,8 +312,5 @@ def _note_release(mechanism: Mechanism, finished: Release, ledger: Ledger | None
             if spent.entry is not None:
                 ledger.finished(spent.entry, out)
             return
-        number = finished.draw.entry[0]  # type: ignore[attr-defined]
-        if ledger.entries()[number - 1].finished_at is None:
-            ledger.finished(number, out)
-        else:  # a further release of the same draw
-            ledger.record(None, f"a further release of entry {number}", out, derived_from=number)
+        number, seal = finished.draw.entry  # type: ignore[attr-defined]
+        ledger.finished(number, out, seal=seal)  # also for a further release of the same draw

@@ -114,7 +114,8 @@ class SwapRelease:
     ) -> Path:
         """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
 
-        ``ledger`` records the release before the folder appears, or raises. Each call is recorded anew.
+        ``ledger`` records the release before the folder appears, or raises. A draw that is written again is listed with
+        its entry, and costs nothing more.
         """
         return publish(
             MECHANISM, self, out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress

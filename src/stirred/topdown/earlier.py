@@ -46,7 +46,7 @@ def read_agreements(plan: TopDownPlan, spine: Spine) -> tuple[Agreement, ...]:
 
 def require_counted(plan: TopDownPlan, ledger: Ledger) -> None:
     """Raise if an earlier release is not in the ledger: the two compose."""
-    known = {entry.manifest for entry in ledger.entries()}
+    known = {one for entry in ledger.entries() for one in entry.manifests}
     for section in plan.earlier:
         if manifest_of(Path(section.path)) not in known:
             raise errors.topdown_earlier(section.path, f"it is not recorded in the ledger {ledger.path}")
