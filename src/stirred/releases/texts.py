@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stirred._received import plain
 from stirred import errors
+from stirred._received import plain
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
