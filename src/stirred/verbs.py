@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +181,8 @@ def tabulate(
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
     mechanism, opened = _of_release(path, most_rows)
-    return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
+    with _as_received(path):
+        return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
 
 
 def estimate(
@@ -373,7 +375,17 @@ def _own_allocation(what: str | Path) -> Allocation | None:
     if not is_file(Path(what) / CERTIFICATE):
         return None
     mechanism, opened = _of_release(what)
-    return mechanism.allocation(opened)
+    with _as_received(what):
+        return mechanism.allocation(opened)
+
+
+@contextmanager
+def _as_received(path: str | Path) -> Iterator[None]:
+    """Refuse a folder whose documents contradict its tables or each other, where reading it fails for that reason."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        raise errors.not_a_release(Path(path), "its documents contradict its tables, or each other") from None
 
 
 def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
@@ -390,7 +402,8 @@ def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
 def _of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
     from stirred.releases.release_folder import ReleaseFolder
 
-    opened = ReleaseFolder.open(path, most_rows)
+    with _as_received(path):
+        opened = ReleaseFolder.open(path, most_rows)
     if opened.mechanism not in mechanisms.names():
         raise errors.not_a_release(
             opened.path, f"it names the mechanism {plain(repr(opened.mechanism), 80)}, which this version does not know"

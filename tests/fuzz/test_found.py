@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from harness import ALLOCATION, FIXTURES, prepared
 
+from stirred.releases.manifest import write_manifest
+
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
@@ -65,3 +67,32 @@ def test_an_estimate_from_a_damaged_file_is_refused(name, inputs, tmp_path, comm
         data = path.read_bytes()
         path.write_bytes(data[:4] + b"\xff" * 200 + data[204:])
     assert command("estimate", folder, "--level", "county").code == 2
+
+
+@pytest.mark.parametrize("length", [109, 300])
+def test_a_value_wider_than_the_page_does_not_keep_a_check_busy(length, tmp_path, command):
+    for name in ("swap.toml", "households.csv", "persons.csv"):
+        (tmp_path / name).write_bytes((FIXTURES / name).read_bytes())
+    path = tmp_path / "households.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace(",owned", "," + "x" * length), encoding="utf-8")
+    ended = command("check", tmp_path / "swap.toml")
+    assert ended.code == 0 and "x" * 40 in ended.out and "…" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"format": "csv"', '"format": ["csv"]'),
+        ('"role": "hold"', '"rule": "hold"'),
+        ('"string"', '"decimal128(999, 3)"'),
+    ],
+    ids=["a format that is a list", "a column without a role", "a type that is none"],
+)
+@pytest.mark.parametrize("words", [["verify"], ["tabulate", "--by", "county"]])
+def test_a_data_dictionary_that_contradicts_itself_is_refused(before, after, words, inputs, tmp_path, command):
+    folder = Path(shutil.copytree(inputs / "swap", tmp_path / "swap"))
+    path = folder / "data_dictionary.json"
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+    (folder / "manifest.json").unlink()
+    write_manifest(folder)
+    assert command(words[0], folder, *words[1:]).code in (1, 2)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stirred import errors
+from stirred._received import plain
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
@@ -19,6 +20,7 @@ CHECK_FORM = 2
 """The format version of the JSON of a check."""
 
 
+_LONGEST_NAME = 60
 _MOST = 20_000
 """Characters of a text that are wrapped into lines; what is longer is somebody's value, not a sentence."""
 
@@ -32,7 +34,8 @@ def fill(text: str, indent: str = "", hanging: str = "  ") -> str:
 
 def named_rows(rows: Sequence[tuple[str, str]]) -> str:
     """Lines with a name and a wrapped text, the texts below one another."""
-    width = max(len(name) for name, _ in rows) + 2
+    rows = [(plain(name, _LONGEST_NAME), words) for name, words in rows]
+    width = max(len(name) for name, _ in rows) + 2  # textwrap never ends where an indent is wider than the page
     return "\n".join(
         textwrap.fill(
             words[:_MOST],
