@@ -20,7 +20,7 @@ def said(monkeypatch):
     def at(moment: float, *given: object) -> str:
         clock[0] = moment
         shown.stage(*given)
-        return words[-1]
+        return str(words[-1])
 
     return at
 
