@@ -71,7 +71,7 @@ def test_a_public_module_says_what_it_is_for_and_lists_its_names(name):
 
 
 def test_nothing_that_people_meet_shows_an_address():
-    hidden = {"Silent", "OnTerminal", "ColumnEncoder", "IdentifierCollector", "SystemSource", "SeededSource"}
+    hidden = {"Silent", "OnTerminal", "ColumnEncoder", "IdentifierCollector", "SystemSource", "SeededSource", "Printed"}
     hidden |= {"Places", "Answer", "Agreement", "Measurements", "RoundingReport"}  # inner parts of a run
     found = set()
     for module in pkgutil.walk_packages(stirred.__path__, "stirred."):
