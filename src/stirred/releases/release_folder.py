@@ -157,6 +157,8 @@ class ReleaseFolder:
         if missing:
             raise errors.missing_columns(name, missing)
         numbered = [column for column in columns if described[column]["role"] in ("id", "link")]
+        if any(not pa.types.is_integer(opened.kinds[column]) for column in numbered):
+            raise errors.not_a_release(self.path, f"the ids of table {plain(name, 60)} are not whole numbers")
         found = read_table(opened, [column for column in columns if column not in numbered], numbered)
         if entry["format"] != "csv":
             return found
@@ -200,7 +202,7 @@ def _describes_a_table(table: Any) -> bool:
     return (
         isinstance(table, dict)
         and all(isinstance(table.get(key), str) for key in ("name", "file"))
-        and table.get("format") in EXTENSIONS
+        and table.get("format") in list(EXTENSIONS)
         and isinstance(table.get("rows"), int)
         and table["rows"] >= 0
         and isinstance(table.get("columns"), list)
