@@ -16,6 +16,7 @@ from stirred.noise import SeededSource
 from stirred.releases import releasing
 from stirred.releases.folder import leftovers
 from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import write_manifest
 from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.swap import dataset
 from stirred.swap.releasing import SwapRelease
@@ -312,3 +313,22 @@ def test_two_draws_never_share_a_nonce(tmp_path):
         stirred.release(swap_plan(), ROWS, out=tmp_path / str(number))
         nonces.add(json.loads((tmp_path / str(number) / "certificate.json").read_text())["nonce"])
     assert len(nonces) == 3 and all(len(nonce) == 32 for nonce in nonces)
+
+
+def test_another_draw_is_not_free_because_its_certificate_was_given_the_nonce_of_a_counted_one(tmp_path, ledger):
+    plan = swap_plan()
+    for name in ("first", "second"):
+        stirred.release(plan, ROWS, out=tmp_path / name, ledger=ledger if name == "first" else None)
+    stated = [json.loads((tmp_path / name / "certificate.json").read_text()) for name in ("first", "second")]
+    (tmp_path / "second" / "certificate.json").write_text(json.dumps(stated[1] | {"nonce": stated[0]["nonce"]}))
+    write_manifest(tmp_path / "second")
+    with pytest.raises(errors.LedgerError, match="what was drawn stands in other files"):
+        ledger.record(None, "the same, surely", tmp_path / "second", 1)
+
+
+def test_a_draw_that_is_written_twice_is_paid_for_once(tmp_path, ledger):
+    drawn = stirred.swap.draw(swap_plan(), ROWS)
+    for name in ("first", "second"):
+        drawn.write(tmp_path / name, ledger=ledger)
+    [entry] = ledger.entries()
+    assert [one.folder.name for one in entry.finishes] == ["first", "second"]

@@ -1,8 +1,9 @@
 """Whether a release folder was finished from the draw of a ledger's entry, by its certificate and its manifest.
 
 Only what is a function of a counted release costs nothing. A release states the nonce of its draw, which is drawn with
-it and repeated by every finish. Draws of stirred 0.1 have none; of these only TopDown's publish what was drawn, so two
-of its releases are of one draw if their measurements are the same files.
+it and repeated by every finish; what was drawn must then be in the same files too, where the entry's own release is
+there to compare. Draws before 0.3 have no nonce; of these only TopDown's publish what was drawn, so two of its releases
+are of one draw if their measurements are the same files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MEASURED = ("measurements/", "invariants/")
 
 
 def nonce_of(folder: Path) -> str | None:
-    """The nonce that a release's certificate states; None if it states none, as before 0.2, or has no certificate."""
+    """The nonce that a release's certificate states; None if it states none, as before 0.3, or has no certificate."""
     from stirred.releases.documents import CERTIFICATE
 
     if not (folder / CERTIFICATE).is_file():
@@ -51,10 +52,34 @@ def _difference(entry: Entry, folder: Path) -> str | None:
     if entry.nonce is not None:
         if nonce is None:
             return "its certificate states no nonce, and the entry's draw has one"
-        return None if nonce == entry.nonce else "its certificate states the nonce of another draw"
+        if nonce != entry.nonce:
+            return "its certificate states the nonce of another draw"
+        return _other_files(entry, folder)
     if nonce is not None:
         return "its certificate states the nonce of a draw, and the entry was recorded without one"
     return _unlike_measurements(entry, folder)
+
+
+def _other_files(entry: Entry, folder: Path) -> str | None:
+    """Why a release with the nonce of an entry is another draw all the same, where that can be seen."""
+    first = entry.folder
+    if (
+        first is None
+        or not (first / manifest.NAME).is_file()
+        or manifest.digest_of(first / manifest.NAME) not in (entry.manifests)
+    ):
+        return None
+    if _drawn(first) != _drawn(folder):
+        return "its certificate states the nonce of the entry's draw, but what was drawn stands in other files"
+    return None
+
+
+def _drawn(folder: Path) -> set[tuple[str, str]]:
+    """The files that hold what was drawn: measurements where there are any, else everything but the certificate."""
+    from stirred.releases.documents import CERTIFICATE
+
+    every = {(one.path, one.sha256) for one in manifest.read_manifest(folder) if one.path != CERTIFICATE}
+    return {one for one in every if one[0].startswith(_MEASURED)} or every
 
 
 def _unlike_measurements(entry: Entry, folder: Path) -> str | None:
