@@ -95,6 +95,18 @@ def test_what_is_not_known_to_imply_the_limit_is_refused_though_its_number_is_sm
         ledger.spend(given, "given counts by county")
 
 
+def test_a_release_for_households_counts_against_a_limit_for_persons_who_stay_in_them(ledger, tmp_path):
+    household = flavors.zcdp("household", domain=DOMAIN).at("1/2")
+    with refused("ledger-over-limit", "one person that moves changes two households"):
+        ledger.spend(household, "tables")
+    staying = flavors.zcdp("person", domain=DOMAIN, stays_in=("household",))
+    other = Ledger.create(tmp_path / "staying.ledger", "health survey", staying.at(1))
+    other.spend(household, "tables of households")
+    other.spend(ZCDP.at("1/2"), "tables of persons")
+    assert other.standing().left == 0
+    assert other.total().specification == staying.at(1)
+
+
 def test_releases_that_do_not_compose_are_refused_even_without_a_limit(path):
     ledger = Ledger.create(path, "health survey")
     ledger.spend(flavors.renyi(2, "person", domain=DOMAIN).at(1), "one")
