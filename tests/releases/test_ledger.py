@@ -67,14 +67,14 @@ def test_checking_spends_nothing(ledger):
 
 
 def test_the_limit_is_held_in_its_own_flavor_by_conversion(ledger):
-    # Bun and Steinke: epsilon = 1 costs rho = 1/2, so the third is too much.
+    # By randomised response epsilon = 1 costs rho = tanh(1/2) = 0.462, so the third is too much.
     ledger.spend(PURE.at(1), "pure")
     assert ledger.standing().left is None
     assert "depends on the next release" in str(ledger.standing())
     ledger.spend(PURE.at(1), "pure")
-    assert ledger.total().specification.budget.value == 2  # rho = 2 by this road, 1 by converting first
-    assert ledger.standing().left == 0
-    with refused("ledger-over-limit", "Unknown:\n  1. epsilon = 3.00 gives rho = 4.5"):
+    assert ledger.total().specification.budget.value == 2  # rho = 1.523 by this road, 0.924 by converting first
+    assert float(ledger.standing().left) == pytest.approx(1 - 2 * math.tanh(0.5), rel=1e-12)
+    with refused("ledger-over-limit", "epsilon = 3.00 gives rho = 2.72"):
         ledger.spend(PURE.at(1), "pure")
 
 
