@@ -42,6 +42,7 @@ from stirred.loss import (
     zcdp_to_renyi,
     zcdp_to_total_variation,
 )
+from stirred.loss.tradeoffs import ZcdpCurve
 
 CENSUS = {
     "55.371": 126.7843,
@@ -117,8 +118,8 @@ def test_the_ends_of_zcdp():
     assert approximate_to_zcdp(0, 0.1) == approximate_to_zcdp(5, 0) == 0
     assert zcdp_to_renyi(Fraction(1, 2), 3) == 1.5
     assert zcdp_to_renyi(0, math.inf) == 0
-    assert zcdp_to_total_variation(Fraction(1, 8)) == 0.25
-    assert zcdp_to_total_variation(100) == 1
+    assert zcdp_to_total_variation(0) == 0
+    assert zcdp_to_total_variation(math.inf) == zcdp_to_total_variation(100) == 1  # 1 - 2 e^-100, rounded up
 
 
 # -- bounds of real mechanisms -------------------------------------------------------------------------------
@@ -152,10 +153,85 @@ def test_total_variation_is_the_height_of_the_power_curve_above_the_identity(eps
 
 
 def test_pure_bounds_at_known_places():
-    assert pure_to_zcdp(Fraction(2)) == 2
-    assert pure_to_renyi(1, 1.5) == 0.75
-    assert pure_to_renyi(1, 3) == pure_to_renyi(1, math.inf) == 1
-    assert pure_to_renyi(0, math.inf) == 0
+    assert pure_to_zcdp(4) == pytest.approx(4 * math.tanh(2), rel=1e-13)
+    assert round(pure_to_zcdp(4), 3) == 3.856
+    assert round(pure_to_renyi(1, 2), 3) == 0.735
+    assert round(zcdp_to_total_variation(2.63), 3) == 0.898
+    assert pure_to_renyi(1, 1) == pure_to_zcdp(1)
+    assert pure_to_renyi(1, math.inf) == 1
+    assert pure_to_renyi(0, math.inf) == pure_to_zcdp(0) == 0
+    assert pure_to_zcdp(math.inf) == pure_to_renyi(math.inf, 2) == math.inf
+    assert pure_to_zcdp(1e300) == pure_to_renyi(1e300, 2) == 1e300
+
+
+def reference(epsilon: float, order: float) -> Decimal:
+    """The Rényi divergence of randomised response from its probabilities, in many digits."""
+    with localcontext(prec=120 + int(order * epsilon)):
+        e, alpha = Decimal(epsilon), Decimal(order)
+        odds = e.exp()
+        if alpha == 1:
+            return e * (odds - 1) / (odds + 1)
+        # p^alpha q^(1 - alpha) + q^alpha p^(1 - alpha) with p = odds q and q = 1 / (1 + odds)
+        total = ((alpha * e).exp() + ((1 - alpha) * e).exp()) / (1 + odds)
+        return total.ln() / (alpha - 1)
+
+
+SLACK = Decimal(1) + Decimal("2e-14")
+EPSILONS = (1e-9, 1e-4, 0.01, 0.3, 1.0, 2.5, 4.0, 12.0, 40.0, 300.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomised_response_attains_what_pure_epsilon_gives_and_no_bound_is_too_small(epsilon):
+    exact = reference(epsilon, 1)
+    assert exact <= Decimal(pure_to_zcdp(epsilon)) <= exact * SLACK
+    for order in (1, 1 + 1e-12, 1 + 1e-6, 1.01, 1.5, 2, 3, 10, 50):
+        exact = reference(epsilon, order)
+        assert exact <= Decimal(pure_to_renyi(epsilon, order)) <= exact * SLACK
+        # D_alpha / alpha is largest at order 1.
+        assert exact / Decimal(order) <= Decimal(pure_to_zcdp(epsilon))
+    ratios = [reference(epsilon, order) / Decimal(order) for order in (1, 1.001, 1.1, 1.5, 2, 4, 8, 16, 64)]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+@pytest.mark.parametrize("rho", [1e-12, 1e-3, 0.02, 0.5, 1.0, 2.63, 8.0, 30.0])
+def test_total_variation_under_zcdp_is_that_of_the_curve_and_of_a_randomised_response(rho):
+    found = zcdp_to_total_variation(rho)
+    with localcontext(prec=60):
+        low, high = Decimal(0), Decimal(rho) + 10
+        for _ in range(180):
+            middle = (low + high) / 2
+            low, high = (middle, high) if reference(middle, 1) < Decimal(rho) else (low, middle)
+        exact = 1 - 2 / (high.exp() + 1)
+        assert exact <= Decimal(found) <= min(1, exact * SLACK)
+    levels = np.linspace(0, 1, 20_001)
+    curve = float(np.max(ZcdpCurve(rho).power(levels) - levels))
+    assert found * (1 - 1e-3) - 1e-6 <= curve <= found * (1 + 1e-9)
+    assert found <= math.sqrt(rho / 2) * (1 + 1e-13)
+
+
+def test_no_random_pure_pair_exceeds_randomised_response_at_any_order():
+    random = np.random.default_rng(4)
+    orders = np.concatenate([1 + np.geomspace(1e-6, 1, 20), np.geomspace(2, 200, 20)])
+    closest = 0.0
+    for _ in range(400):
+        size = int(random.integers(2, 6))
+        epsilon = float(random.choice([0.1, 0.5, 1, 3, 6]))
+        q = random.dirichlet(np.full(size, random.choice([0.2, 1, 5])))
+        # Ratios at both ends come near the worst pairs; others are drawn between them.
+        ratios = np.where(random.random(size) < 0.7, random.choice([-epsilon, epsilon], size), 0)
+        p = q * np.exp(ratios)
+        p /= p.sum()
+        found = multiplicative(p, q)
+        if not 0 < found < 50:
+            continue
+        for order in orders:
+            divergence = max(renyi(p, q, float(order)), renyi(q, p, float(order)))
+            assert divergence <= pure_to_renyi(found, float(order)) * (1 + 1e-9) + 1e-12
+            assert divergence / order <= pure_to_zcdp(found) * (1 + 1e-9) + 1e-12
+            closest = max(closest, divergence / order / pure_to_zcdp(found))
+        rho = normalised_renyi(p, q) ** 2
+        assert total_variation(p, q) <= zcdp_to_total_variation(rho) * (1 + 1e-9)
+    assert closest > 0.95
 
 
 # -- groups --------------------------------------------------------------------------------------------------

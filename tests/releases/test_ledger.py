@@ -39,6 +39,9 @@ def make_release(folder: Path, text: str = "rows", nonce: str | None = None, **c
     stated = {"stirred_certificate": 1, **({} if nonce is None else {"nonce": nonce}), **certificate}
     with appearing(folder) as unfinished:
         (unfinished / "microdata.csv").write_text(text)
+        if nonce is not None:
+            (unfinished / "measurements").mkdir()
+            (unfinished / "measurements" / "1.parquet").write_text(f"what was drawn with {nonce}")
         (unfinished / "certificate.json").write_text(json.dumps(stated))
         write_manifest(unfinished)
     return folder
@@ -73,14 +76,14 @@ def test_checking_spends_nothing(ledger):
 
 
 def test_the_limit_is_held_in_its_own_flavor_by_conversion(ledger):
-    # Bun and Steinke: epsilon = 1 costs rho = 1/2, so the third is too much.
+    # By randomised response epsilon = 1 costs rho = tanh(1/2) = 0.462, so the third is too much.
     ledger.spend(PURE.at(1), "pure")
     assert ledger.standing().left is None
     assert "depends on the next release" in str(ledger.standing())
     ledger.spend(PURE.at(1), "pure")
-    assert ledger.total().specification.budget.value == 2  # rho = 2 by this road, 1 by converting first
-    assert ledger.standing().left == 0
-    with refused("ledger-over-limit", "Unknown: (1) epsilon = 3.00 gives rho = 4.5"):
+    assert ledger.total().specification.budget.value == 2  # rho = 1.523 by this road, 0.924 by converting first
+    assert float(ledger.standing().left) == pytest.approx(1 - 2 * math.tanh(0.5), rel=1e-12)
+    with refused("ledger-over-limit", "epsilon = 3.00 gives rho = 2.72"):
         ledger.spend(PURE.at(1), "pure")
 
 
@@ -99,6 +102,18 @@ def test_what_is_not_known_to_imply_the_limit_is_refused_though_its_number_is_sm
     given = flavors.given_invariants(ZCDP, [county]).at("0.001")
     with refused("ledger-over-limit", "publishing the number of persons by county costs nothing under the first"):
         ledger.spend(given, "given counts by county")
+
+
+def test_a_release_for_households_counts_against_a_limit_for_persons_who_stay_in_them(ledger, tmp_path):
+    household = flavors.zcdp("household", domain=DOMAIN).at("1/2")
+    with refused("ledger-over-limit", "one person that moves changes two households"):
+        ledger.spend(household, "tables")
+    staying = flavors.zcdp("person", domain=DOMAIN, stays_in=("household",))
+    other = Ledger.create(tmp_path / "staying.ledger", "health survey", staying.at(1))
+    other.spend(household, "tables of households")
+    other.spend(ZCDP.at("1/2"), "tables of persons")
+    assert other.standing().left == 0
+    assert other.total().specification == staying.at(1)
 
 
 def test_releases_that_do_not_compose_are_refused_even_without_a_limit(path):

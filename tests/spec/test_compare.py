@@ -40,10 +40,12 @@ def test_more_invariants_are_weaker_whatever_the_number():
     assert any("more invariants make for a smaller number and protect less" in note for note in found.notes)
 
 
-def test_households_are_a_stronger_unit_than_persons():
-    blocks, together = judged(pure(1, "household"), pure(1, "person"))
+def test_households_are_a_stronger_unit_than_persons_who_stay_in_them():
+    blocks, together = judged(pure(1, "household"), pure(1, "person", stays_in=("household",)))
     assert blocks["input premetric"] == FIRST
     assert together == FIRST
+    blocks, together = judged(pure(1, "household"), pure(1, "person"))
+    assert blocks["input premetric"] == together == UNKNOWN
 
 
 def test_a_pure_standard_is_stronger_than_a_concentrated_one():

@@ -56,12 +56,15 @@ def chosen_step(parts: Parts) -> float:
 
 
 def offset(law: Law) -> float:
-    """Where the grid of a part begins: at its first atom if it is a lattice, else at the heaviest one."""
+    """Where the grid of a part begins: at its last atom if it is a lattice, else at the heaviest one.
+
+    The largest loss of the sum is then on the grid, and delta just below it is not lost in the lower bounds.
+    """
     if isinstance(law, LaplaceLaw):
-        return -law.epsilon
+        return law.epsilon
     if not isinstance(law, Atoms):
         return 0.0
-    return float(law.losses[0 if law.step is not None else int(np.argmax(law.masses))])
+    return float(law.losses[-1 if law.step is not None else int(np.argmax(law.masses))])
 
 
 def points(parts: Parts, step: float) -> float:

@@ -56,6 +56,13 @@ class Listed:
         if delta > highest + margins.cut:
             reached = self._reach((delta - highest - margins.cut) / (1 + self._error)) + margins.slack
             high = min(high, max(0.0, reached))
+        # What rounding took away on the way back is given.
+        step = UNIT
+        while high < margins.greatest and self.delta(high)[1] > delta:
+            high, step = min(margins.greatest, high + max(high, step) * step), 2 * step
+        step = UNIT
+        while low > 0 and self.delta(low)[0] < delta:
+            low, step = max(0.0, low - max(low, step) * step), 2 * step
         return min(low, high), high
 
     def curve(self) -> Curve:

@@ -3,20 +3,25 @@
 Between points of the lattice, delta of a law on the lattice is straight as a function of e^epsilon. So bounds at the
 points are bounds everywhere: chords are above any convex function that is below their ends, which delta is, and below
 the lower law's delta, which is straight there.
+
+Delta falls as epsilon grows, so a bound from above holds at every larger epsilon and one from below at every smaller:
+bounds are made monotone, within stretches and from one to the next. ``epsilon`` is read off the same bounds as
+``delta``, so that the two are inverse to each other.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
 from stirred.loss.laws import UNIT, Array
-from stirred.loss.tilting import Sum, Window, window
+from stirred.loss.tilting import Sum, Window, refined, window
 
 HALF = 2.0
 """A tilt knows a stretch of losses that reaches so many of its standard deviations to both sides of its mean."""
@@ -130,6 +135,13 @@ class OneWay:
         high = math.inf if delta < highest else margins.greatest
         if delta > highest + margins.cut:
             high = min(high, max(0.0, self._reach(delta - highest - margins.cut, True) + margins.slack))
+        # What rounding took away on the way back is given.
+        further = itertools.accumulate(itertools.repeat(2.0), operator.mul, initial=UNIT)
+        while high < margins.greatest and self.delta(high)[1] > delta:
+            high = min(margins.greatest, high + max(high, self.step) * next(further))
+        further = itertools.accumulate(itertools.repeat(2.0), operator.mul, initial=UNIT)
+        while low > 0 and self.delta(low)[0] < delta:
+            low = max(0.0, low - max(low, self.step) * next(further))
         return min(low, high), high
 
     def curve(self) -> Curve:
@@ -138,7 +150,7 @@ class OneWay:
         epsilons, lows, highs = [np.zeros(1)], [np.zeros(1)], [np.zeros(1)]
         if self.upper.parts:
             lows[0][0], highs[0][0] = self._at(margins.slack, False), self._at(-margins.slack, True)
-            for k in count(self._stretch_of(0.0)):
+            for k in itertools.count(self._stretch_of(0.0)):
                 at, low, high = _together(*self._windows(k))
                 losses = self.start + self.step * at
                 some = losses > epsilons[-1][-1]
@@ -148,7 +160,8 @@ class OneWay:
                 if high[-1] <= SMALLEST or losses[-1] >= margins.greatest or self._stretch(k).last:
                     break
         at = np.concatenate(epsilons)
-        lower, upper = margins.widened(np.concatenate(lows), np.concatenate(highs))
+        falling = np.maximum.accumulate(np.concatenate(lows)[::-1])[::-1]
+        lower, upper = margins.widened(falling, np.minimum.accumulate(np.concatenate(highs)))
         return bounded(at, lower, upper, margins)
 
     # -- stretches -------------------------------------------------------------------------------------------
@@ -196,8 +209,8 @@ class OneWay:
             stretch = self._stretch(k)
             high = max(stretch.high, self.upper.ends[1] * self.step) if stretch.last else stretch.high
             self._kept[k] = (
-                window(self.lower, stretch.theta, stretch.low, high),
-                window(self.upper, stretch.theta, stretch.low, high),
+                refined(self.lower, window(self.lower, stretch.theta, stretch.low, high)),
+                refined(self.upper, window(self.upper, stretch.theta, stretch.low, high)),
             )
         return self._kept[k]
 
@@ -209,7 +222,37 @@ class OneWay:
         """A bound on what finite losses contribute to delta."""
         if not self.upper.parts:
             return 0.0
-        found = self._windows(self._stretch_of(epsilon))[upper]
+        k = self._stretch_of(epsilon)
+        own = self._chord(k, epsilon, upper)
+        if upper:
+            return min(own, self._up_to(k - 1)) if k > 0 and own > self._chord(k, self._low(k), False) else own
+        last = self._stretch(k).last
+        return own if last or own >= self._chord(k, self._high(k), True) else max(own, self._from(k + 1))
+
+    def _low(self, k: int) -> float:
+        return self.start + self._stretch(k).low
+
+    def _high(self, k: int) -> float:
+        return self.start + self._stretch(k).high
+
+    def _up_to(self, k: int) -> float:
+        """The smallest upper bound up to the end of the k-th stretch. Stretches before it are asked only where what
+        this one knows from below does not tell that they are larger."""
+        own = self._chord(k, self._high(k), True)
+        if k == 0 or own <= self._chord(k, self._low(k), False):
+            return own
+        return min(own, self._up_to(k - 1))
+
+    def _from(self, k: int) -> float:
+        """The largest lower bound from the beginning of the k-th stretch on, in the same way."""
+        own = self._chord(k, self._low(k), False)
+        if self._stretch(k).last or own >= self._chord(k, self._high(k), True):
+            return own
+        return max(own, self._from(k + 1))
+
+    def _chord(self, k: int, epsilon: float, upper: bool) -> float:
+        """The bound that the k-th stretch has."""
+        found = self._windows(k)[upper]
         values = found.upper if upper else found.lower
         place = (epsilon - self.start) / self.step - found.first
         j = math.floor(place)
@@ -221,7 +264,8 @@ class OneWay:
         if j + 1 >= len(values):
             return float(values[-1]) if upper else 0.0
         share = math.expm1((place - j) * self.step) / math.expm1(self.step)
-        return float(values[j] + share * (values[j + 1] - values[j]))
+        between = float(values[j] + share * (values[j + 1] - values[j]))
+        return min(max(between, float(values[j + 1])), float(values[j]))
 
     def _reach(self, delta: float, upper: bool) -> float:
         """An epsilon from which on the upper bound is at most delta, or up to which the lower one is at least delta."""
@@ -229,24 +273,19 @@ class OneWay:
         while not self._stretch(k).last and self._stretch(k).bound > math.log(delta):
             k += 1
         # Chernoff's bound is too large: it may be some stretches before.
-        first = k
-        crossings = [self._crossing(k, delta, upper)]
-        while first > 0 and (self._begins(first, upper) <= delta or crossings[-1] == math.inf):
-            first -= 1
-            crossings.append(self._crossing(first, delta, upper))
-        while not self._stretch(k).last and (min(crossings) == math.inf if upper else self._beyond(k, delta)):
-            k += 1
-            crossings.append(self._crossing(k, delta, upper))
-        return min(crossings) if upper else max(crossings)
-
-    def _begins(self, k: int, upper: bool) -> float:
-        """The first bound of the k-th stretch."""
-        below, above = self._windows(k)
-        return float(above.upper[0] if upper else below.lower[0])
-
-    def _beyond(self, k: int, delta: float) -> bool:
-        """Whether the lower bound exceeds delta in all of the k-th stretch."""
-        return bool(self._windows(k)[0].lower[-1] > delta)
+        if upper:
+            while k > 0 and self._up_to(k - 1) <= delta:
+                k -= 1
+            while not self._stretch(k).last and self._up_to(k) > delta:
+                k += 1
+        else:
+            while k > 0 and self._from(k) <= delta:
+                k -= 1
+            while not self._stretch(k).last and self._from(k + 1) > delta:
+                k += 1
+        found = self._crossing(k, delta, upper)
+        first, last = self._low(k) if k > 0 else -math.inf, math.inf if self._stretch(k).last else self._high(k)
+        return found if math.isinf(found) else min(max(found, first), last)
 
     def _crossing(self, k: int, delta: float, upper: bool) -> float:
         """Where the chords of the k-th stretch come down to delta; infinite or 0 if there are none that do."""

@@ -34,6 +34,13 @@ Complex = NDArray[np.complex128]
 OUTSIDE = 1e-14
 """How much of the tilted law the window may leave out, where it can grow."""
 
+ROUGH = 1e-7
+NOTHING = 1e-290
+MOST_REFINED = 64
+MOST_WORK = 1 << 20
+"""The part of a result by which a transform may be wrong before another tilt is tried; errors that never matter; how
+many further tilts are tried in one stretch, and of how many points together."""
+
 MOST_POINTS = 1 << 22
 COARSE = 1024
 STEEPEST = 60.0
@@ -123,6 +130,32 @@ class Window:
     first: int
     lower: Array
     upper: Array
+    rough: NDArray[np.bool_]
+    """Where the error of the transform is a part of the result that shows: the mean of the tilt is too far away."""
+    points: int
+    """The length of the transform."""
+
+
+def refined(total: Sum, found: Window) -> Window:
+    """The same bounds, the better of which come from further tilts wherever one was rough; monotone."""
+    lower, upper, rough = found.lower.copy(), found.upper.copy(), found.rough.copy()
+    work = 0
+    for _ in range(MOST_REFINED):
+        some = np.flatnonzero(rough)
+        if len(some) == 0 or work > MOST_WORK:
+            break
+        breaks = np.flatnonzero(np.diff(some) > 1)
+        run = some[: breaks[0] + 1] if len(breaks) else some
+        low, middle, high = ((found.first + int(at)) * total.step for at in (run[0], run[len(run) // 2], run[-1]))
+        more = window(total, total.tilt_for(middle, 0.0), low, high)
+        work += more.points
+        here = slice(max(0, more.first - found.first), more.first - found.first + len(more.lower))
+        there = slice(max(0, found.first - more.first), max(0, found.first - more.first) + len(lower[here]))
+        lower[here] = np.maximum(lower[here], more.lower[there])
+        upper[here] = np.minimum(upper[here], more.upper[there])
+        rough[here] &= more.rough[there]
+        rough[run[len(run) // 2]] = False  # no tilt is better than its own
+    return Window(found.first, np.maximum.accumulate(lower[::-1])[::-1], np.minimum.accumulate(upper), rough, work)
 
 
 def window(total: Sum, theta: float, low: float, high: float) -> Window:
@@ -149,10 +182,11 @@ def window(total: Sum, theta: float, low: float, high: float) -> Window:
     # Where this is cut off the bounds are 0 and 1 all the same.
     spread = np.exp(np.minimum(700, log_scale - theta * step * inside))
     absolute = error * weights + outside
-    lower, upper = np.zeros(len(at)), np.zeros(len(at))
+    lower, upper, rough = np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at), dtype=np.bool_)
     lower[: len(inside)] = spread * np.maximum(0, d * (1 - relative) - absolute)
     upper[: len(inside)] = spread * (d * (1 + relative) + absolute) * (1 + 8 * UNIT)
-    return Window(int(at[0]), lower, upper)
+    rough[: len(inside)] = (absolute > ROUGH * d) & (spread * absolute > NOTHING)
+    return Window(int(at[0]), lower, upper, rough, points)
 
 
 def _tilted(total: Sum, theta: float) -> tuple[list[Array], list[float], float]:

@@ -105,7 +105,8 @@ def replaced_record(specification: Specification) -> Change | None:
 
 def held_fixed(specification: Specification) -> bool:
     """Whether only datasets are compared that agree on something declared."""
-    return bool(specification.multiverse.invariants or specification.multiverse.universes)
+    multiverse, stays_in = specification.multiverse, specification.input_premetric.stays_in
+    return bool(multiverse.invariants or multiverse.universes or stays_in)
 
 
 @says_what_it_takes

@@ -84,8 +84,9 @@ def exposed(given: Setting) -> Iterator[Statement]:
     """What is not protected: invariants, products and inferences outside the guarantee."""
     specification = given.specification
     premetric, multiverse = specification.input_premetric, specification.multiverse
-    if multiverse.invariants:
-        kept = "; ".join(f"({number}) {one}" for number, one in enumerate(multiverse.invariants, 1))
+    counted = premetric.fixes()[1:]  # the number of records is said below
+    if multiverse.invariants or counted:
+        kept = "; ".join(f"({number}) {one}" for number, one in enumerate((*multiverse.invariants, *counted), 1))
         yield say("exposed.invariants", invariants=kept)
         if specification.covers:  # something was released
             yield say("exposed.conditioned")

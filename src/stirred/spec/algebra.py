@@ -18,7 +18,7 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
-from stirred.spec.distances import Change, bring, scaled
+from stirred.spec.distances import Change, bring, is_part, scaled
 from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
 from stirred.spec.pages import table
@@ -133,27 +133,46 @@ def _common_multiverse(given: Sequence[Specification], steps: list[Step]) -> lis
 
 
 def _common_input(given: Sequence[Specification], steps: list[Step]) -> list[Specification]:
-    """Bring all to the premetric, among theirs, that costs least."""
+    """Bring all to the premetric, among theirs, that costs least.
+
+    Where units may move between coarser ones, as persons between households, the releases have a distance in common
+    only among files in which none does. The whole is then stated for these, which its premetric says.
+    """
     targets = list(dict.fromkeys(one.input_premetric for one in given))
     if len(targets) == 1:
         return list(given)
-    found: list[tuple[Fraction | float, list[Specification], list[Step]]] = []
-    refusals = []
+    options: list[list[Change]] = []
+    refusals: list[str] = []
     for target in targets:
-        held = Flavor(given[0].domain, given[0].multiverse, target, OutputPremetric()).invariants()
-        changes = [bring(one, target, held) for one in given]
-        if all(isinstance(change, Change) for change in changes):
-            brought = [change.specification for change in changes if isinstance(change, Change)]
-            taken = [step for change in changes if isinstance(change, Change) for step in change.steps]
-            found.append((_weight(brought), brought, taken))
-        else:
-            refusals += [change[1] for change in changes if not isinstance(change, Change)]
-    if not found:
+        changes, reasons = _all_under(target, given)
+        if reasons:
+            changes, _ = _all_under(_staying(target, targets), given)
+        refusals += reasons
+        options += [changes] if len(changes) == len(given) else []
+    if not options:
         remedy = "Declare how many of one unit another holds, or compose those that agree."
         raise errors.no_rule("these input premetrics together", "; ".join(dict.fromkeys(refusals)), remedy)
-    _, brought, taken = min(found, key=lambda option: option[0])
-    steps += list(dict.fromkeys(taken))
-    return brought
+    least = min(options, key=lambda changes: _weight(change.specification for change in changes))
+    steps += list(dict.fromkeys(step for change in least for step in change.steps))
+    return [change.specification for change in least]
+
+
+def _staying(target: InputPremetric, others: Iterable[InputPremetric]) -> InputPremetric:
+    """The same distance between the files in which none of its units changes the coarser unit of another."""
+    coarser = {other.unit for other in others if is_part(target, other)}
+    if target.kind != "records" or not target.bounded or not coarser:
+        return target
+    return replace(target, stays_in=(*target.stays_in, *coarser))
+
+
+def _all_under(target: InputPremetric, given: Sequence[Specification]) -> tuple[list[Change], list[str]]:
+    """Those that can be brought to a premetric, and why the others cannot."""
+    held = Flavor(given[0].domain, given[0].multiverse, target, OutputPremetric()).invariants()
+    changes = [bring(one, target, held) for one in given]
+    return (
+        [change for change in changes if isinstance(change, Change)],
+        [change[1] for change in changes if not isinstance(change, Change)],
+    )
 
 
 def _weight(specifications: Iterable[Specification]) -> Fraction | float:
@@ -272,10 +291,13 @@ def per_respondent(specification: Specification, records: int, unit: str = "resp
         f"{specification.output_premetric.kind.budget} is multiplied by "
         f"{records**specification.output_premetric.kind.power}"
     )
+    held = specification.multiverse
     changed = scaled(specification, Fraction(records))
     changed = replace(
         changed,
-        input_premetric=replace(premetric, unit=unit, within=(), words=""),
+        # What the records stay in is about records and not about respondents: it becomes an invariant.
+        multiverse=replace(held, invariants=(*held.invariants, *premetric.fixes()[1:])) if premetric.stays_in else held,
+        input_premetric=replace(premetric, unit=unit, within=(), stays_in=(), words=""),
         budget=replace(changed.budget, conversion=words),
         nearest=None,
     )

@@ -142,6 +142,9 @@ class InputPremetric:
     scale: Exact = Fraction(1)
     within: tuple[tuple[str, int | None], ...] = ()
     """Coarser units that hold this one, and at most how many (None: no limit known): ``(("household", 99999),)``."""
+    stays_in: tuple[str, ...] = ()
+    """Coarser units that none of this unit changes: with ``("household",)``, files in which a household has another
+    number of persons are infinitely far apart, so that a person is only ever replaced by one of the same household."""
     distances: tuple[tuple[str, str, Exact], ...] = ()
     words: str = field(default="", compare=False)
 
@@ -153,6 +156,9 @@ class InputPremetric:
             raise errors.bad_block(
                 "An input premetric", "has a name exactly if it is a relation or a metric of its own"
             )
+        object.__setattr__(self, "stays_in", tuple(sorted(set(self.stays_in))))
+        if self.stays_in and (self.kind != "records" or not self.bounded):
+            raise errors.bad_block("'stays_in'", "belongs to distances that replace records in files of equal size")
         if (self.kind == "table") < bool(self.distances):
             raise errors.bad_block("A list of distances", "belongs to the kind 'table'")
         listed = {(a, b): exact(d, "A distance") for a, b, d in self.distances}
@@ -204,8 +210,12 @@ class InputPremetric:
         return cls.measured(datasets, lambda x, y: 1 if relation(x, y) else math.inf, unit)
 
     def __str__(self) -> str:
-        if self.words:
-            return self.words
+        said = self.words or self._sentence()
+        if not self.stays_in:
+            return said
+        return f"{said}; infinite if the number of {plural(self.unit)} in a {' or a '.join(self.stays_in)} differs"
+
+    def _sentence(self) -> str:
         times = "" if self.scale == 1 else f"{written(self.scale)} times "
         if self.kind == "table":
             return f"{times}a table of {len(self.distances)} finite distances"
@@ -222,6 +232,17 @@ class InputPremetric:
         if self.sharpened:
             return f"{times}the number of {how}, {order}"
         return f"{times}1 for files that differ in one of the {how}, {order}; infinite for others"
+
+    def fixes(self) -> tuple[Invariant, ...]:
+        """What is held fixed without standing in the multiverse, since files that differ in it are infinitely far apart
+        (Proposition A.3.3): the number of records, and their number in each unit that they stay in.
+
+        >>> [str(one) for one in InputPremetric(unit="person", stays_in=("household",)).fixes()]
+        ['the number of persons', 'the number of persons by household']
+        """
+        if self.kind != "records" or not self.bounded:
+            return ()
+        return (Invariant(self.unit), *(Invariant(self.unit, by=(coarse,)) for coarse in self.stays_in))
 
     def sharpen(self) -> InputPremetric:
         """d*: the length of the shortest path (Definition A.4.1)."""
@@ -252,6 +273,12 @@ class InputPremetric:
             return Fraction(0) if first == second else found * self.scale
         if self.kind != "records":
             raise errors.cannot_evaluate(f"the {self.kind} '{self.name}'")
+        for kept in (Invariant(self.unit, by=(coarse,)) for coarse in self.stays_in):
+            counted = kept.value(first), kept.value(second)
+            if None in counted:
+                raise errors.cannot_evaluate(f"{kept} of records without that column")
+            if counted[0] != counted[1]:
+                return math.inf
         records = [_hashable(record) for record in first], [_hashable(record) for record in second]
         steps = _ordered(*records, self.bounded) if self.ordered else _unordered(*records, self.bounded)
         if not self.sharpened and steps > 1:

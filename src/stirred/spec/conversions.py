@@ -2,7 +2,7 @@
 
 Every rule is licensed by a bound that holds for all laws P, Q, and is declared by one of the two kinds that it is about
 (:attr:`stirred.spec.kinds.Kind.rules`). Rules whose bound is not linear in the distance apply where only neighbours are
-compared. The numbers come from :mod:`stirred.loss`.
+compared, or where no two datasets are closer than one. The numbers come from :mod:`stirred.loss`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[
     for rule in output.kind.rules_to(to.kind):
         if rule.neighbours and not _neighbours_only(a):
             continue
+        if rule.from_one and not _at_least_one(a):
+            continue
         if _lets_copies_differ(a, to) or (rule.start != rule.end and one_way(a)):
             continue
         found = rule.formula(a.budget.value, output.parameter, to.parameter)
@@ -60,6 +62,14 @@ def _neighbours_only(a: Specification) -> bool:
     if premetric.kind == "table":
         return all(d in (0, 1) for _, _, d in premetric.distances) and premetric.scale == 1
     return premetric.scale == 1 and (premetric.kind == "relation" or not premetric.sharpened)
+
+
+def _at_least_one(a: Specification) -> bool:
+    """Whether no distance lies between 0 and 1."""
+    premetric = a.input_premetric
+    if premetric.kind == "table":
+        return all(d == 0 or d * premetric.scale >= 1 for _, _, d in premetric.distances)
+    return premetric.kind in ("records", "relation") and premetric.scale >= 1
 
 
 def one_way(a: Specification) -> bool:

@@ -3,6 +3,15 @@
 If l d <= d' between all datasets that are compared, a guarantee under d is one under d' with its constant divided by l;
 rho, the square of the constant, by l squared. The rules here give the largest l that is known for distances that
 count records: bounded or not, ordered or not, neighbours or paths, and units within units.
+
+Of units within units (persons in households) nothing holds unless it is said what changes. Here a file is one list of
+persons, each with its household, and a household's record is all its persons:
+
+* replaced, each within its household (``stays_in``, or an invariant that counts persons by household):
+  d^household <= d^person;
+* replaced, and free to move: no bound. One move changes two households (h1 = {m, f}, h2 = {f} against h1 = {m},
+  h2 = {f, f}), and may leave one empty, so that the number of households changes;
+* added or removed: d^household <= 2 d^person, for a household that loses a person is one removed and another added.
 """
 
 from __future__ import annotations
@@ -28,7 +37,10 @@ KNOWN_UNITS = (
     ("establishment", "business"),
     ("edge", "node"),
 )
-"""Pairs (finer, coarser): whatever changes one of the first changes one of the second and no more."""
+"""Pairs (finer, coarser): one of the second holds some of the first."""
+
+SHARED = ("edge",)
+"""Finer units that are part of two coarser ones at once."""
 
 GRANULARITY = "Proposition 2.4.15"
 
@@ -67,8 +79,10 @@ class _Walk:
             if replace(here, scale=1, within=()) != replace(to, scale=1, within=()):
                 return "unknown", f"how '{here}' and '{to}' compare is not known", GRANULARITY
         else:
-            moves = (self._order, self._size, self._unit, self._neighbours)
-            for move in moves:
+            middle = (self._size, self._unit)
+            if self._finer() and not here.bounded and not self._stays():
+                middle = (self._unit, self._size)  # where units move, the rule for what is added or removed still holds
+            for move in (self._leave, self._order, *middle, self._neighbours, self._stay):
                 if refusal := move():
                     return refusal
         return self._scale()
@@ -116,13 +130,63 @@ class _Walk:
         words = f"{counted} is fixed, and there a replaced record counts twice"
         return self._step(replace(here, bounded=False), Fraction(1, 2), "size", GRANULARITY, words)
 
+    def _leave(self) -> Refusal | None:
+        """Give up what the first holds fixed by itself and the second does not."""
+        here, to = self.here, self.to
+        kept = set(to.stays_in) if here.unit == to.unit else set()
+        for coarse in sorted(set(here.stays_in) - kept):
+            counted = Invariant(here.unit, by=(coarse,))
+            if not implied(self.held, counted):
+                words = f"{counted} is fixed by the first, which lets no {here.unit} change its {coarse}"
+                return "unknown", f"{words}, and is not known to be fixed by the second", "Proposition A.3.3"
+            stays = tuple(name for name in self.here.stays_in if name != coarse)
+            words = f"{counted} is fixed by the second too"
+            self._step(replace(self.here, stays_in=stays), 1, "fixed units", GRANULARITY, words)
+        return None
+
+    def _stay(self) -> Refusal | None:
+        """Compare only the files that the second compares."""
+        here, to = self.here, self.to
+        if here.stays_in == to.stays_in:
+            return None
+        coarse = " or its ".join(to.stays_in)
+        words = f"the second compares fewer files: those in which no {to.unit} changes its {coarse}"
+        return self._step(replace(here, stays_in=to.stays_in), 1, "fixed units", GRANULARITY, words)
+
+    def _finer(self) -> bool:
+        """Whether the unit of the second is part of that of the first."""
+        return is_part(self.to, self.here)
+
+    def _stays(self) -> bool:
+        """Whether the second compares only files in which none of its units changes the unit of the first."""
+        return implied(self.held, Invariant(self.to.unit, by=(self.here.unit,)))
+
+    def _to_finer(self) -> Refusal | None:
+        fine, coarse = self.to.unit, self.here.unit
+        changed = replace(self.here, unit=fine, within=self.to.within)
+        if self.here.ordered:
+            words = f"how an order of {plural(fine)} compares with one of {plural(coarse)} is not known"
+            return "unknown", words, GRANULARITY
+        if not self.here.bounded:
+            words = f"a {coarse} with one {fine} more or less is one {coarse} removed and another added"
+            return self._repeat(changed, 2, "unit", GRANULARITY, words)
+        if fine in SHARED:
+            words = f"one {fine} belongs to two {plural(coarse)}, and replacing it can change four"
+            return "unknown", words, GRANULARITY
+        if not self._stays():
+            return "unknown", moving(fine, coarse), GRANULARITY
+        words = (
+            f"no {fine} changes its {coarse} (the condition: {Invariant(fine, by=(coarse,))} is held fixed), so what "
+            f"replaces one {fine} changes at most one {coarse}"
+        )
+        return self._step(changed, 1, "unit", GRANULARITY, words)
+
     def _unit(self) -> Refusal | None:
         here, to = self.here, self.to
         if here.unit == to.unit:
             return None
-        if (to.unit, here.unit) in KNOWN_UNITS or here.unit in dict(to.within):
-            words = f"what changes one {to.unit} changes at most one {here.unit}"
-            return self._step(replace(here, unit=to.unit, within=to.within), 1, "unit", GRANULARITY, words)
+        if self._finer():
+            return self._to_finer()
         most = dict(here.within).get(to.unit)
         if most is None:
             words = f"at most how many {plural(here.unit)} one {to.unit} holds is not declared"
@@ -198,6 +262,21 @@ class _Walk:
                 return refusal
         self.reached = replace(self.reached, input_premetric=self.to)
         return None
+
+
+def is_part(fine: InputPremetric, coarse: InputPremetric) -> bool:
+    """Whether the unit of the first is part of that of the second, as a person of a household."""
+    declared = coarse.unit in dict(fine.within) or coarse.unit in fine.stays_in
+    return fine.unit != coarse.unit and (declared or (fine.unit, coarse.unit) in KNOWN_UNITS)
+
+
+def moving(fine: str, coarse: str) -> str:
+    """Why nothing is known about the finer unit, and what to declare."""
+    return (
+        f"one {fine} that moves changes two {plural(coarse)}, from {{m, f}} and {{f}} to {{m}} and {{f, f}}, and may "
+        f"leave one empty: a guarantee for {plural(coarse)} is one for {plural(fine)} only among files in which no "
+        f"{fine} changes its {coarse}, which stays_in=('{coarse}',) in the second would declare"
+    )
 
 
 def scaled(specification: Specification, factor: Fraction) -> Specification:

@@ -30,9 +30,12 @@ def flavor(
     domain: Domain | None = None,
     invariants: Iterable[Invariant] = (),
     within: Iterable[tuple[str, int | None]] = (),
+    stays_in: Iterable[str] = (),
 ) -> Flavor:
     """A flavor over records of one unit: what most named flavors are."""
-    premetric = InputPremetric("records", unit, bounded, ordered, output.kind.metric, within=tuple(within))
+    premetric = InputPremetric(
+        "records", unit, bounded, ordered, output.kind.metric, within=tuple(within), stays_in=tuple(stays_in)
+    )
     return Flavor(domain or ANY, Multiverse(tuple(invariants)), premetric, output)
 
 

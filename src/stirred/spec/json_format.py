@@ -37,6 +37,8 @@ def _adapter() -> TypeAdapter[Specification]:
 def to_json(specification: Specification) -> str:
     """The text of a specification; :func:`from_json` gives it back."""
     fields = {KEY: FORMAT_VERSION} | _adapter().dump_python(specification, mode="json")
+    if not specification.input_premetric.stays_in:
+        del fields["input_premetric"]["stays_in"]  # version 0.1 does not know the field
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from stirred.spec import facts
 from stirred.spec.blocks import Multiverse
-from stirred.spec.invariant import Invariant, implied, missing, plural
+from stirred.spec.invariant import missing, plural
 from stirred.spec.lint_rules import (
     also_before,
     comparison,
@@ -126,14 +126,14 @@ def hidden_invariant(specification: Specification) -> str:
     premetric, multiverse = specification.input_premetric, specification.multiverse
     if specification.domain.objects == "distributions":
         return ""  # only what is paired is connected, by design; which distribution it was is no fact about the data
-    if premetric.kind == "records" and premetric.bounded:
-        counted = Invariant(premetric.unit)
-        if implied(multiverse.invariants, counted, specification.domain.nested):
-            return ""
+    if hidden := missing(multiverse.invariants, premetric.fixes(), specification.domain.nested):
+        counted = plural(premetric.unit) + (f" in a {' or a '.join(premetric.stays_in)}" if premetric.stays_in else "")
         return (
-            f"Files with different numbers of {plural(premetric.unit)} are infinitely far apart, so {counted} is held "
+            f"Files with different numbers of {counted} are infinitely far apart, so {hidden[-1]} is held "
             "fixed without being declared."
         )
+    if premetric.kind == "records":
+        return ""
     for universe in multiverse.universes or (specification.domain.datasets,):
         if premetric.kind == "table" and (parts := _groups(specification, universe)) > 1:
             return (

@@ -6,8 +6,7 @@ import math
 import re
 
 from stirred.spec import facts
-from stirred.spec.blocks import InputPremetric
-from stirred.spec.distances import KNOWN_UNITS
+from stirred.spec.distances import KNOWN_UNITS, is_part
 from stirred.spec.exact import near, written
 from stirred.spec.invariant import plural
 from stirred.spec.lint_rules import also_before, comparison, fall, number, rule, smaller, spent, spent_at
@@ -52,16 +51,12 @@ def _coarser(specification: Specification, unit: str, most: int | None) -> str:
 def finer_unit_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the unit is part of the earlier one and the budget is smaller."""
     now, then = specification.input_premetric, before.input_premetric
-    if not _part(now, then) or not smaller(specification, before):
+    if not is_part(now, then) or not smaller(specification, before):
         return ""
     return (
         f"The unit was one {then.unit} and is one {now.unit}, of which one {then.unit} may have many, while "
         f"{fall(specification, before)}."
     )
-
-
-def _part(fine: InputPremetric, coarse: InputPremetric) -> bool:
-    return (fine.unit, coarse.unit) in KNOWN_UNITS or coarse.unit in dict(fine.within)
 
 
 @rule(
@@ -160,7 +155,8 @@ def row_order_published(specification: Specification) -> str:
 )
 def weaker_distance(specification: Specification, before: Specification) -> str:
     """Against an earlier specification in the same unit: the budget is smaller, and distances depend on the order,
-    leave out files of other sizes, stop at neighbours or have a larger scale, which they did not before."""
+    leave out files of other sizes or those in which a unit changes a coarser one, stop at neighbours or have a larger
+    scale, which they did not before."""
     now, then = specification.input_premetric, before.input_premetric
     if (now.kind, now.unit) != (then.kind, then.unit) or not smaller(specification, before):
         return ""
@@ -168,6 +164,11 @@ def weaker_distance(specification: Specification, before: Specification) -> str:
     if now.kind == "records":
         changes += ["files in another order are now apart"] * (now.ordered > then.ordered)
         changes += ["files of different sizes are no longer compared"] * (now.bounded > then.bounded)
+        changes += [
+            f"files in which a {now.unit} changes its {coarse} are no longer compared"
+            for coarse in now.stays_in
+            if coarse not in then.stays_in
+        ]
         # Along paths a metric adds up, so neighbours say as much, unless the paths lead out of the universe.
         kept = specification.output_premetric.kind.metric and specification.multiverse == before.multiverse
         free = not (specification.multiverse.invariants or specification.multiverse.universes)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 from stirred.loss.curves import EpsilonProfile, GaussianCurve, at_most
 from stirred.spec.blocks import Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring
+from stirred.spec.exact import significant
 from stirred.spec.finite_order import implies_by_table
 from stirred.spec.invariant import Invariant, missing
+from stirred.spec.premetrics import Budget
 from stirred.spec.specification import Answer, Specification, Step
 
 
@@ -33,10 +36,10 @@ def implies(a: Specification, b: Specification) -> Answer:
     """Whether ``a`` is at least as strong as ``b``, with reasons.
 
     >>> from stirred.spec import flavors
-    >>> print(flavors.pure("person").at(1).implies(flavors.zcdp("person").at("0.5")))
+    >>> print(flavors.pure("person").at("1/2").implies(flavors.zcdp("person").at("1/8")))
     yes
-      1. epsilon = 1.00 gives rho = 0.5: half of epsilon squared [Bun and Steinke 2016, Proposition 3.3]
-      2. the budget 0.5 is at most 0.5 [Definition 2.4.5]
+      1. epsilon = 0.5 gives rho = 0.13: epsilon tanh(epsilon / 2), of randomised response, the worst case [Kairouz...
+      2. the budget 0.123 is at most 0.125 [Definition 2.4.5]
     """
     if a.marks:
         return Answer("unknown", (Step("mark", "marks of the specification", f"the first is marked '{a.marks[0]}'"),))
@@ -207,20 +210,32 @@ def _budget(start: Specification, a: Specification, b: Specification) -> Step:
         words = "the curves are of different kinds" if below is None else above
         raise Stop("unknown", Step("budget", "section 2.4.6", words))
     mine, theirs = a.budget.number, b.budget.number
-    said = f"the budget {a.budget.shown()}"
+    shown, limit = _side_by_side(a.budget, b.budget)
+    said = f"the budget {shown}"
     if start.budget.varies or b.budget.varies:
         said += " of the realised universe"
     if mine <= theirs:
-        return Step("budget", "Definition 2.4.5", f"{said} is at most {b.budget.shown()}")
+        return Step("budget", "Definition 2.4.5", f"{said} is at most {limit}")
     same = _same_but_for_scope(start, b)
     if same and _has_neighbours(b) and _attainable(b):
         words = (
-            f"{said} is above {b.budget.shown()}: telling one dataset from its nearest as well as the first allows is "
+            f"{said} is above {limit}: telling one dataset from its nearest as well as the first allows is "
             "more than the second allows"
         )
         raise Stop("no", Step("budget", "Proposition 2.4.12", words))
     reason = "" if same else ", and the steps before may have lost something"
-    raise Stop("unknown", Step("budget", "Definition 2.4.5", f"{said} is above {b.budget.shown()}{reason}"))
+    raise Stop("unknown", Step("budget", "Definition 2.4.5", f"{said} is above {limit}{reason}"))
+
+
+def _side_by_side(mine: Budget, theirs: Budget) -> tuple[str, str]:
+    """Two numbers as text, in so many digits that the texts are in the order of the numbers."""
+    above = mine.number > theirs.number
+    texts = mine.shown(), theirs.shown()
+    for digits in range(3, 18):
+        if math.inf in (mine.number, theirs.number) or (Fraction(texts[0]) > Fraction(texts[1])) == above:
+            return texts
+        texts = significant(mine.number, digits, down=above), significant(theirs.number, digits, down=not above)
+    return texts
 
 
 def _same_but_for_scope(a: Specification, b: Specification) -> bool:

@@ -18,7 +18,7 @@ from stirred import _received, errors
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.deployments import Deployment
 from stirred.spec.exact import exact, written
-from stirred.spec.invariant import Invariant
+from stirred.spec.invariant import Invariant, plural
 from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.registry_format import MOST_CHARACTERS, dump, ordered, parse, tier, validate
 from stirred.spec.specification import Finding, Specification
@@ -299,6 +299,8 @@ def _unit_details(specification: Specification) -> str:
     said = [_sentence(str(premetric)), _sentence(specification.nearest_words())]
     if premetric.kind == "records" and premetric.bounded:
         said.append("Files of different sizes are not compared: the number of records counts as unprotected.")
+    for coarse in premetric.stays_in:
+        said.append(f"The number of {plural(premetric.unit)} in each {coarse} counts as unprotected too.")
     return " ".join(said)
 
 

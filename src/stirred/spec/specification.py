@@ -76,12 +76,9 @@ class Flavor:
         return Specification(**(blocks | {"budget": budget} | more))
 
     def invariants(self) -> tuple[Invariant, ...]:
-        """The declared invariants and the one that the premetric hides: bounded distances fix the number of records
+        """The declared invariants and those that the premetric hides: bounded distances fix the number of records
         (Proposition A.3.3)."""
-        premetric = self.input_premetric
-        if premetric.kind == "records" and premetric.bounded:
-            return (*self.multiverse.invariants, Invariant(premetric.unit))
-        return self.multiverse.invariants
+        return (*self.multiverse.invariants, *self.input_premetric.fixes())
 
 
 @says_what_it_is_made_of

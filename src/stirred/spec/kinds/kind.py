@@ -35,7 +35,8 @@ class Rule:
     """A bound on one output premetric by another, which holds for all laws P, Q; both kinds are given by name.
 
     ``formula(budget, from_parameter, to_parameter)`` is the new budget, or None where the rule says nothing.
-    ``neighbours``: the bound is for distance one and does not grow linearly.
+    ``neighbours``: the bound is for distance one and does not grow linearly. ``from_one``: it holds at every
+    distance of at least one, where it grows at most linearly, and not at smaller ones.
     """
 
     start: str
@@ -44,6 +45,7 @@ class Rule:
     source: str
     words: str
     neighbours: bool = False
+    from_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 
 PURE_ZCDP = "Bun and Steinke 2016, Proposition 3.3"
 ORDERS = "Renyi divergences grow with their order"
+KAIROUZ = "Kairouz, Oh and Viswanath 2015"
 RESPONSE = "randomised response is the worst case"
 
 
@@ -31,14 +32,15 @@ class Multiplicative(Kind):
         {"approximate", "approximate-profile", "renyi", "normalised-renyi", "total-variation", "trade-off"}
     )
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule("multiplicative", "normalised-renyi", lambda e, _, __: conversions.pure_to_zcdp(e), PURE_ZCDP,
-             "half of epsilon squared"),
+        Rule("multiplicative", "normalised-renyi", lambda e, _, __: _least_rho(e), KAIROUZ,
+             "epsilon tanh(epsilon / 2), of randomised response, the worst case", from_one=True),
+        Rule("multiplicative", "normalised-renyi", lambda e, _, __: e * e / 2, PURE_ZCDP, "half of epsilon squared"),
         Rule("multiplicative", "approximate", lambda e, _, __: e, "section 2.4.5", "delta only takes away"),
-        Rule("multiplicative", "renyi", lambda e, _, order: conversions.pure_to_renyi(e, order), PURE_ZCDP,
-             "at most epsilon, and half of alpha epsilon squared", neighbours=True),
+        Rule("multiplicative", "renyi", lambda e, _, order: conversions.pure_to_renyi(e, order), KAIROUZ,
+             "the divergence of randomised response, the worst case", neighbours=True),
         Rule("multiplicative", "renyi", lambda e, _, __: e, ORDERS, "every order is at most the largest"),
         Rule("multiplicative", "total-variation", lambda e, _, __: conversions.pure_to_total_variation(e), RESPONSE,
-             "the hyperbolic tangent of half of epsilon", neighbours=True),
+             "the hyperbolic tangent of half of epsilon", from_one=True),
         Rule("multiplicative", "total-variation", lambda e, _, __: Fraction(e) / 2 if e < math.inf else e, RESPONSE,
              "at most half of epsilon"),
         Rule("multiplicative", "trade-off", lambda e, _, __: pure_power(float(e)), "Wasserman and Zhou 2010", RESPONSE,
@@ -69,6 +71,11 @@ class Multiplicative(Kind):
     def allows_words(self, bound: Any) -> str:
         """What a very large bound allows, in words."""
         return odds_words(bound)
+
+
+def _least_rho(epsilon: Number) -> Number:
+    """The rho of randomised response, rounded up; at most half of epsilon squared, which is exact."""
+    return min(epsilon * epsilon / 2, conversions.pure_to_zcdp(epsilon))
 
 
 def errors_of_pure(epsilon: float) -> float:

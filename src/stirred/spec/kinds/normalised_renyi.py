@@ -11,6 +11,7 @@ from stirred.loss.pair_measures import NormalisedRenyi as Measured
 from stirred.loss.tradeoffs import ZcdpCurve
 from stirred.spec.exact import near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.multiplicative import RESPONSE
 from stirred.spec.kinds.renyi import TAIL
 from stirred.spec.kinds.trade_off import errors_of_gaussians
 
@@ -35,7 +36,7 @@ class NormalisedRenyi(Kind):
         Rule("normalised-renyi", "renyi", lambda rho, _, order: conversions.zcdp_to_renyi(rho, order),
              "Bun and Steinke 2016, Definition 1.1", "alpha times rho", neighbours=True),
         Rule("normalised-renyi", "total-variation", lambda rho, _, __: conversions.zcdp_to_total_variation(rho),
-             "Pinsker's inequality", "the root of half of rho, and at most 1", neighbours=True),
+             RESPONSE, "that of the randomised response whose divergence of order 1 is rho", from_one=True),
         Rule("normalised-renyi", "total-variation", lambda rho, _, __: math.sqrt(rho / 2),
              "Pinsker's inequality", "the root of half of rho"),
     )  # fmt: skip
