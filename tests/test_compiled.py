@@ -42,9 +42,9 @@ def test_what_fails_to_compile_ends_compiling_too() -> None:
 
 def test_the_line_on_a_terminal_says_so_and_then_what_it_said_before() -> None:
     shown = progress.OnTerminal()
-    lines: list[str] = []
+    lines: list[object] = []
     shown._status.update = lines.append  # type: ignore[method-assign, assignment]
     shown.stage("fitting")
     shown._compiling(True)
     shown._compiling(False)
-    assert lines == ["fitting ...", progress.COMPILING, "fitting ..."]
+    assert [str(line) for line in lines] == ["fitting ...", progress.COMPILING, "fitting ..."]

@@ -84,6 +84,31 @@ def test_an_extra_file_is_named_whether_or_not_the_manifest_lists_it(folder, nam
     assert ("not part of the release" if listed else "is not in the manifest") in failing(folder)
 
 
+def test_a_topdown_release_without_invariants_holds(tmp_path):
+    plan = stirred.TopDownPlan(
+        spine={"levels": ["town"]},
+        tables=[
+            {
+                "name": "persons",
+                "unit": "person",
+                "attributes": [{"name": "adult", "values": ["yes", "no"]}],
+                "rho": "1/2",
+                "level_shares": {"town": "1"},
+                "queries": [{"by": ["adult"], "shares": "1"}],
+            }
+        ],
+    )
+    data = {
+        "persons": pl.DataFrame({"town": ["x", "y"], "adult": ["yes", "no"]}),
+        "geography": pl.DataFrame({"town": ["x", "y"]}),
+    }
+    stirred.release(plan, data, out=tmp_path / "out", work=tmp_path / "work")
+    assert failing(tmp_path / "out") == "" and not (tmp_path / "out" / "invariants").exists()
+    stirred.release(plan, out=tmp_path / "again", work=tmp_path / "work")
+    (tmp_path / "out" / "invariants").mkdir()  # as earlier versions made it
+    assert failing(tmp_path / "out") == ""
+
+
 def test_an_empty_folder_is_named(folder):
     (folder / "more").mkdir()
     assert failing(folder) == "the folder more is not in the manifest"

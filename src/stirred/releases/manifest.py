@@ -27,6 +27,8 @@ MOST_FILES = 100_000
 _SHOWN = 20
 _DEEPEST = 8
 _BESIDE = frozenset({NAME, SIGNATURE, LOCK})
+_MAY_BE_EMPTY = frozenset({"invariants"})
+"""Folders that versions before 0.3 made also where nothing was to be put into them."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = fr
         if name in _BESIDE | besides and kind == "file":
             continue
         if kind == "folder":
-            if name not in folders:
+            if name not in folders and name not in _MAY_BE_EMPTY:
                 found.append(f"the folder {plain(name)} is not in the manifest")
             continue
         present.add(name)

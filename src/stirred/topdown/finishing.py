@@ -37,7 +37,6 @@ from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
-    INVARIANTS,
     MEASUREMENTS,
     counts_table,
     fingerprint,
@@ -148,9 +147,8 @@ class TopDownRelease:
             counts = self.counts(wanted.table, wanted.level, wanted.by)
             table = counts_table(plan, spine, wanted.table, wanted.level, wanted.by, counts)
             pc.write_csv(table, folder / "tables" / f"{wanted.name}.csv")
-        for part in (MEASUREMENTS, INVARIANTS):
-            (folder / part).mkdir()
         for name in (*measurement_files(plan, spine), *invariant_files(plan)):
+            (folder / name).parent.mkdir(exist_ok=True)
             # By list, since a work folder may hold an editor's copy of something confidential. Copies, not links: the
             # release is to be given away, and the work folder stays private and unchanged.
             shutil.copyfile(self.draw.folder / name, folder / name, follow_symlinks=False)

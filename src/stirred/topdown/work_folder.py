@@ -97,7 +97,8 @@ def paid_entry(folder: Path) -> int | None:
 
 def write_invariants(folder: Path, plan: TopDownPlan, spine: Spine, values: tuple[Counts, ...]) -> None:
     """Write the values of all invariants, a file for each."""
-    folder.mkdir()
+    if plan.invariants:
+        folder.mkdir()
     for number, (invariant, counts) in enumerate(zip(plan.invariants, values, strict=True)):
         table = counts_table(plan, spine, invariant.table, invariant.level, invariant.by, counts)
         pq.write_table(table, folder / invariant_file(number, invariant))
