@@ -51,6 +51,8 @@ ELSEWHERE = {
     "not-a-table": "frames in memory",
     "folder-inside-another": "tests/releases/test_releasing.py",
     "too-many-rows-stated": "tests/releases/test_release_folder.py",
+    "unreadable-release": "tests/releases/test_releasing.py",
+    "ledger-not-verified": "tests/cli/test_cli_ledger.py",
     "one-folder-for-both": "tests/releases/test_refusals.py",
     "output-exists": "tests/releases/test_refusals.py",
     "output-parent-missing": "tests/releases/test_refusals.py",

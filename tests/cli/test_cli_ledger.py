@@ -14,6 +14,7 @@ import pytest
 from postgresql_server import grant, new_address
 from stirred.releases import ledger_store
 from stirred.releases.ledger import Ledger
+from stirred.releases.manifest import write_manifest
 from stirred.spec import Specification
 from test_docs import run_blocks
 
@@ -268,6 +269,18 @@ def test_an_earlier_release_is_added_once(plan, ledger, place, command):
     again = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
     assert again.code == 2 and "is already recorded as entry 1 of the ledger" in again.err
     assert command("ledger", "verify", ledger).code == 0
+
+
+def test_a_release_that_does_not_verify_is_not_recorded(plan, ledger, place, command):
+    """Else a folder whose epsilon was edited would be counted at the edited one."""
+    assert command("release", plan, "--out", place / "out").code == 0
+    for name in ("specification.json", "certificate.json"):
+        text = (place / "out" / name).read_text(encoding="utf-8")
+        (place / "out" / name).write_text(re.sub(r'"value": "[0-9.]+"', '"value": "0.01"', text), encoding="utf-8")
+    write_manifest(place / "out")
+    ended = command("ledger", "add", ledger, place / "out", "--what", "made in spring")
+    assert ended.code == 2 and "does not verify, so what it cost is not known" in ended.err
+    assert Ledger.open(ledger).entries() == ()
 
 
 def test_a_past_release_beyond_the_limit_is_recorded_loudly(plan, ledger, place, command):

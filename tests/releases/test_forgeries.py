@@ -221,7 +221,7 @@ SWAP: dict[str, Change] = {
     "one more field in a margin": at(CERTIFICATE, "invariants", 0, "counts", to=[1, 2, 3]),
     "no day": at(CERTIFICATE, "released_on", remove=True),
     "a day that is none": at(CERTIFICATE, "released_on", to="tomorrow"),
-    "versions that are none": at(CERTIFICATE, "versions", "stirred", to={"x": 1}),
+    "versions that are none": at(CERTIFICATE, "versions", "numba", to={"x": 1}),
     # what the plan says
     "a higher rate": at(CERTIFICATE, "plan", "rate", to="1/2"),
     "a lower rate": at(CERTIFICATE, "plan", "rate", to="1/100"),
@@ -231,6 +231,8 @@ SWAP: dict[str, Change] = {
     "roles exchanged": both(
         at(CERTIFICATE, "plan", "swap", to=["tenure"]), at(CERTIFICATE, "plan", "hold", to=["county"])
     ),
+    "where the input was": at(CERTIFICATE, "plan", "input", to={"path": "/confidential/households.csv"}),
+    "versions that tell a story": at(CERTIFICATE, "versions", "numpy", to="Jane Doe lives in county a"),
     "chosen from elsewhere": at(CERTIFICATE, "plan", "chosen_from", to="this data"),
     "no linked tables": at(CERTIFICATE, "plan", "linked", to=[]),
     "another unit in the plan": at(CERTIFICATE, "plan", "unit", to="person"),
@@ -365,6 +367,23 @@ TOPDOWN: dict[str, Change] = {
     "earlier releases invented": at(
         CERTIFICATE, "agrees_with", to=[{"table": "persons", "by": [], "manifest_sha256": "0" * 64}]
     ),
+    "fallbacks that hide something": at(CERTIFICATE, "fit", 0, "fallbacks", to=[{"A": {"truth": 1}, "words": [2]}]),
+    "a kappa that is a list": at(CERTIFICATE, "fit", 0, "kappa", to=[1, 2]),
+    "passes without end": at(CERTIFICATE, "fit", 0, "passes", to=10**900),
+    "zero bytes behind places": table(
+        "persons.parquet",
+        lambda found: found.set_column(
+            0, found.column_names[0], pa.array([f"{text}\0" for text in found.column(0).to_pylist()])
+        ),
+    ),
+    "a note on a column of measurements": table(
+        "measurements/0*.parquet",
+        lambda found: found.cast(
+            pa.schema(
+                [found.schema.field(0).with_metadata({"truth": "1"}), *list(found.schema)[1:]], found.schema.metadata
+            )
+        ),
+    ),
     "a mark": at(*SPEC, "marks", to=["not for release"]),
     "randomness from a seed": at(CERTIFICATE, "randomness", to="a seeded source: not for release"),
     "one more field": at(CERTIFICATE, "approved", to="by everybody"),
@@ -400,6 +419,37 @@ def test_a_forgery_is_noticed(release, name, change, releases, tmp_path, command
     ended = command("verify", folder)
     assert ended.code in (1, 2), ended.out
     assert "Traceback" not in ended.err and noticed(folder)
+
+
+WORDS_ONLY = {
+    "swap: another order",
+    "swap: another note",
+    "swap: a readme of one's own",
+    "swap: one more line in the readme",
+    "swap: a byte order mark",
+    "swap: windows line ends",
+    "swap: epsilon in other words",
+    "swap: conversions removed",
+    "topdown: a readme of one's own",
+}
+"""What is not noticed where another version is claimed: sentences, and how values are stored, which verify says."""
+
+
+@pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
+def test_a_forgery_is_noticed_by_its_meaning_too(release, name, change, releases, tmp_path):
+    """A folder that claims another version is not compared letter for letter, so each verdict must stand for itself."""
+    folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
+    forge(folder, lambda folder: (change(folder), claim_another_version(folder)))
+    assert noticed(folder) != (f"{release}: {name}" in WORDS_ONLY)
+
+
+def claim_another_version(folder: Path) -> None:
+    path = folder / CERTIFICATE
+    if path.is_file() and not path.is_symlink():
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(fields, dict) and isinstance(fields.get("versions"), dict):
+            fields["versions"]["stirred"] = "0.2.0"
+            path.write_text(json.dumps(fields), encoding="utf-8")
 
 
 @pytest.mark.parametrize("release", ["swap", "swap-parquet", "plain", "topdown"])

@@ -134,7 +134,8 @@ def test_another_readme_is_noticed_if_this_version_wrote_it(folder):
     text = (folder / "README.txt").read_text()
     (folder / "README.txt").write_text(text.replace("at most exp(d x", "at most (d x"))
     write_manifest(folder)
-    assert failing(folder) == "README.txt is the text that goes with the plan and the guarantee"
+    words = "every document is the text that goes with the plan and the guarantee"
+    assert failing(folder) == f"{words} (not so: README.txt)"
 
 
 def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(folder):
@@ -143,7 +144,10 @@ def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(f
     write_manifest(folder)
     assert failing(folder) == ""
     notes = [verdict.words for verdict in stirred.verify(folder) if verdict.note]
-    assert "README.txt is not compared: version 0.0.7 of stirred wrote it" in notes
+    words = "README.txt and the sentences of the other documents are not compared: version 0.0.7 wrote them"
+    assert words in notes and any(
+        note.startswith("how the tables store their values is not compared") for note in notes
+    )
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -160,7 +164,53 @@ def test_a_text_beside_the_columns_of_a_file_is_noticed(tmp_path, form):
             with pa.ipc.new_file(str(path), noted.schema) as file:
                 file.write_table(noted)
         write_manifest(folder)
-        assert failing(folder) == f"microdata.{form} carries no notes beside its columns"
+        assert failing(folder).splitlines() == [
+            f"microdata.{form} carries no notes beside its columns",
+            f"every table stores its values as a release does, and nothing else (not so: microdata.{form})",
+        ]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_an_entry_of_a_dictionary_that_no_row_uses_is_noticed(tmp_path, form):
+    """Programs that show categories would show it."""
+    folder = tmp_path / "release"
+    stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
+    path = folder / f"microdata.{form}"
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    at = read.column_names.index("tenure")
+    coded = read.column(at).combine_chunks().dictionary_encode()
+    hidden = pa.DictionaryArray.from_arrays(coded.indices, pa.concat_arrays([coded.dictionary, pa.array(["Jane Doe"])]))
+    written = read.set_column(at, "tenure", hidden)
+    if form == "parquet":
+        pq.write_table(written, path, store_schema=False)
+    else:
+        with pa.ipc.new_file(str(path), written.schema) as file:
+            file.write_table(written)
+    write_manifest(folder)
+    assert f"(not so: microdata.{form})" in failing(folder)
+
+
+def test_a_field_that_a_manifest_does_not_have_is_refused(folder):
+    change(folder / "manifest.json", true_counts=[1, 2, 3])
+    with pytest.raises(StirredError, match="fields that no manifest has"):
+        stirred.verify(folder)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pl.DataFrame({"county": ["a", "b"] * 5} | {f"v{number}": [1, 2] * 5 for number in range(1_500)}),
+        pl.DataFrame({"county": ["a", "b"] * 5} | {f"{'long' * 20}{number}": [1, 2] * 5 for number in range(300)}),
+        pl.DataFrame({"county": ["a", "b"] * 5, "text": [f"{number}" * 300_000 for number in range(10)]}),
+    ],
+    ids=["many columns", "long names", "long cells"],
+)
+def test_wide_and_long_tables_hold_as_well(tmp_path, rows):
+    plan = stirred.SwapPlan(
+        swap=["county"], hold="rest", rate=0.5, allow=["distinct:text"] if "text" in rows.columns else []
+    )
+    stirred.release(plan, rows, out=tmp_path / "out")
+    assert failing(tmp_path / "out") == ""
 
 
 def with_note_on_a_column(table: pa.Table) -> pa.Table:

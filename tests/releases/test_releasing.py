@@ -332,3 +332,12 @@ def test_a_draw_that_is_written_twice_is_paid_for_once(tmp_path, ledger):
         drawn.write(tmp_path / name, ledger=ledger)
     [entry] = ledger.entries()
     assert [one.folder.name for one in entry.finishes] == ["first", "second"]
+
+
+def test_a_release_that_nobody_could_read_is_refused_before_it_is_paid_for(tmp_path, ledger, monkeypatch):
+    monkeypatch.setattr("stirred._received.MOST_BYTES", 1_000)
+    monkeypatch.setattr("stirred._received.read_text.__defaults__", (1_000,))
+    with pytest.raises(errors.OutputError) as refused:
+        stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
+    assert refused.value.kind == "unreadable-release"
+    assert not ledger.entries() and not (tmp_path / "out").exists()

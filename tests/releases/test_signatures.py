@@ -182,7 +182,8 @@ def test_names_in_the_list_of_signers_are_printed_without_control_characters(sig
 
 
 def test_without_ssh_keygen_it_is_said_that_nothing_was_checked(unsigned, tmp_path, monkeypatch):
-    (unsigned / signatures.SIGNATURE).write_text("-----BEGIN SSH SIGNATURE-----\n", encoding="utf-8")
+    text = "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"
+    (unsigned / signatures.SIGNATURE).write_text(text, encoding="utf-8")
     (tmp_path / "signers").write_text("", encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
     holds, words = verdict(unsigned, None)

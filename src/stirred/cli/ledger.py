@@ -96,6 +96,8 @@ def add(
     place = Path(specification) if specification is not None and Path(specification).exists() else None
     read = None if specification is None else _load(specification)
     folder = place if place is not None and place.is_dir() else None
+    if folder is not None:
+        _require_verified(folder)
     entry = ledger.record(read, what, folder, derived_from, past=past, who=who, why=why)
     standing = _standing_or_none(ledger)
     if as_json:
@@ -112,6 +114,16 @@ def add(
             "The entry stays, and no further release of this dataset can be recorded.",
             file=sys.stderr,
         )
+
+
+def _require_verified(folder: Path) -> None:
+    """Raise if a release folder does not verify: what it states is what would be counted."""
+    from stirred import errors
+    from stirred.verbs import verify
+
+    for verdict in verify(folder):
+        if not verdict.holds:
+            raise errors.ledger_not_verified(folder, verdict.words)
 
 
 @app.command("list")

@@ -76,6 +76,7 @@ from stirred.errors.ledgers import (
     ledger_not_covered,
     ledger_not_derived,
     ledger_not_kept,
+    ledger_not_verified,
     ledger_note_too_long,
     ledger_other_dataset,
     ledger_other_release,
@@ -149,6 +150,7 @@ from stirred.errors.output import (
     unknown_page,
     unknown_table,
     unknown_table_column,
+    unreadable_release,
     work_folder,
 )
 from stirred.errors.plans import (
@@ -303,6 +305,7 @@ __all__ = [
     "ledger_not_covered",
     "ledger_not_derived",
     "ledger_not_kept",
+    "ledger_not_verified",
     "ledger_note_too_long",
     "ledger_other_dataset",
     "ledger_other_release",
@@ -432,6 +435,7 @@ __all__ = [
     "unknown_table",
     "unknown_table_column",
     "unreadable_format",
+    "unreadable_release",
     "unsupported_type",
     "work_folder",
     "wrong_argument",

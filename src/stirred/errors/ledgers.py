@@ -153,6 +153,15 @@ def ledger_counted_already(path: object, folder: Path, entry: int) -> LedgerErro
     )
 
 
+def ledger_not_verified(folder: Path, words: str) -> LedgerError:
+    return LedgerError(
+        "ledger-not-verified",
+        f"{folder} does not verify, so what it cost is not known (FAILS {words}).",
+        "Nothing was recorded. Look at: stirred verify. If it was published like this, record the specification that "
+        "it really had.",
+    )
+
+
 def ledger_other_release(folder: Path, entry: int) -> LedgerError:
     return LedgerError(
         "ledger-other-release",

@@ -86,6 +86,15 @@ def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:
     )
 
 
+def unreadable_release(reason: str) -> OutputError:
+    return OutputError(
+        "unreadable-release",
+        f"The release would be too large in a way that recipients could not read: {reason}",
+        "Nothing was released and nothing spent. Release fewer columns, or columns with shorter names; "
+        "docs/bounds.md has all bounds (stirred docs bounds).",
+    )
+
+
 def invariants_broken(what: str) -> OutputError:
     return OutputError(
         "invariants-broken",

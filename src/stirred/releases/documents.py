@@ -36,6 +36,7 @@ SEEDED_RANDOMNESS = "a seeded source: not for release"
 PROGRAMS = ("stirred", "numpy", "numba", "pyarrow", "polars")
 """Programs whose versions a certificate states, beside Python's."""
 _LISTED_VALUES = 200
+_LISTED_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -83,12 +84,13 @@ class Certificate:
             **self.more,
         }
 
-    def text(self) -> str:
-        """The text of ``certificate.json``."""
-        made = {
-            "released_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "versions": {"python": platform.python_version()} | {name: version(name) for name in PROGRAMS},
-        }
+    def text(self, made: Mapping[str, Any] | None = None) -> str:
+        """The text of ``certificate.json``; ``made`` states when and by which programs, by default now and these."""
+        if made is None:
+            made = {
+                "released_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
+                "versions": {"python": platform.python_version()} | {name: version(name) for name in PROGRAMS},
+            }
         return _json({**self.to_fields(), **made})
 
 
@@ -100,8 +102,26 @@ def draw_nonce(source: RandomSource) -> str:
 def write_documents(folder: Path, specification: Specification, tables: Sequence[ReleasedTable], readme: str) -> None:
     """Write the specification, the data dictionary and the README of a release."""
     (folder / SPECIFICATION).write_text(specification.to_json(), encoding="utf-8")
-    (folder / DICTIONARY).write_text(_json(dictionary_fields(tables)), encoding="utf-8")
+    (folder / DICTIONARY).write_text(dictionary_text(tables), encoding="utf-8")
     (folder / README).write_text(readme, encoding="utf-8")
+
+
+def require_readable(folder: Path, certificate: str) -> None:
+    """Raise if a recipient could not read the documents of a release that is about to be published."""
+    try:
+        read_json(folder, DICTIONARY, "stirred_data_dictionary")
+        read_specification(folder)
+        received.parse_json(certificate)
+        large = len(certificate.encode()) > received.MOST_BYTES
+    except (errors.StirredError, ValueError) as problem:
+        raise errors.unreadable_release(str(problem)) from None
+    if large:
+        raise errors.unreadable_release(f"its certificate would have more than {received.MOST_BYTES:,} bytes")
+
+
+def dictionary_text(tables: Sequence[ReleasedTable]) -> str:
+    """The text of ``data_dictionary.json``."""
+    return _json(dictionary_fields(tables))
 
 
 def dictionary_fields(tables: Sequence[ReleasedTable]) -> dict[str, Any]:
@@ -169,7 +189,9 @@ def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]
         "values": column.cardinality,
     }
     if column.cardinality <= _LISTED_VALUES:
-        fields["listed"] = column.texts()
+        texts = column.texts()
+        if sum(len(text or "") for text in texts) <= _LISTED_CHARACTERS:
+            fields["listed"] = texts
     return fields
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, plain, read_json
+from stirred._received import Unacceptable, inside, plain, read_json, read_text
 from stirred.releases.folder import LOCK
 
 NAME = "manifest.json"
@@ -84,12 +84,20 @@ def _text(folder: Path, more: Mapping[str, bytes]) -> str:
     return json.dumps(fields, indent=2) + "\n"
 
 
+def is_plain(folder: Path) -> bool:
+    """Whether a manifest is written as this version writes it, without anything between its fields."""
+    entries = [vars(entry) for entry in read_manifest(folder)]
+    return read_text(inside(folder, NAME)) == json.dumps({"stirred_manifest": FORM, "files": entries}, indent=2) + "\n"
+
+
 def read_manifest(folder: Path) -> list[Entry]:
     """The entries of a release's manifest."""
     try:
         fields = read_json(inside(folder, NAME))
         if fields["stirred_manifest"] != FORM:
             raise errors.not_a_release(folder, "this version does not know the format of its manifest.json")
+        if set(fields) != {"stirred_manifest", "files"}:
+            raise errors.not_a_release(folder, "its manifest.json has fields that no manifest has")
         if len(fields["files"]) > MOST_FILES:
             raise errors.not_a_release(folder, f"its manifest.json lists more than {MOST_FILES:,} files")
         entries = [Entry(**item) for item in fields["files"]]

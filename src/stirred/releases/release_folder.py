@@ -7,11 +7,12 @@ plan and its mechanism say, and anything else is named and does not hold.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,14 +27,15 @@ from stirred._received import Unacceptable, inside, plain, read_text
 from stirred.releases import documents
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
-from stirred.releases.manifest import differences, read_manifest
+from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import differences, is_plain, read_manifest
 from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.groups import cells
 from stirred.tables.read import ReadTable, read_table
-from stirred.tables.write import EXTENSIONS, Chunk, write_table
+from stirred.tables.write import EXTENSIONS
 
 NOT_FOR_RELEASE_WORDS = (
     "this is for release (it is not: it was drawn from a source of randomness that can be repeated, as tests do, so "
@@ -117,6 +119,12 @@ class ReleaseFolder:
     def by_this_version(self) -> bool:
         """Whether this version of the software wrote the release, so that its texts can be compared too."""
         return bool(self.certificate["versions"].get("stirred") == version("stirred"))
+
+    @property
+    def by_these_programs(self) -> bool:
+        """Whether the very programs wrote the release that run now, so that its files can be compared byte for byte."""
+        stated = self.certificate["versions"]
+        return self.by_this_version and all(stated.get(name) == version(name) for name in ("pyarrow", "polars"))
 
     @property
     def for_release(self) -> bool:
@@ -263,8 +271,28 @@ def contents_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdic
         Verdict(stated == files, words),
         Verdict(_dictionary_agrees(release, expected.tables), "the data dictionary describes the tables as they are"),
         *_certificate_verdicts(release, expected.certificate),
-        _readme_verdict(release, expected.readme),
+        *_text_verdicts(release, expected),
     ]
+
+
+def _text_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdict]:
+    """Whether the documents are, letter for letter, the texts that go with the plan and the guarantee."""
+    if not release.by_this_version:
+        said = plain(release.certificate["versions"].get("stirred", "unknown"), 40)
+        words = f"README.txt and the sentences of the other documents are not compared: version {said} wrote them"
+        return [Verdict(True, words, note=True)]
+    made = {name: release.certificate[name] for name in ("released_on", "versions")}
+    certificate = replace(expected.certificate, nonce=release.certificate.get("nonce"))
+    texts = {
+        documents.README: expected.readme,
+        documents.DICTIONARY: documents.dictionary_text(expected.tables),
+        documents.SPECIFICATION: certificate.specification.to_json(),
+        documents.CERTIFICATE: certificate.text(made),
+    }
+    other = [name for name, text in texts.items() if read_text(inside(release.path, name)) != text]
+    other += [] if is_plain(release.path) else [MANIFEST]
+    words = "every document is the text that goes with the plan and the guarantee"
+    return [Verdict(not other, words + (f" (not so: {', '.join(other)})" if other else ""))]
 
 
 def _dictionary_agrees(release: ReleaseFolder, tables: Sequence[ReleasedTable]) -> bool:
@@ -275,6 +303,10 @@ def _dictionary_agrees(release: ReleaseFolder, tables: Sequence[ReleasedTable]) 
             table.pop("order", None)
             for column in table["columns"]:
                 column.pop("note", None)
+        for before, now in zip(stated["tables"], rebuilt["tables"], strict=True):
+            for one, other in zip(before["columns"], now["columns"], strict=True):
+                if "listed" not in other:  # earlier versions listed long values too
+                    one.pop("listed", None)
     return stated == rebuilt
 
 
@@ -284,11 +316,13 @@ def _certificate_verdicts(release: ReleaseFolder, expected: Certificate) -> list
     versions, day, nonce = stated.pop("versions"), stated.pop("released_on", None), stated.pop("nonce", None)
     rebuilt = documents.as_read(expected.to_fields())
     rebuilt.pop("nonce", None)
-    formed = set(versions) == {"python", *documents.PROGRAMS} and all(_is_short(text) for text in versions.values())
-    formed = formed and isinstance(day, str) and bool(re.fullmatch(r"\d{4}-\d{2}-\d{2}", day))
-    formed = formed and (isinstance(nonce, str) and bool(re.fullmatch("[0-9a-f]{32}", nonce)))
+    formed = set(versions) == {"python", *documents.PROGRAMS} and all(_is_version(text) for text in versions.values())
+    formed = formed and _is_day(day)
+    if nonce is not None or release.by_this_version:  # earlier versions had none
+        formed = formed and isinstance(nonce, str) and bool(re.fullmatch("[0-9a-f]{32}", nonce))
     if not release.by_this_version:
-        formed = formed or nonce is None  # earlier versions had none
+        names = type(expected.plan).earlier_names
+        stated["plan"] = {names.get(name, name): value for name, value in stated["plan"].items()}
         stated, rebuilt = _without_words(stated), _without_words(rebuilt)
     differing = sorted({*stated, *rebuilt} - {name for name in stated if stated[name] == rebuilt.get(name, _ABSENT)})
     words = "every field of the certificate follows from the plan and the tables"
@@ -303,9 +337,9 @@ def _certificate_verdicts(release: ReleaseFolder, expected: Certificate) -> list
 def _without_words(fields: dict[str, Any]) -> dict[str, Any]:
     """Fields of a certificate without sentences, which other versions word otherwise.
 
-    The specification is compared by its meaning elsewhere (:meth:`ReleaseFolder.states`), the plan by its hash.
+    The specification is compared by its meaning elsewhere (:meth:`ReleaseFolder.states`).
     """
-    apart = ("specification", "conversions", "plan", "plan_sha256")
+    apart = ("specification", "conversions", "plan_sha256")
     kept = {name: value for name, value in fields.items() if name not in apart}
     kept["invariants"] = [{**one, "words": ""} for one in fields["invariants"]]
     if fields["whole_records"] is not None:
@@ -313,16 +347,15 @@ def _without_words(fields: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _readme_verdict(release: ReleaseFolder, text: str) -> Verdict:
-    if not release.by_this_version:
-        said = plain(release.certificate["versions"].get("stirred", "unknown"), 40)
-        return Verdict(True, f"{documents.README} is not compared: version {said} of stirred wrote it", note=True)
-    same = read_text(inside(release.path, documents.README)) == text
-    return Verdict(same, f"{documents.README} is the text that goes with the plan and the guarantee")
+def _is_day(text: object) -> bool:
+    try:
+        return isinstance(text, str) and len(text) == 10 and bool(datetime.date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
-def _is_short(text: object) -> bool:
-    return isinstance(text, str) and len(text) <= 40 and text.isprintable()
+def _is_version(text: object) -> bool:
+    return isinstance(text, str) and bool(re.fullmatch(r"[0-9]+(\.[0-9]+){0,3}([a-z.+-]{1,5}[0-9]{0,4})?", text))
 
 
 def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict]:
@@ -343,24 +376,21 @@ def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict
     return verdicts
 
 
-def text_verdicts(release: ReleaseFolder, name: str, chunks: Iterable[Chunk]) -> list[Verdict]:
-    """Whether a CSV file is, byte for byte, what this version writes for the values that were read from it.
+def stored_verdict(release: ReleaseFolder, files: Sequence[str], write: Callable[[Path], None]) -> Verdict:
+    """Whether files are, byte for byte, what these programs write for the values that were read from them.
 
-    The same values can be written in many ways (with and without quotation marks, with other line ends), and which
-    way was chosen could say something that is not in the plan.
+    ``write`` writes all of them again into an empty folder. The same values can be stored in many ways (quotation
+    marks, line ends, unused entries of a dictionary, notes), and which way was chosen could say what is not in the
+    plan. Other versions of the programs store them otherwise, so theirs are not compared.
     """
-    if release.dictionary[name]["format"] != "csv":
-        return []
-    file = release.dictionary[name]["file"]
-    if not release.by_this_version or release.certificate["versions"].get("polars") != version("polars"):
-        return [
-            Verdict(True, f"how the values of {file} are written is not compared: other programs wrote it", note=True)
-        ]
+    if not release.by_these_programs:
+        words = "how the tables store their values is not compared: other versions of the programs wrote them"
+        return Verdict(True, words, note=True)
     with tempfile.TemporaryDirectory() as scratch:
-        again = Path(scratch) / "again.csv"
-        write_table(again, "csv", chunks)
-        same = same_bytes(again, inside(release.path, file))
-    return [Verdict(same, f"{file} writes its values as a release does")]
+        write(Path(scratch))
+        other = [file for file in files if not same_bytes(Path(scratch) / file, inside(release.path, file))]
+    words = "every table stores its values as a release does, and nothing else"
+    return Verdict(not other, words + (f" (not so: {', '.join(other[:_SHOWN])})" if other else ""))
 
 
 def same_bytes(one: Path, other: Path) -> bool:

@@ -28,7 +28,7 @@ from stirred import _received as received
 from stirred import errors
 from stirred.noise import RandomSource
 from stirred.releases import manifest
-from stirred.releases.documents import CERTIFICATE
+from stirred.releases.documents import CERTIFICATE, require_readable
 from stirred.releases.folder import (
     CONFIDENTIAL,
     KEPT,
@@ -285,8 +285,9 @@ def _write(
 ) -> None:
     """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
     with writing(targets.out):
-        certificate = finished.write_files(targets.folder, progress)
-        last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.text().encode()})
+        certificate = finished.write_files(targets.folder, progress).text()
+        require_readable(targets.folder, certificate)
+        last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.encode()})
         flush(targets.folder)
     if spent.ledger is not None and not mechanism.keeps_draws:
         progress.stage("recording the release in the ledger")

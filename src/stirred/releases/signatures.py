@@ -30,6 +30,7 @@ MOST_BYTES = 64 * 1024
 _SIGNING_SECONDS = 300
 _CHECKING_SECONDS = 20
 _MOST_NAMES = 10
+_ARMOUR = re.compile(rb"-----BEGIN SSH SIGNATURE-----\r?\n[A-Za-z0-9+/=\r\n]+-----END SSH SIGNATURE-----\r?\n?")
 _KEY = re.compile(r"\bkey (SHA256:[A-Za-z0-9+/]{20,64})")
 
 
@@ -92,6 +93,8 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
     except (OSError, Unacceptable) as problem:
         reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
         return [Verdict(False, f"{SIGNATURE} is not a signature: {reason}")]
+    if not _ARMOUR.fullmatch(signature):
+        return [Verdict(False, f"{SIGNATURE} is not a signature of OpenSSH alone")]
     with tempfile.TemporaryDirectory() as private:
         # ssh-keygen reads a copy: what stands in the folder may be another file by then.
         copy = Path(private) / SIGNATURE

@@ -20,10 +20,11 @@ FORMAT_VERSION = 2
 
 MOST_ENTRIES = 1_000
 """How many entries a list of a specification may have: invariants, findings, variables."""
-MOST_LISTED = {"datasets": 200, "distances": 200 * 199}
-"""The same for the datasets of a finite domain, among which shortest paths are looked for, and their distances."""
-MOST_TEXT = 20_000
-"""How many characters a text of a specification may have."""
+MOST_LISTED = {"datasets": 200, "distances": 200 * 199, "variables": 100_000, "by": 100_000}
+"""The same for the datasets of a finite domain, among which shortest paths are looked for, and their distances; and for
+names of variables, of which a wide file has thousands."""
+MOST_TEXT = 2_000_000
+"""How many characters a text of a specification may have; one that names all variables of a wide file is long."""
 
 for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, Budget, Finding, Specification):
     _class.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]

@@ -86,8 +86,22 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
                 progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
                 writer.add(units, values)
                 written += len(values)
-    (folder / INDEX).write_text(json.dumps([asdict(entry) for entry in found], indent=1) + "\n", encoding="utf-8")
+    _write_index(folder, found)
     return found
+
+
+def write_again(measurements: Measurements, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
+    """Write measurements that were read as they were written first."""
+    for entry in measurements.entries:
+        names = spine.names[spine.levels.index(entry.level)]
+        with _Writer(folder / entry.file, entry, names, plan.table(entry.table).schema_of) as writer:
+            for units in parts(entry.units, entry.cells):
+                writer.add(units, measurements.values(entry, units).ravel())
+    _write_index(folder, measurements.entries)
+
+
+def _write_index(folder: Path, found: list[Entry]) -> None:
+    (folder / INDEX).write_text(json.dumps([asdict(entry) for entry in found], indent=1) + "\n", encoding="utf-8")
 
 
 def _drawn(counted: Counted, found: list[Entry], source: RandomSource) -> Iterator[Drawn]:
@@ -209,6 +223,8 @@ class Measurements:
             return False
         file = pq.ParquetFile(path, read_dictionary=["level", "geounit", "query", "cell"])
         if file.schema_arrow.names != ["level", "geounit", "query", "cell", "value"]:
+            return False
+        if any(set(field.metadata or {}) - {b"PARQUET:field_id"} for field in file.schema_arrow):
             return False
         stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
         stated.pop("ARROW:schema", None)

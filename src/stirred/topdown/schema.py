@@ -22,7 +22,7 @@ from stirred import errors
 
 Groups = NDArray[np.int32]
 
-MOST_CELLS = 1 << 27
+MOST_CELLS = 1 << 24
 """A cell's number, and the number of a cell in a group, are written out for every query."""
 
 

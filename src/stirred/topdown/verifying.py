@@ -28,11 +28,12 @@ from stirred.releases.release_folder import (
     Verdict,
     contents_verdicts,
     shape_verdicts,
+    stored_verdict,
     tabulate_rows,
-    text_verdicts,
     verify_with,
 )
 from stirred.tables.read import read_parts
+from stirred.tables.write import write_table
 from stirred.topdown.constraints import (
     Counts,
     constraint_words,
@@ -40,7 +41,7 @@ from stirred.topdown.constraints import (
 )
 from stirred.topdown.counting import Counted, Places, count_rows
 from stirred.topdown.fitting import LevelReport
-from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries
+from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
 from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
@@ -59,6 +60,8 @@ from stirred.topdown.work_folder import (
     measurement_files,
     read_geography,
     read_invariants,
+    write_geography,
+    write_invariants,
 )
 
 
@@ -89,7 +92,6 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         nested, ordered = _places_agree(release, plan, spine, table)
         verdicts.append(Verdict(nested, f"{table.name}: the coarser places of every row are those of the geography"))
         verdicts.append(Verdict(ordered, f"{table.name}: the order of the rows is: {ORDER}"))
-        verdicts += text_verdicts(release, table.name, rows(plan, spine, table, leaves[table.name]))
         impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
         for zero in table.zeros:
             impossible |= table.schema_of.where(zero)
@@ -103,7 +105,26 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         for constraint in plan.constraints
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
+    if all(verdict.holds for verdict in verdicts):
+        verdicts.append(_stored(release, counted, exact))
     return verdicts + _contents(release, counted, exact)
+
+
+def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> Verdict:
+    """Whether all tables, measurements, values of invariants and the geography are stored as a release stores them."""
+    plan, spine = counted.plan, counted.spine
+
+    def write(folder: Path) -> None:
+        for table in plan.released:
+            path = folder / release.dictionary[table.name]["file"]
+            write_table(path, plan.format, rows(plan, spine, table, counted.leaves[table.name]))
+        (folder / MEASUREMENTS).mkdir()
+        write_again(Measurements(release.path / MEASUREMENTS), folder / MEASUREMENTS, plan, spine)
+        write_geography(folder / MEASUREMENTS / GEOGRAPHY, plan, spine)
+        write_invariants(folder / INVARIANTS, plan, spine, tuple(exact))
+
+    tables = [table["file"] for table in release.dictionary.values()]
+    return stored_verdict(release, [*tables, *measurement_files(plan, spine), *invariant_files(plan)], write)
 
 
 def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
@@ -142,18 +163,30 @@ def _fit_is_reported(plan: TopDownPlan, spine: Spine, fit: Any) -> bool:
         return False
     known = {field.name for field in fields(LevelReport)}
     for one in fit:
-        numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], *([one["kappa"]] if one["kappa"] else [])]
+        if not isinstance(one["fallbacks"], list) or len(one["fallbacks"]) > 3 * one["units"]:
+            return False
+        numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], 0 if one["kappa"] is None else one["kappa"]]
         at = spine.levels.index(one["level"])
         above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
-        if set(one) != known or not all(isinstance(number, int | float) for number in numbers):
+        if set(one) != known or not all(_is_modest(number) for number in numbers):
             return False
-        if not all(name in above and _is_words(words) for name, words in one["fallbacks"]):
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in one["fallbacks"]):
+            return False
+        if not all(isinstance(name, str) and name in above and _is_words(words) for name, words in one["fallbacks"]):
             return False
     return True
 
 
+def _is_modest(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 10**15
+
+
 def _is_words(text: Any) -> bool:
     return isinstance(text, str) and len(text) <= 500 and text.isprintable()
+
+
+def _names(plan: TopDownPlan, table: str) -> set[str]:
+    return {attribute.name for attribute in plan.table(table).attributes}
 
 
 def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
@@ -163,7 +196,8 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
         and all(
             set(one) == {"table", "by", "manifest_sha256"}
             and one["table"] == section.table
-            and (not section.by or tuple(one["by"]) == section.by)
+            and isinstance(one["by"], list)
+            and (one["by"] == list(section.by) if section.by else set(one["by"]) <= _names(plan, section.table))
             and bool(re.fullmatch("[0-9a-f]{64}", one["manifest_sha256"]))
             for one, section in zip(agreed, plan.earlier, strict=True)
         )
