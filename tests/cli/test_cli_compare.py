@@ -19,7 +19,7 @@ def test_two_deployments_are_put_side_by_side_and_told_to_be_incomparable(comman
 def test_reasons_name_the_propositions(command):
     ended = command("compare", "epsilon=1", "rho=0.5", "--reasons")
     assert "Does epsilon=1 imply rho=0.5? yes" in ended.out
-    assert "Bun and Steinke 2016, Proposition 3.3" in ended.out
+    assert "Kairouz, Oh and Viswanath 2015" in ended.out
     assert "Does rho=0.5 imply epsilon=1? no" in ended.out
 
 

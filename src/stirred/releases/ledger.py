@@ -518,7 +518,7 @@ def together(*specifications: Specification) -> Specification:
 
     >>> from stirred.spec import flavors
     >>> together(flavors.pure("person").at(1), flavors.zcdp("person").at("0.25")).budget.shown()
-    '0.75'
+    '0.72'
     """
     return compose(*_on_one_domain(list(specifications))).specification
 

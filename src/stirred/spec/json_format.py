@@ -23,8 +23,10 @@ MOST_ENTRIES = 1_000
 MOST_LISTED = {"datasets": 200, "distances": 200 * 199, "variables": 100_000, "by": 100_000}
 """The same for the datasets of a finite domain, among which shortest paths are looked for, and their distances; and for
 names of variables, of which a wide file has thousands."""
-MOST_TEXT = 2_000_000
-"""How many characters a text of a specification may have; one that names all variables of a wide file is long."""
+MOST_TEXT = 20_000
+"""How many characters a text of a specification may have,"""
+MOST_WORDS = 2_000_000
+"""and how many a sentence or a fact, which may name all variables of a wide file."""
 
 for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, Budget, Finding, Specification):
     _class.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
@@ -84,8 +86,10 @@ def _require_modest(value: Any, name: str) -> None:
             raise errors.not_a_specification(f"'{name}' has {len(value):,} entries, and at most {most:,} are read")
         for inner in value:
             _require_modest(inner, "")
-    elif isinstance(value, str) and len(value) > MOST_TEXT:
-        raise errors.not_a_specification(f"'{name}' has a text of more than {MOST_TEXT:,} characters")
+    elif isinstance(value, str):
+        most = MOST_WORDS if name in ("words", "conversion", "") else MOST_TEXT
+        if len(value) > most:
+            raise errors.not_a_specification(f"'{name}' has a text of more than {most:,} characters")
 
 
 def schema() -> dict[str, Any]:
