@@ -49,6 +49,10 @@ class Bounds(NamedTuple):
     upper: float
 
 
+_ROUNDING = 1e-9
+"""An epsilon below which it is asked whether 0 would do."""
+
+
 @brief
 @dataclass(frozen=True, eq=False)
 class ComposedLoss:
@@ -84,7 +88,10 @@ class ComposedLoss:
         """
         d = probability("delta", delta)
         found = [way.epsilon(d) for way in self._ways]
-        return Bounds(max(low for low, _ in found), max(high for _, high in found))
+        low, high = max(low for low, _ in found), max(high for _, high in found)
+        if 0 < high < _ROUNDING and self.delta(0).upper <= d:
+            return Bounds(0.0, 0.0)  # what is left above 0 is the margin for rounding
+        return Bounds(low, high)
 
     def power(self, level: Number, symmetric: bool = False) -> Bounds:
         """The largest power of a test of P against Q with false-alarm probability ``level``; ``symmetric`` as in
