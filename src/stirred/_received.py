@@ -207,12 +207,15 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = "\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_REFUSED = re.compile(f"[{_CONTROLS}]")
+UNPRINTED = re.compile(f"[{_CONTROLS}\u061c\u200e\u200f]")
+"""Control characters, halves of characters, and marks that change the direction of text: never printed as they are."""
 
 
 def has_controls(text: str) -> bool:
     """Whether a text has line breaks, other control characters, or marks that reverse the direction of text."""
-    return _CONTROLS.search(text) is not None
+    return _REFUSED.search(text) is not None
 
 
 def where_controls(value: Any, place: str = "") -> str | None:

@@ -39,6 +39,18 @@ def failing(folder: Path) -> str:
     return "\n".join(verdict.words for verdict in stirred.verify(folder) if not verdict.holds)
 
 
+def read_released(path: Path) -> pa.Table:
+    return pq.read_table(path) if path.suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+
+
+def rewrite(path: Path, table: pa.Table, store_schema: bool = False) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, store_schema=store_schema)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as file:
+            file.write_table(table)
+
+
 def change(path: Path, **fields) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
@@ -156,13 +168,9 @@ def test_a_text_beside_the_columns_of_a_file_is_noticed(tmp_path, form):
     stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
     assert failing(folder) == ""
     path = folder / f"microdata.{form}"
-    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    read = read_released(path)
     for noted in (read.replace_schema_metadata({"true_counts": "1,2,3"}), with_note_on_a_column(read)):
-        if form == "parquet":
-            pq.write_table(noted, path)
-        else:
-            with pa.ipc.new_file(str(path), noted.schema) as file:
-                file.write_table(noted)
+        rewrite(path, noted, store_schema=True)
         write_manifest(folder)
         assert failing(folder).splitlines() == [
             f"microdata.{form} carries no notes beside its columns",
@@ -176,16 +184,12 @@ def test_an_entry_of_a_dictionary_that_no_row_uses_is_noticed(tmp_path, form):
     folder = tmp_path / "release"
     stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
     path = folder / f"microdata.{form}"
-    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    read = read_released(path)
     at = read.column_names.index("tenure")
     coded = read.column(at).combine_chunks().dictionary_encode()
     hidden = pa.DictionaryArray.from_arrays(coded.indices, pa.concat_arrays([coded.dictionary, pa.array(["Jane Doe"])]))
     written = read.set_column(at, "tenure", hidden)
-    if form == "parquet":
-        pq.write_table(written, path, store_schema=False)
-    else:
-        with pa.ipc.new_file(str(path), written.schema) as file:
-            file.write_table(written)
+    rewrite(path, written)
     write_manifest(folder)
     assert f"(not so: microdata.{form})" in failing(folder)
 
@@ -223,13 +227,9 @@ def test_a_column_of_another_type_is_noticed(tmp_path, form):
     folder = tmp_path / "release"
     stirred.release(PLAN.model_copy(update={"format": form}), ROWS, out=folder)
     path = folder / f"microdata.{form}"
-    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    read = read_released(path)
     other = read.set_column(0, read.column_names[0], read.column(0).cast(pa.int16()))
-    if form == "parquet":
-        pq.write_table(other, path, store_schema=False)
-    else:
-        with pa.ipc.new_file(str(path), other.schema) as file:
-            file.write_table(other)
+    rewrite(path, other)
     write_manifest(folder)
     assert "microdata has the columns of the data dictionary" in failing(folder)
 

@@ -11,17 +11,14 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stirred._received import plain
+from stirred._received import UNPRINTED, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but tab and line feed, marks that reverse the direction of text, and halves of characters."""
 _MOST = 5_000
 
 
@@ -31,7 +28,7 @@ def without_controls(text: str) -> str:
     >>> without_controls("one\n\x1b[2Ktwo")
     'one\n\\u001b[2Ktwo'
     """
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return UNPRINTED.sub(lambda found: found[0] if found[0] in "\t\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 class Printed(io.TextIOBase):

@@ -74,8 +74,8 @@ def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
-        _flush(target)
-        _flush(target.parent)
+        flush_one(target)
+        flush_one(target.parent)
 
 
 @contextlib.contextmanager
@@ -170,23 +170,23 @@ def _alive(folder: Path) -> bool:
 def flush(folder: Path) -> None:
     """Write everything in a folder to disk."""
     for path in sorted(folder.rglob("*")):
-        _flush(path)
-    _flush(folder)
+        flush_one(path)
+    flush_one(folder)
 
 
 def _settle(folder: Path, private: bool) -> None:
-    """Flush every file, and unless private give ordinary permissions."""
+    """Give ordinary permissions unless private, and flush every file."""
     mask = os.umask(0)
     os.umask(mask)
     mask |= 0o077 if private else 0
     for path in sorted(folder.rglob("*")):
         path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
-        _flush(path)
     folder.chmod(0o777 & ~mask)
-    _flush(folder)
+    flush(folder)
 
 
-def _flush(path: Path) -> None:
+def flush_one(path: Path) -> None:
+    """Write one file, or the list of names of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from stirred import errors
 from stirred.releases import ledger_locks
+from stirred.releases.folder import flush_one
 from stirred.releases.ledger_rows import Contents, Draft, Row, read_rows, rows_of_form_1, seal_rows
 from stirred.releases.ledger_store import Decision, read_back
 
@@ -103,7 +104,7 @@ class FileStore:
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 _make(connection, rows)
                 connection.execute("COMMIT")
-                _flush(self.path.parent)
+                flush_one(self.path.parent)
             read_back(self.read, rows, self.path)
         except BaseException:
             self.path.unlink(missing_ok=True)
@@ -295,11 +296,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _flush(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -17,19 +17,20 @@ import json
 import os
 import re
 import time
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from stirred import __version__, errors
+from stirred._received import UNPRINTED
 from stirred.spec import Specification
 
 BEGUN, SPENT, FINISHED = "begun", "spent", "finished"
 LONGEST_WHO, LONGEST_WHY, LONGEST_WHAT = 200, 2000, 5000
 """Characters at most in who made a release, why, and in what was released."""
-_NONCE = re.compile("[0-9a-f]{32}")
+NONCE = re.compile("[0-9a-f]{32}")
+"""The form of a draw's identity."""
 _SHA256 = re.compile("[0-9a-f]{64}")
 _FIELDS = {
     BEGUN: {"dataset", "limit", "at", "version"},
@@ -40,8 +41,6 @@ _FIELDS = {
     FINISHED: {"entry", "folder", "manifest", "what", "at", "version"},
 }
 """What each kind of row says, no more and no less; only rows of 0.1 also keep a seal of that time."""
-_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of the text around them."""
 _END_OF_TIME = 253_402_300_800
 """The year 10000 in seconds since 1970: no calendar prints a later moment."""
 _T = TypeVar("_T")
@@ -258,14 +257,12 @@ def one_line(text: str) -> str:
     >>> one_line("Ada\\tL.\\x1b[31m")
     'Ada L. [31m'
     """
-    dropped = {"Cc", "Cs", "Zl", "Zp"}
-    kept = "".join(" " if unicodedata.category(one) in dropped or one in _TURNING else one for one in text)
-    return " ".join(kept.split())
+    return " ".join(UNPRINTED.sub(" ", text).split())
 
 
 def checked_nonce(nonce: str | None) -> str | None:
     """The nonce of a draw, or None; raises if it is not 32 hexadecimal digits."""
-    if nonce is not None and not _NONCE.fullmatch(nonce):
+    if nonce is not None and not NONCE.fullmatch(nonce):
         raise errors.ledger_bad_nonce()
     return nonce
 
@@ -335,7 +332,7 @@ class _Reading:
             why=_optional(fields, "why", str),
             token=row.token,
         )
-        if entry.id != len(self._entries) + 1 or not _is(_NONCE, entry.nonce) or not _is(_SHA256, entry.manifest):
+        if entry.id != len(self._entries) + 1 or not _is(NONCE, entry.nonce) or not _is(_SHA256, entry.manifest):
             raise ValueError
         if entry.nonce is not None and entry.nonce in (one.nonce for one in self._entries):
             raise ValueError

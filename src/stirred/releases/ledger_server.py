@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors
 from stirred.releases.ledger_address import ServerAddress
-from stirred.releases.ledger_rows import Contents, Draft, Row, read_rows, seal_rows
+from stirred.releases.ledger_rows import Contents, Draft, Row, one_line, read_rows, seal_rows
 from stirred.releases.ledger_store import Decision, read_back
 
 if TYPE_CHECKING:
@@ -274,8 +274,7 @@ class ServerStore:
 
     def _reason(self, problem: psycopg.Error) -> str:
         said = problem.diag.message_primary or " ".join(str(problem).split()) or "the connection was lost"
-        words = re.sub(r"[^\x20-\x7e\u00a1-\uffff]+", " ", self.address.without_secrets(said)).strip()
-        return words[:300].removesuffix(".")
+        return one_line(self.address.without_secrets(said))[:300].removesuffix(".")
 
 
 def _driver() -> Any:

@@ -80,14 +80,17 @@ def write_manifest(folder: Path) -> None:
 def _text(folder: Path, more: Mapping[str, bytes]) -> str:
     entries = {name: _entry(path, name) for name, path in _files(folder)}
     entries |= {name: Entry(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in more.items()}
-    fields = {"stirred_manifest": FORM, "files": [vars(entries[name]) for name in sorted(entries)]}
+    return _written([entries[name] for name in sorted(entries)])
+
+
+def _written(entries: list[Entry]) -> str:
+    fields = {"stirred_manifest": FORM, "files": [vars(entry) for entry in entries]}
     return json.dumps(fields, indent=2) + "\n"
 
 
 def is_plain(folder: Path) -> bool:
     """Whether a manifest is written as this version writes it, without anything between its fields."""
-    entries = [vars(entry) for entry in read_manifest(folder)]
-    return read_text(inside(folder, NAME)) == json.dumps({"stirred_manifest": FORM, "files": entries}, indent=2) + "\n"
+    return read_text(inside(folder, NAME)) == _written(read_manifest(folder))
 
 
 def read_manifest(folder: Path) -> list[Entry]:

@@ -209,8 +209,8 @@ def _describes_a_table(table: Any) -> bool:
     """Whether an entry of a data dictionary has the fields that reading the table needs."""
     return (
         isinstance(table, dict)
-        and all(isinstance(table.get(key), str) for key in ("name", "file"))
-        and table.get("format") in list(EXTENSIONS)
+        and all(isinstance(table.get(key), str) for key in ("name", "file", "format"))
+        and table["format"] in EXTENSIONS
         and isinstance(table.get("rows"), int)
         and table["rows"] >= 0
         and isinstance(table.get("columns"), list)
@@ -371,7 +371,7 @@ def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict
         Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),
     ]
     if entry["format"] != "csv":
-        alone = not _notes_in(inside(release.path, entry["file"]), entry["format"])
+        alone = not _has_notes(inside(release.path, entry["file"]), entry["format"])
         verdicts.append(Verdict(alone, f"{entry['file']} carries no notes beside its columns"))
     return verdicts
 
@@ -401,21 +401,16 @@ def same_bytes(one: Path, other: Path) -> bool:
         return all(part == second.read(_PART) for part in iter(lambda: first.read(_PART), b""))
 
 
-def _notes_in(path: Path, form: str) -> list[str]:
-    """Names of texts that a Parquet or Arrow file carries beside its columns; a release writes none."""
+def _has_notes(path: Path, form: str) -> bool:
+    """Whether a Parquet or Arrow file carries texts beside its columns; a release writes none."""
     if form == "parquet":
         stated = pq.read_metadata(path)
-        schema, known = stated.schema.to_arrow_schema(), dict(stated.metadata or {})
-        known.pop(b"ARROW:schema", None)
+        schema, known = stated.schema.to_arrow_schema(), set(stated.metadata or {})
     else:
         with pa.OSFile(str(path)) as stream:
-            schema = pa.ipc.open_file(stream).schema
-        known = {}
-    fields = [dict(field.metadata or {}) for field in schema]
-    for one in fields:
-        one.pop(b"PARQUET:field_id", None)
-    found = [*known, *(schema.metadata or {}), *(key for one in fields for key in one)]
-    return sorted({plain(key, 60) for key in found if key != b"ARROW:schema"})
+            schema, known = pa.ipc.open_file(stream).schema, set()
+    known.update(schema.metadata or {}, *(field.metadata or {} for field in schema))
+    return bool(known - {b"ARROW:schema", b"PARQUET:field_id"})
 
 
 def tabulate_rows(

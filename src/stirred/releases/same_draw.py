@@ -8,15 +8,13 @@ are of one draw if their measurements are the same files.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 from stirred import errors
 from stirred.releases import manifest
-from stirred.releases.ledger_rows import Entry
+from stirred.releases.ledger_rows import NONCE, Entry
 
-_NONCE = re.compile("[0-9a-f]{32}")
 _MEASURED = ("measurements/", "invariants/")
 
 
@@ -27,7 +25,7 @@ def nonce_of(folder: Path) -> str | None:
     if not (folder / CERTIFICATE).is_file():
         return None
     nonce = _certificate(folder).get("nonce")
-    return nonce if isinstance(nonce, str) and _NONCE.fullmatch(nonce) else None
+    return nonce if isinstance(nonce, str) and NONCE.fullmatch(nonce) else None
 
 
 def difference(entry: Entry, folder: Path, digest: str) -> str | None:
