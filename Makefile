@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-slow bench lint wheel-check clean
+.PHONY: help demo test test-slow bench lint reproduced wheel-check clean
 
 help:
 	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
 	@echo "make test         linters, type checker and all tests but the long ones"
 	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
+	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced.json"
 	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"
 
@@ -34,6 +35,9 @@ test: lint
 
 test-slow: $(READY)
 	STIRRED_ALL_CASES=1 $(BIN)/pytest -m "slow or repeats" -n 2 --dist worksteal
+
+reproduced: $(READY)
+	$(BIN)/python -m stirred.reproduce.page docs
 
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py

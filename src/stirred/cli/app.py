@@ -33,6 +33,7 @@ from stirred.cli import (
     lint,
     registry,
     release,
+    reproduce,
     sign,
     tabulate,
     verify,
@@ -75,6 +76,7 @@ def build() -> typer.Typer:
     app.command("explain")(explain.explain)
     app.command("limits")(limits.limits)
     app.command("lint")(lint.lint)
+    app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")

@@ -1,0 +1,44 @@
+"""``stirred reproduce``: published numbers, computed again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def reproduce(
+    item: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Which ones: a document (thesis), a table or figure (thesis/table-3.2), one number, or a pattern with "
+            "*. Without it, all."
+        ),
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also save the figures into this new folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compute the numbers and figures of the published documents again, and say of each whether it agrees.
+
+    All of them take about a minute. The exit code is 1 if any number differs from what is published, and no erratum
+    explains it.
+    """
+    from stirred.cli.common import check_new, save_pictures
+    from stirred.reproduce.running import reproduce as computed
+
+    check_new(figures)
+    result = computed(item or (), _progress if sys.stderr.isatty() else None)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+    sys.stdout.write(result.to_json() if as_json else result.text())
+    if figures is not None:
+        save_pictures(result.pictures, figures)
+    if not result.holds:
+        raise typer.Exit(1)
+
+
+def _progress(done: int, total: int, name: str) -> None:
+    sys.stderr.write(f"\r\x1b[K{done} of {total}: {name[:60]}")
+    sys.stderr.flush()

@@ -1,0 +1,3 @@
+"""Numbers about tests and beliefs: Kifer et al. (2022)."""
+
+from __future__ import annotations
