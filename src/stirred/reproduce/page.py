@@ -33,7 +33,7 @@ def page(result: Reproduction) -> str:
         known = documents()[document]
         parts.append(f"## {known.title}\n\n{known.citation}\n")
         for chapter, rows in groupby(of_document, lambda row: row.chapter):
-            parts.append(f"### {_capital(chapter_words(chapter))}\n")
+            parts.append(f"### {_capital(chapter_words(chapter, known.parts))}\n")
             parts.append("\n".join(_table(list(rows))) + "\n")
     return "\n".join(parts)
 

@@ -122,6 +122,8 @@ def shown(value: Any, like: str) -> str:
     """
     if isinstance(value, str | bool):
         return _plain(value)
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, Between):
         low, high = shown(value.lower, like), shown(value.upper, like)
         return low if low == high else f"{low} to {high}"
