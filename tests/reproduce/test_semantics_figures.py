@@ -11,8 +11,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-
-from stirred.errors import LossError
 from stirred.reports.papers import (
     KIFER_FIGURES,
     PaperCell,
@@ -21,6 +19,8 @@ from stirred.reports.papers import (
     kifer_scenarios,
     kifer_table,
 )
+
+from stirred.errors import LossError
 from stirred.semantics.pictures import Line
 
 GOLDEN_FOLDER = Path(__file__).parents[1] / "golden"

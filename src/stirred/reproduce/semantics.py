@@ -61,9 +61,9 @@ def losses_add_up() -> bool:
     """Whether the loss of two randomised responses is the sum of two independent losses."""
     both = loss.finite_loss(*_response(1).and_then(_response(2)).rows)
     one, other = loss.randomised_response(1), loss.randomised_response(2)
-    sums = [(a + b, p * q) for a, p in zip(one.losses, one.masses) for b, q in zip(other.losses, other.masses)]
-    losses, masses = zip(*sorted(sums), strict=True)
-    return np.allclose(both.losses, losses) and np.allclose(both.masses, masses)
+    losses, masses = np.add.outer(one.losses, other.losses).ravel(), np.outer(one.masses, other.masses).ravel()
+    order = np.argsort(losses)
+    return np.allclose(both.losses, losses[order]) and np.allclose(both.masses, masses[order])
 
 
 @computation
@@ -304,9 +304,7 @@ def curves_in_the_caption_of_figure_2() -> Forms:
 
 def _alike(share: float, flip: float) -> dict[tuple[str, str], float]:
     """The first is 1 with probability ``share``, the second is the same, or with probability ``flip`` not."""
-    return {
-        (a, b): (share if a == "1" else 1 - share) * (1 - flip if a == b else flip) for a in "01" for b in "01"
-    }
+    return {(a, b): (share if a == "1" else 1 - share) * (1 - flip if a == b else flip) for a in "01" for b in "01"}
 
 
 @computation
@@ -425,7 +423,7 @@ def share_of_query(query: str, level: str) -> Fraction:
 
 
 @computation
-def cells_of_query(query: str) -> int:
+def cells_of_query(query: str) -> int | None:
     """How many numbers a query asks for."""
     return next(one.cells for part in _pl94().parts for one in part.queries if one.name == query)
 
@@ -437,7 +435,7 @@ def rho_of_query(query: str, level: str) -> Fraction:
 
 
 @computation
-def whole_rho() -> Fraction:
+def whole_rho() -> Fraction | float:
     """rho of all queries on the way from a block up to the nation."""
     return loss.composed_zcdp(_pl94().rho(*cell, rounded=True) for cell in _pl94().cells())
 
