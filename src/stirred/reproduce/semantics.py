@@ -12,7 +12,13 @@ from stirred import loss
 from stirred.loss import GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reproduce.catalogue import published
 from stirred.reproduce.computations import Between, Forms, computation
-from stirred.reproduce.semantics_figures import discrete_powers, kifer_concerns, kifer_figure, kifer_scenarios
+from stirred.reproduce.semantics_figures import (
+    discrete_loss,
+    discrete_powers,
+    kifer_concerns,
+    kifer_figure,
+    kifer_scenarios,
+)
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.beliefs import Beliefs, GaussianBelief
 from stirred.semantics.definitions import Definition
@@ -244,8 +250,7 @@ def zcdp_power(rho: str, level: str) -> float:
 @computation
 def discrete_noise_power(scenario: str, level: str) -> Between:
     """The largest power with the discrete noise of the redistricting data."""
-    lower, upper = discrete_powers(scenario)
-    return Between(float(lower.power(float(level))), float(upper.power(float(level))))
+    return Between(*discrete_loss(scenario).power(float(level)))
 
 
 @computation

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from stirred import errors
-from stirred.loss import GaussianCurve, PowerCurve, ZcdpCurve
+from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reproduce.catalogue import published
 from stirred.semantics.belief_bounds import AnyPriorBelief, BeliefBound, PredictiveBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, PublishedExposure, exposure, published_exposures
@@ -54,12 +54,15 @@ def kifer_scenarios() -> Mapping[str, PublishedExposure]:
 
 
 @cache
-def discrete_powers(scenario: str) -> tuple[PowerCurve, PowerCurve]:
-    """Two curves between which the largest power lies, with the discrete noise of a scenario's queries.
+def discrete_loss(scenario: str) -> ComposedLoss:
+    """The loss of the discrete noise of a scenario's queries. Composing it is dear: tables and figures share it."""
+    return kifer_scenarios()[scenario].exposure.loss(GRID)
 
-    Composing them is dear, so that tables and figures share the curves.
-    """
-    return kifer_scenarios()[scenario].exposure.loss(GRID).power_curve()
+
+@cache
+def discrete_powers(scenario: str) -> tuple[PowerCurve, PowerCurve]:
+    """Two curves between which the largest power with this noise lies."""
+    return discrete_loss(scenario).power_curve()
 
 
 def kifer_concerns() -> Bars:
