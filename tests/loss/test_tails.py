@@ -208,15 +208,13 @@ def test_the_inverse_of_a_trade_off_function_falls_short_above_its_start():
 @given(rhos, st.floats(0.1, 8))
 @settings(max_examples=100, deadline=None)
 def test_section_5_3_a_loss_is_compared_with_epsilon_and_not_with_its_exponential(rho, times):
-    """P(L > e^epsilon), as printed, is the tail at another epsilon: the bounds hold for it, and say little."""
+    """P(L > e^epsilon), as printed, is the tail at a larger epsilon, and smaller: what bounds it need not bound
+    P(L > epsilon), which the section is about."""
     mu, epsilon = math.sqrt(2 * rho), rho * (1 + times)
     right, printed = gaussian_to_tail(mu, epsilon), gaussian_to_tail(mu, math.exp(epsilon))
     assert printed < right <= zcdp_to_pbdp_delta(rho, epsilon)
     order = (epsilon + rho) / (2 * rho)
     assert right <= renyi_to_pbdp_delta(order, order * rho, epsilon) * (1 + 1e-9)
-    assert right > 1e-300
-    # A bound on what is printed would be far smaller: this one is no bound on the right tail.
-    assert gaussian_to_pbdp_delta(mu, math.exp(epsilon)) < right or math.exp(epsilon) < epsilon + 1.5
 
 
 # -- exact formulas against the curves -----------------------------------------------------------------------

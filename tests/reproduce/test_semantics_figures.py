@@ -13,14 +13,9 @@ import numpy as np
 import pytest
 
 from stirred.errors import LossError
-from stirred.loss import GaussianCurve, ZcdpCurve
+from stirred.loss import GaussianCurve
 from stirred.reproduce.catalogue import errata, items, published
-from stirred.reproduce.semantics import (
-    discrete_noise_power,
-    gaussian_noise_power,
-    variance_in_the_caption_of_figure_1,
-    zcdp_power,
-)
+from stirred.reproduce.semantics import discrete_noise_power, variance_in_the_caption_of_figure_1
 from stirred.reproduce.semantics_figures import KIFER_FIGURES, kifer_concerns, kifer_figure, kifer_scenarios
 from stirred.semantics.pictures import Line
 
@@ -315,12 +310,6 @@ def test_the_discrete_gaussian_between_its_bounds(scenario, table):
         assert found.lower <= continuous <= found.upper + 1e-6
         assert float(sampled) == pytest.approx(found.upper, abs=0.003)
         assert float(transformed) == pytest.approx(found.upper, abs=1.5e-5)
-
-
-def test_powers_of_the_tables_are_those_of_the_curves():
-    for level in LEVELS:
-        assert gaussian_noise_power("2.63", level) == GaussianCurve(math.sqrt(5.26)).power(float(level))
-        assert zcdp_power("2.63", level) == ZcdpCurve(2.63).power(float(level))
 
 
 @pytest.mark.parametrize(("table", "rho"), [("table-2", "2.63"), ("table-6", "0.1115")])

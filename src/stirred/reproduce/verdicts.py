@@ -117,8 +117,8 @@ def holds(relation: str, printed: str, value: Any, tolerance: str = "") -> bool:
 def shown(value: Any, like: str) -> str:
     """Our value as text, with two more digits than the printed one.
 
-    >>> shown(15.429449, "15.43"), shown(Between(0.74170, 0.74172), "0.74")
-    ('15.4294', '0.7417')
+    >>> shown(15.429449, "15.43"), shown(Between(0.74170, 0.74172), "0.74"), shown(2016, "2,016")
+    ('15.4294', '0.7417', '2,016')
     """
     if isinstance(value, str | bool):
         return _plain(value)
