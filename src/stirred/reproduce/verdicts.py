@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -14,6 +15,10 @@ from stirred.reproduce.computations import Between, Forms, computations
 _SLACK = Fraction(1, 10**9)
 """Of half a printed digit: a number that lies between two printable ones in exact arithmetic must not depend on the
 last bit of a double."""
+
+_LOGARITHM = re.compile(r"(?:(\d+) )?ln (\d+(?:\.\d+)?)")
+_EXACT = Fraction(1, 10**12)
+"""The unit of what is printed as a fraction or a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,8 @@ def shown(value: Any, like: str) -> str:
         return low if low == high else f"{low} to {high}"
     if math.isinf(value):
         return "infinity"
+    if _LOGARITHM.fullmatch(like):
+        return f"{value:.6f}"
     try:
         _, unit = _read(like)
     except (InvalidOperation, ValueError, ZeroDivisionError):
@@ -149,12 +156,18 @@ def _holds(item: Item, value: Any, printed: str, relation: str = "") -> bool:
 
 
 def _read(printed: str) -> tuple[Fraction, Fraction]:
-    """A printed number, and the unit of its last digit."""
+    """A printed number, and the unit of its last digit.
+
+    >>> [round(float(number), 6) for number, _ in map(_read, ("35.4%", "ln 36", "2 ln 8"))]
+    [0.354, 3.583519, 4.158883]
+    """
     text = printed.replace(",", "").strip()
+    if logarithm := _LOGARITHM.fullmatch(text):
+        return int(logarithm[1] or 1) * Fraction(math.log(float(logarithm[2]))), _EXACT
     percent = Fraction(1, 100) if text.endswith("%") else Fraction(1)
     text = text.removesuffix("%")
     if "/" in text:
-        return Fraction(text) * percent, Fraction(1, 10**12)
+        return Fraction(text) * percent, _EXACT
     exponent = Decimal(text).as_tuple().exponent
     assert isinstance(exponent, int)
     return Fraction(Decimal(text)) * percent, Fraction(10) ** exponent * percent
