@@ -144,6 +144,7 @@ def test_ours_is_shown_with_two_more_digits():
     assert shown(2.94321e-11, "3e-11") == "2.94e-11"
     assert shown(0.353862, "35.4%") == "35.386%"
     assert shown(3.5835189384561104, "ln 36") == "3.583519"
+    assert (shown(1 / 6, "1/6"), shown(2**-0.5, "1/2")) == ("1/6", "0.707106781")
 
 
 def test_errata_alone_show_both_forms():
