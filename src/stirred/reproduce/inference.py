@@ -229,7 +229,7 @@ def publishing_the_component_is_free() -> bool:
 @computation
 def power_over_exp(level: float, epsilon: float) -> float:
     """The greatest power between two secrets of a pair, over e^epsilon."""
-    case = Pufferfish("ab", {"attacker": [0.5, 0.5]}, {"E": "a", "E'": "b"}, [("E", "E'")])
+    case = Pufferfish(tuple("ab"), {"attacker": [0.5, 0.5]}, {"E": "a", "E'": "b"}, [("E", "E'")])
     band = case.power_bounds(level, epsilon, ("attacker", "E"), ("attacker", "E'"))
     return float(band.upper) / math.exp(epsilon)
 
@@ -532,4 +532,5 @@ def _responses(epsilon: float, records: int) -> Array:
 def _revealing() -> FiniteAnalysis:
     """Two datasets that are not connected, told apart at no loss; the second model gives the first a mass of 1/10."""
     graph = DatabaseGraph.of_edges("ab", [])
-    return FiniteAnalysis(with_component([[1.0], [1.0]], graph), graph, [[1, 0], [0.1, 0.9]], [0.5, 0.5])
+    models, prior = np.array([[1, 0], [0.1, 0.9]]), np.array([0.5, 0.5])
+    return FiniteAnalysis(with_component([[1.0], [1.0]], graph), graph, models, prior)

@@ -139,7 +139,7 @@ def shown(value: Any, like: str) -> str:
     except (InvalidOperation, ValueError, ZeroDivisionError):
         return _plain(value)
     if "/" in like:
-        near = Fraction(value).limit_denominator(10**6)
+        near = Fraction(value).limit_denominator(10**4)
         return str(near) if abs(near - Fraction(value)) < _EXACT else f"{value:.9f}"
     scale = 100 if like.endswith("%") else 1
     decimals = max(0, 2 - math.floor(math.log10(unit * scale) + 1e-9))
