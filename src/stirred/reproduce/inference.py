@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 from typing import Literal
 
 import numpy as np
@@ -223,6 +224,32 @@ def publishing_the_component_is_free() -> bool:
     return math.isclose(privacy_loss(with_component(rows, graph), graph).ratio, privacy_loss(rows, graph).ratio)
 
 
+@computation
+def normal_noise_bounds_no_ratio() -> bool:
+    """Remark 5.3.7: densities of normal noise, which is zero-concentrated DP, have ratios of any size."""
+    found = density_distances(Density.normal(0, 1), Density.normal(1, 1))
+    return math.isinf(found.multiplicative.lower) and found.total_variation.upper < 1
+
+
+@computation
+def theorem_holds(theorem: Literal["5.4.1", "5.5.1", "5.6.2", "5.6.3"]) -> bool:
+    """One of the four theorems about analysts, for three bits answered by randomised response and three models."""
+    rates, records = np.array([0.2, 0.5, 0.9]), 3
+    bits = DatabaseGraph.hamming((0, 1), records)
+    ones = np.array([sum(x) for x in bits.datasets])  # type: ignore[call-overload]
+    models = rates[:, None] ** ones * (1 - rates[:, None]) ** (records - ones)
+    case = FiniteAnalysis(_responses(0.7, records), bits, models, np.array([0.3, 0.5, 0.2]))
+    levels = np.linspace(0, 1, 51)
+    if theorem == "5.4.1":
+        return bool(np.all(case.likelihood_bounds().contains(case.likelihood)))
+    if theorem == "5.5.1":
+        return bool(np.all(case.best_power(0, 2, levels) <= case.power_bounds(0, 2, levels).upper + 1e-12))
+    if theorem == "5.6.2":
+        return bool(np.all(case.predictive_bounds().contains(case.predictive)))
+    outputs = range(len(bits.datasets))
+    return all(bool(np.all(case.posterior_bounds(t, form="published").contains(case.posterior(t)))) for t in outputs)
+
+
 # -- tests and beliefs ---------------------------------------------------------------------------------------
 
 
@@ -387,6 +414,43 @@ def distance_jumps(root: Literal["sum outside", "sum inside"]) -> bool:
         if not np.max(np.abs(first - second)) < delta or not multiplicative_distance(first, second) > math.log(2):
             return False
     return True
+
+
+@computation
+def base_measure_does_not_matter() -> bool:
+    """Proposition 7: densities with respect to any measure give the same d_DR."""
+    p, q, base = _MASSES["P"], _MASSES["Q"], np.linspace(0.5, 4, 9)
+    return math.isclose(float(density_ratio_distance(p / base, q / base)), float(density_ratio_distance(p, q)))
+
+
+@computation
+def distance_of_events(distance: Literal["multiplicative", "density ratio"]) -> bool:
+    """Propositions 10 and 12: the forms by events and by single outcomes agree, over all events of nine outcomes."""
+    events = (np.arange(1, 2**9)[:, None] >> np.arange(9)) & 1
+    logs = np.log(events @ _MASSES["P"]) - np.log(events @ _MASSES["Q"])
+    by_events = np.abs(logs).max() if distance == "multiplicative" else logs.max() - logs.min()
+    return math.isclose(float(by_events), measure_distance(distance, "P", "Q"))
+
+
+@computation
+def triangle_holds(distance: Literal["multiplicative", "density ratio"]) -> bool:
+    """Lemmas C.3.3 and C.3.4 on the three measures of Remark C.4.3, in every order."""
+    for a, b, c in permutations(("uniform", "a fifth", "three tenths")):
+        direct, back = measure_distance(distance, a, b), measure_distance(distance, b, a)
+        round_about = measure_distance(distance, a, c) + measure_distance(distance, c, b)
+        if not math.isclose(direct, back) or direct > round_about + 1e-12:
+            return False
+    return True
+
+
+@computation
+def densities_bound_measures() -> bool:
+    """Proposition 14: a class of densities between a g and b g is the interval from a tau to b tau."""
+    base, tau = np.array([0.5, 1.0, 2.0]), np.array([0.2, 0.3, 0.5])
+    classes = MeasureInterval.of_densities(0.5 * tau / base, 2 * tau / base, base), MeasureInterval(tau / 2, 2 * tau)
+    tried = np.stack([tau * np.array(factors) for factors in ((0.5, 2, 1), (0.49, 1, 1), (1, 2.01, 1))])
+    said = [one.contains(tried).tolist() for one in classes]
+    return said[0] == said[1] == [True, False, False]
 
 
 @computation

@@ -54,6 +54,21 @@ def counting_query_sensitivity() -> float:
     return float(np.max(np.abs(counts[:, None] - counts[None, :])[graph.distances == 1]))
 
 
+@computation
+def mean_sensitivity_is(spread: int, records: int) -> bool:
+    """Whether the mean of n values between 0 and R changes by at most R/n, and by that much, if one is replaced."""
+    graph = DatabaseGraph.hamming(range(spread + 1), records)
+    sums = np.array([sum(x) for x in graph.datasets])  # type: ignore[call-overload]
+    largest = int(np.max(np.abs(sums[:, None] - sums[None, :])[graph.distances == 1]))
+    return Fraction(largest, records) == Fraction(spread, records)
+
+
+@computation
+def budgets_add_up() -> bool:
+    """Section 8.4: budgets of one flavor are added."""
+    return composed_loss("0.3", "0.7") == 1
+
+
 # -- errata --------------------------------------------------------------------------------------------------
 
 
