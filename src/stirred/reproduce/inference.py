@@ -53,6 +53,14 @@ _DISTANCES = {
     "odds ratio": odds_ratio_distance,
     "linear-vacuous": linear_vacuous_distance,
 }
+_RENUMBERED = {
+    "Figure 5.": "Figure ",
+    "Bailie (2025)": "Bailie and Gong, limits",
+    "Theorem 5.4.1": "Theorem 9",
+    "Theorem 5.6.3": "Theorem 15",
+    "Lemma C.6.3": "Lemma 57",
+    "Equation 5.8": "Equation 8",
+}
 _UNIFORM = np.full(10, 0.1)
 _MASSES: dict[str, Array] = {
     # Remark C.4.3
@@ -90,11 +98,14 @@ def limit_figure(number: str) -> tuple[Picture, ...]:
 @computation
 def limits_paper_figure(number: str) -> tuple[Picture, ...]:
     """The same figures under the paper's numbers."""
-    pictures = chapter_pictures(f"5.{number}")
-    said, own = f"Figure 5.{number} of Bailie (2025)", f"Figure {number} of Bailie and Gong, limits"
     return tuple(
-        replace(one, name=f"limits-paper-{one.name.replace('-5-', '-')}", caption=one.caption.replace(said, own))
-        for one in pictures
+        replace(
+            one,
+            name=f"limits-paper-{one.name.replace('-5-', '-')}",
+            caption=_renumbered(one.caption),
+            lines=tuple(replace(line, name=_renumbered(line.name)) for line in one.lines),
+        )
+        for one in chapter_pictures(f"5.{number}")
     )
 
 
@@ -581,6 +592,13 @@ def bounds_from_more_datasets() -> Forms:
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _renumbered(words: str) -> str:
+    """What is said about a figure of the thesis, with the numbers that the paper has for the same."""
+    for thesis, paper in _RENUMBERED.items():
+        words = words.replace(thesis, paper)
+    return words
 
 
 def _responses(epsilon: float, records: int) -> Array:

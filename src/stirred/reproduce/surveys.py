@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +24,22 @@ from stirred.limits import (
     response_bounds,
 )
 from stirred.reproduce.computations import Forms, computation
-from stirred.spec import compose, flavors
+from stirred.spec import (
+    Budget,
+    Domain,
+    Flavor,
+    InputPremetric,
+    Multiverse,
+    OutputPremetric,
+    Specification,
+    coarsens,
+    completed,
+    compose,
+    flavors,
+    is_complete,
+    laplace_scales,
+    transferred,
+)
 
 Array = NDArray[np.float64]
 
@@ -44,6 +60,34 @@ def triangle_fails(delta: float) -> bool:
     p, q, r = [0.5, 0.5], [0.4, 0.6], [0.3, 0.7]
     apart = [float(approximate_distance(a, b, delta)) for a, b in ((p, q), (q, r), (p, r))]
     return apart[2] > apart[0] + apart[1]
+
+
+@computation
+def coarser_is_stronger() -> bool:
+    """Lemma 6.2.7: universes {a, b} of budget 1 and {a, b, c} of budget 3, against {a, b} and {b, c}."""
+    flavor = _listed(("a", "b"), ("a", "b", "c"))
+    budgets = tuple(1 if len(universe) == 2 else 3 for universe in flavor.multiverse.universes)
+    coarse = flavor.at(Budget(3, by_universe=budgets))
+    finer = transferred(coarse, Multiverse(universes=(("a", "b"), ("b", "c"))))
+    inherited = dict(zip(finer.multiverse.universes, finer.budget.by_universe, strict=True))
+    stronger = bool(coarsens(coarse, finer)) and not coarsens(finer, coarse) and bool(coarse.implies(finer))
+    return stronger and inherited == {("a", "b"): 1, ("b", "c"): 3}
+
+
+@computation
+def completion_has_the_same_mechanisms() -> bool:
+    """Lemma 6.2.11: c is infinitely far from a and b, and shares a universe with them."""
+    whole = _listed(("a", "b", "c"), near=("ab",)).at(1)
+    parts = completed(whole)
+    same = bool(whole.implies(parts)) and bool(parts.implies(whole))
+    return same and bool(is_complete(parts)) and is_complete(whole).verdict == "no"
+
+
+@computation
+def laplace_noise_satisfies_the_specification() -> bool:
+    """Theorem 6.4.3, with the scales of the corrected definition, where universes overlap."""
+    specification, query = _overlapping()
+    return _laplace_loss(query, laplace_scales(specification, query)) <= 1
 
 
 @computation
@@ -121,11 +165,9 @@ def nosy_neighbour() -> Forms:
 @computation
 def scales_of_overlapping_universes() -> Forms:
     """Definition 6.4.2: q = 0, 1, 3 at a, b, c; universes {a, b} and {b, c}; epsilon 1."""
-    printed = density_distances(Density.laplace(0, 1), Density.laplace(1, 2)).multiplicative.upper
-    correct = max(
-        density_distances(Density.laplace(first, 2), Density.laplace(second, 2)).multiplicative.upper
-        for first, second in ((0, 1), (1, 3))
-    )
+    specification, query = _overlapping()
+    printed = _laplace_loss(query, {"a": Fraction(1), "b": Fraction(2), "c": Fraction(2)})
+    correct = _laplace_loss(query, laplace_scales(specification, query))
     return Forms("q = 0, 1, 3 at a, b, c, universes {a, b} and {b, c}, epsilon 1: the loss", printed, correct)
 
 
@@ -180,6 +222,26 @@ def data_made_inside_a_mechanism() -> Forms:
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _listed(*universes: Sequence[str], near: Sequence[str] = ()) -> Flavor:
+    """Listed datasets at distance 1: those that are named as near, or all; others are infinitely far apart."""
+    names = tuple(dict.fromkeys(name for universe in universes for name in universe))
+    pairs = [tuple(pair) for pair in near] or list(itertools.combinations(names, 2))
+    distances = {one: 1 for a, b in pairs for one in ((a, b), (b, a))}
+    multiverse = Multiverse(universes=tuple(map(tuple, universes)))
+    domain = Domain("listed datasets", datasets=names)
+    return Flavor(domain, multiverse, InputPremetric.table(distances), OutputPremetric("multiplicative"))
+
+
+def _overlapping() -> tuple[Specification, dict[str, float]]:
+    return _listed(("a", "b"), ("b", "c")).at(1), {"a": 0, "b": 1, "c": 3}
+
+
+def _laplace_loss(query: Mapping[str, float], scales: Mapping[str, Fraction | float]) -> float:
+    """The largest loss of Laplace noise within the universes {a, b} and {b, c}."""
+    laws = {name: Density.laplace(value, float(scales[name])) for name, value in query.items()}
+    return max(density_distances(laws[x], laws[y]).multiplicative.upper for x, y in (("a", "b"), ("b", "c")))
 
 
 def _response(epsilon: float) -> Array:
