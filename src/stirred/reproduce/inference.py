@@ -42,6 +42,7 @@ from stirred.limits import (
 from stirred.reports.limit_figures import chapter_pictures
 from stirred.reproduce.computations import Forms, computation
 from stirred.semantics.pictures import Picture
+from stirred.spec.finite import randomised_response
 
 Array = NDArray[np.float64]
 Side = Literal["lower", "upper"]
@@ -603,12 +604,7 @@ def _renumbered(words: str) -> str:
 
 def _responses(epsilon: float, records: int) -> Array:
     """Randomised response of each bit, datasets and outputs in the order of ``DatabaseGraph.hamming``."""
-    band = response_bounds(1, epsilon)
-    one = np.array([[band.upper, band.lower], [band.lower, band.upper]])
-    rows = np.ones((1, 1))
-    for _ in range(records):
-        rows = np.kron(rows, one)
-    return rows
+    return np.asarray(randomised_response(1 / (1 + math.exp(epsilon)), respondents=records).rows)
 
 
 def _revealing() -> FiniteAnalysis:

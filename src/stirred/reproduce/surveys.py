@@ -21,12 +21,13 @@ from stirred.limits import (
     density_distances,
     multiplicative_distance,
     privacy_loss,
-    response_bounds,
 )
 from stirred.reproduce.computations import Forms, computation
+from stirred.semantics import Beliefs
 from stirred.spec import (
     Budget,
     Domain,
+    FiniteMechanism,
     Flavor,
     InputPremetric,
     Multiverse,
@@ -40,6 +41,7 @@ from stirred.spec import (
     laplace_scales,
     transferred,
 )
+from stirred.spec.finite import randomised_response
 
 Array = NDArray[np.float64]
 
@@ -88,6 +90,14 @@ def laplace_noise_satisfies_the_specification() -> bool:
     """Theorem 6.4.3, with the scales of the corrected definition, where universes overlap."""
     specification, query = _overlapping()
     return _laplace_loss(query, laplace_scales(specification, query)) <= 1
+
+
+@computation
+def posteriors_move_by_at_most(epsilon: float) -> bool:
+    """Equation 6.2, for two records that depend on each other; a rare value comes near to e^epsilon."""
+    alike = {("0", "0"): 0.9, ("0", "1"): 0.095, ("1", "0"): 0.001, ("1", "1"): 0.004}
+    ratios = np.log(Beliefs(alike, _answers(epsilon, 2), target=0).ratio)
+    return bool(np.all(np.abs(ratios) <= epsilon) and np.max(np.abs(ratios)) > 0.9 * epsilon)
 
 
 @computation
@@ -157,9 +167,8 @@ def optimal_ratio() -> Forms:
 @computation
 def nosy_neighbour() -> Forms:
     """Section 6.5.1: the posterior over the counterfactual posterior, epsilon 1, unit known to be sampled."""
-    rows, prior = _response(1.0), 0.5
-    mixed = prior * rows[1, 1] + (1 - prior) * rows[0, 1]
-    return Forms("randomised response at epsilon 1, prior 0.5", math.e, float(rows[1, 1] / mixed))
+    seen = Beliefs({("0",): 0.5, ("1",): 0.5}, _answers(1.0), target=0)
+    return Forms("randomised response at epsilon 1, prior 0.5", math.e, float(np.max(seen.ratio)))
 
 
 @computation
@@ -245,8 +254,11 @@ def _laplace_loss(query: Mapping[str, float], scales: Mapping[str, Fraction | fl
 
 
 def _response(epsilon: float) -> Array:
-    band = response_bounds(1, epsilon)
-    return np.array([[band.upper, band.lower], [band.lower, band.upper]])
+    return np.asarray(_answers(epsilon).rows)
+
+
+def _answers(epsilon: float, respondents: int = 1) -> FiniteMechanism:
+    return randomised_response(1 / (1 + math.exp(epsilon)), respondents=respondents)
 
 
 def _geometric(most: int, epsilon: float) -> Array:
