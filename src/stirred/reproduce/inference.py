@@ -20,6 +20,7 @@ from stirred.limits import (
     MeasureInterval,
     Pufferfish,
     all_but_one_known,
+    approximate_distance,
     data_bounds,
     density_bounds,
     density_distances,
@@ -241,6 +242,22 @@ def normal_noise_bounds_no_ratio() -> bool:
     """Remark 5.3.7: densities of normal noise, which is zero-concentrated DP, have ratios of any size."""
     found = density_distances(Density.normal(0, 1), Density.normal(1, 1))
     return math.isinf(found.multiplicative.lower) and found.total_variation.upper < 1
+
+
+@computation
+def approximate_is_no_interval(epsilon: float, delta: float) -> bool:
+    """Section 5.10: the laws within (epsilon, delta) of a uniform one are not all that lie between two measures.
+
+    Of eight outcomes any one may be raised or lowered far. Two raised at once still lie between the extremes, and are
+    beyond (epsilon, delta).
+    """
+    uniform, size = np.full(8, 1 / 8), 8
+    top = math.exp(epsilon) / size + 0.9 * delta
+    inside = [np.where(np.arange(size) == k, one, (1 - one) / (size - 1)) for k in range(size) for one in (top, 0.08)]
+    between = MeasureInterval(np.min(inside, axis=0), np.max(inside, axis=0))
+    two = np.where(np.arange(size) < 2, top - 0.1 * delta, (1 - 2 * (top - 0.1 * delta)) / (size - 2))
+    near = [float(approximate_distance(one, uniform, delta)) <= epsilon for one in (*inside, two)]
+    return all(near[:-1]) and not near[-1] and bool(between.contains(two))
 
 
 @computation
