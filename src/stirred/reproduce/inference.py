@@ -16,23 +16,25 @@ from stirred.limits import (
     DatabaseGraph,
     Density,
     DensityRatioNeighbourhood,
+    DistortionModel,
     FiniteAnalysis,
     MeasureInterval,
     Pufferfish,
     all_but_one_known,
-    approximate_distance,
+    continuity_radius,
     data_bounds,
     density_bounds,
     density_distances,
     density_ratio_distance,
     depends_on_component_only,
+    distorting_function,
     in_intervals,
     laplace_count_beliefs,
     laplace_count_bounds,
     laplace_count_densities,
     laplace_power,
     laplace_threshold,
-    linear_vacuous_distance,
+    mixture,
     multiplicative_distance,
     odds_ratio_distance,
     posterior_bounds,
@@ -47,14 +49,8 @@ from stirred.spec.finite import randomised_response
 
 Array = NDArray[np.float64]
 Side = Literal["lower", "upper"]
-Measures = Literal["multiplicative", "density ratio", "odds ratio", "linear-vacuous"]
+Measures = Literal["multiplicative", "density-ratio", "odds-ratio", "linear-vacuous"]
 
-_DISTANCES = {
-    "multiplicative": multiplicative_distance,
-    "density ratio": density_ratio_distance,
-    "odds ratio": odds_ratio_distance,
-    "linear-vacuous": linear_vacuous_distance,
-}
 _RENUMBERED = {
     "Figure 5.": "Figure ",
     "Bailie (2025)": "Bailie and Gong, limits",
@@ -68,11 +64,9 @@ _MASSES: dict[str, Array] = {
     # Remark C.4.3
     "half": np.array([0.5, 0.5]),
     "seven tenths": np.array([0.7, 0.3]),
-    "mixed halves": np.array([0.6, 0.4]),
     "uniform": _UNIFORM,
     "a fifth": np.array([1 / 5, *[8 / 90] * 9]),
     "three tenths": np.array([3 / 10, *[7 / 90] * 9]),
-    "mixed": np.array([1 / 4, *[7.5 / 90] * 9]),
     # (C.7)
     "any measure": np.array([1.0, 3.0]),
     "twice it": np.array([2.0, 6.0]),
@@ -193,12 +187,14 @@ def response_bounds_narrow(epsilon: float, records: int) -> bool:
 
 @computation
 def interval_is_a_ball(epsilon: float) -> bool:
-    """Lemma 5.3.4 on probabilities just within the distance and just beyond it."""
-    centre = np.array([0.5, 0.3, 0.2])
-    interval = MeasureInterval.around(centre, epsilon)
-    for factor in (1 - 1e-9, 1 + 1e-9):
-        moved = centre * np.exp(np.array([epsilon * factor, -epsilon * factor, 0.0]))
-        if bool(interval.contains(moved)) != (multiplicative_distance(centre, moved) <= epsilon):
+    """Lemma 5.3.4 and Remark 5.3.6: on the edge of the ball, just within it and just beyond."""
+    nucleus = np.array([0.5, 0.3, 0.2])
+    ball = DistortionModel(nucleus, epsilon, "multiplicative")
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        moved = nucleus * np.array([1, 1, math.exp(-epsilon * factor)])
+        moved[0] += 1 - moved.sum()  # by less than e^epsilon
+        by_interval = bool(MeasureInterval.around(nucleus, epsilon).contains(moved))
+        if by_interval != bool(ball.contains(moved)) or by_interval != (factor < 1):
             return False
     return True
 
@@ -248,16 +244,14 @@ def normal_noise_bounds_no_ratio() -> bool:
 def approximate_is_no_interval(epsilon: float, delta: float) -> bool:
     """Section 5.10: the laws within (epsilon, delta) of a uniform one are not all that lie between two measures.
 
-    Of eight outcomes any one may be raised or lowered far. Two raised at once still lie between the extremes, and are
-    beyond (epsilon, delta).
+    Of eight outcomes any one may be raised far. Two raised at once still lie between the extremes, and are beyond.
     """
-    uniform, size = np.full(8, 1 / 8), 8
-    top = math.exp(epsilon) / size + 0.9 * delta
-    inside = [np.where(np.arange(size) == k, one, (1 - one) / (size - 1)) for k in range(size) for one in (top, 0.08)]
-    between = MeasureInterval(np.min(inside, axis=0), np.max(inside, axis=0))
-    two = np.where(np.arange(size) < 2, top - 0.1 * delta, (1 - 2 * (top - 0.1 * delta)) / (size - 2))
-    near = [float(approximate_distance(one, uniform, delta)) <= epsilon for one in (*inside, two)]
-    return all(near[:-1]) and not near[-1] and bool(between.contains(two))
+    outcomes = np.eye(8)
+    ball = DistortionModel(np.full(8, 1 / 8), epsilon, distorting_function("approximate", delta))
+    between = MeasureInterval(ball.lower_probability(outcomes), ball.upper_probability(outcomes))
+    raised = math.exp(epsilon) / 8 + 0.8 * delta
+    two = np.array([raised] * 2 + [(1 - 2 * raised) / 6] * 6)
+    return bool(between.contains(two)) and not ball.contains(two)
 
 
 @computation
@@ -373,12 +367,16 @@ def posterior_is_in_the_neighbourhood(epsilon: float) -> bool:
 
 @computation
 def neighbourhood_is_an_odds_ratio_model(radius: float) -> bool:
-    """Remark 5.8.7: d_DR <= r exactly where d_COR <= 1 - e^-r."""
-    centre = np.array([0.5, 0.3, 0.2])
-    for factor in (1 - 1e-9, 1 + 1e-9):
-        moved = centre * np.exp(np.array([radius * factor, 0.0, 0.0]))
-        by_ratio = density_ratio_distance(centre, moved) <= radius
-        if bool(by_ratio) != bool(odds_ratio_distance(centre, moved) <= 1 - math.exp(-radius)):
+    """Remark 5.8.7: the balls of d_DR and of d_COR, just within the radius and just beyond."""
+    nucleus = np.array([0.5, 0.3, 0.2])
+    balls: list[DensityRatioNeighbourhood | DistortionModel] = [
+        DensityRatioNeighbourhood(nucleus, radius),
+        DistortionModel(nucleus, radius, "density-ratio"),
+        DistortionModel(nucleus, 1 - math.exp(-radius), "odds-ratio"),
+    ]
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        moved = nucleus * np.exp(np.array([radius * factor, 0.0, 0.0]))
+        if any(bool(ball.contains(moved / moved.sum())) != (factor < 1) for ball in balls):
             return False
     return True
 
@@ -389,17 +387,18 @@ def neighbourhood_is_an_odds_ratio_model(radius: float) -> bool:
 @computation
 def measure_distance(distance: Measures, first: str, second: str) -> float:
     """A distance between two measures of appendix C."""
-    return float(_DISTANCES[distance](_MASSES[first], _MASSES[second]))
+    return float(distorting_function(distance)(_MASSES[first], _MASSES[second]))
 
 
 @computation
-def average_distance(distance: Measures, first: str, second: str, third: str) -> float:
-    """The mean of the distances of two measures from the first."""
-    return (measure_distance(distance, first, second) + measure_distance(distance, first, third)) / 2
+def mixture_distance(distance: Measures, first: str, second: str, third: str, bound: Literal["", "mean"] = "") -> float:
+    """The distance of the middle of two measures from the first; or the mean of their distances, of (C.9)."""
+    found = mixture(distance, _MASSES[first], _MASSES[second], _MASSES[third])
+    return found.mean if bound else found.distance
 
 
 @computation
-def density_distance(distance: Literal["multiplicative", "density ratio"]) -> float:
+def density_distance(distance: Literal["multiplicative", "density-ratio"]) -> float:
     """Between the two densities on [-1, 1] of Proposition 13, one of which vanishes where the other does not."""
     first = Density.linear((-1, 0, 1), ((2 / 3, 2 / 3), (2 / 3, 0)))
     second = Density.linear((-1, 0, 1), ((0, 2 / 3), (2 / 3, 2 / 3)))
@@ -410,16 +409,14 @@ def density_distance(distance: Literal["multiplicative", "density ratio"]) -> fl
 @computation
 def mixture_is_farther(distance: Measures, first: str, second: str, third: str) -> bool:
     """Whether the middle of two measures is farther from the first than they are on average: no convexity."""
-    measured, p, (q, r) = _DISTANCES[distance], _MASSES[first], (_MASSES[second], _MASSES[third])
-    return bool(measured(p, (q + r) / 2) > (measured(p, q) + measured(p, r)) / 2)
+    return not mixture(distance, _MASSES[first], _MASSES[second], _MASSES[third]).convex
 
 
 @computation
 def mixture_is_no_farther_than_the_farthest(distance: Measures) -> bool:
     """Quasi-convexity on the measures of Remark C.4.3, at many weights."""
-    measured, weights = _DISTANCES[distance], np.linspace(0, 1, 101)[:, None]
     p, q, r = (_MASSES[name] for name in ("uniform", "a fifth", "three tenths"))
-    return bool(np.all(measured(p, weights * q + (1 - weights) * r) <= max(measured(p, q), measured(p, r)) + 1e-12))
+    return all(mixture(distance, p, q, r, float(weight)).quasi_convex for weight in np.linspace(0, 1, 101))
 
 
 @computation
@@ -427,6 +424,15 @@ def distances_bound_each_other(first: str, second: str) -> bool:
     """Proposition 13: D_MULT < d_DR <= 2 D_MULT."""
     p, q = _MASSES[first], _MASSES[second]
     return bool(multiplicative_distance(p, q) < density_ratio_distance(p, q) <= 2 * multiplicative_distance(p, q))
+
+
+@computation
+def near_masses_are_near_measures(epsilon: float) -> bool:
+    """Proposition 9: masses that each change by less than the radius, all up, all down or one by one."""
+    first = _MASSES["P"]
+    step = continuity_radius(first, epsilon) * (1 - 1e-9)
+    changes = np.vstack([np.ones(9), -np.ones(9), np.eye(9), -np.eye(9)])
+    return bool(np.all(multiplicative_distance(first, first + step * changes) < epsilon))
 
 
 @computation
@@ -453,7 +459,7 @@ def base_measure_does_not_matter() -> bool:
 
 
 @computation
-def distance_of_events(distance: Literal["multiplicative", "density ratio"]) -> bool:
+def distance_of_events(distance: Literal["multiplicative", "density-ratio"]) -> bool:
     """Propositions 10 and 12: the forms by events and by single outcomes agree, over all events of nine outcomes."""
     events = (np.arange(1, 2**9)[:, None] >> np.arange(9)) & 1
     logs = np.log(events @ _MASSES["P"]) - np.log(events @ _MASSES["Q"])
@@ -462,7 +468,7 @@ def distance_of_events(distance: Literal["multiplicative", "density ratio"]) -> 
 
 
 @computation
-def triangle_holds(distance: Literal["multiplicative", "density ratio"]) -> bool:
+def triangle_holds(distance: Literal["multiplicative", "density-ratio"]) -> bool:
     """Lemmas C.3.3 and C.3.4 on the three measures of Remark C.4.3, in every order."""
     for a, b, c in permutations(("uniform", "a fifth", "three tenths")):
         direct, back = measure_distance(distance, a, b), measure_distance(distance, b, a)
@@ -537,7 +543,7 @@ def odds_ratio_of_different_supports() -> Forms:
     return Forms(
         "d_COR of (3/4, 1/4) and (1, 0)",
         "not defined",
-        measure_distance("odds ratio", "with an outcome", "without it"),
+        measure_distance("odds-ratio", "with an outcome", "without it"),
     )
 
 
