@@ -99,12 +99,13 @@ def reproduce(asked: Iterable[str] = (), progress: Callable[[int, int, str], Non
 
 
 def chapter_order(chapter: str) -> tuple[int, float, str]:
-    """Where a chapter stands: numbers by value, then appendices by letter.
+    """Where a chapter, or a section of a paper, stands: numbers by value, then appendices by letter.
 
-    >>> sorted(["A", "10", "2", "B"], key=chapter_order)
-    ['2', '10', 'A', 'B']
+    >>> sorted(["A", "section 10", "2", "B"], key=chapter_order)
+    ['2', 'section 10', 'A', 'B']
     """
-    return (0, float(chapter), "") if chapter.replace(".", "", 1).isdigit() else (1, 0.0, chapter)
+    number = chapter.removeprefix("section ")
+    return (0, float(number), "") if number.replace(".", "", 1).isdigit() else (1, 0.0, chapter)
 
 
 def chapter_words(chapter: str, parts: str = "chapter") -> str:
