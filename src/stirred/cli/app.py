@@ -33,6 +33,7 @@ from stirred.cli import (
     lint,
     registry,
     release,
+    responses,
     sign,
     tabulate,
     verify,
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
     app.command("compare")(compare.compare)
     app.command("explain")(explain.explain)
     app.command("limits")(limits.limits)
+    app.command("responses")(responses.responses)
     app.command("lint")(lint.lint)
     app.command("deployments")(deployments.deployments)
     app.add_typer(ledger.app, name="ledger")
