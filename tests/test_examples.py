@@ -56,6 +56,16 @@ def test_a_ledger_refuses_the_release_that_would_pass_its_limit(tmp_path):
     assert (tmp_path / "first").is_dir() and not (tmp_path / "second").exists()
 
 
+def test_the_dependence_examples_of_the_slides_have_their_published_numbers(tmp_path):
+    printed = run("responses_and_dependence.py", tmp_path)
+    assert "share 0.25, standard error 0.25, at most 0.25" in printed and "0.4054651" in printed
+    for pair in ("1.0, 0.0: 7.389056", "0.8, 0.3: 4.259299", "0.5, 0.5: 2.718282", "0.3, 0.8: 1.734806"):
+        assert pair in printed
+    for row in ("0.01     6.9453", "0.1      4.5085", "0.2      3.2439", "0.268941 2.7183", "0.5      1.7616"):
+        assert row in printed
+    assert "(1,); factor after three yes: 18.282, above e^2" in printed and "(0, 1, 2); bound 20.086" in printed
+
+
 def test_bounds_of_composed_noise_lie_below_those_from_rho_alone(tmp_path):
     printed = run("noise_and_accounting.py", tmp_path)
     bounds = [(float(low), float(high)) for low, high in re.findall(r"lower=([\d.]+), upper=([\d.]+)", printed)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import pytest
 from stirred.errors import StirredError
 from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.semantics import SECTIONS, Concern, explain
+from stirred.semantics.explained_numbers import setting
 from stirred.semantics.templates import Number, Numbers, say, templates
 from stirred.spec import (
     Budget,
@@ -26,7 +28,7 @@ from stirred.spec import (
     flavors,
     register,
 )
-from stirred.spec.allocations import allocation
+from stirred.spec.allocations import allocation, read_allocation
 from stirred.spec.deployments import deployment, names
 from stirred.spec.loading import load
 from stirred.spec.premetrics import KINDS
@@ -222,11 +224,11 @@ def test_a_replaced_record_is_two_steps_where_records_are_added_and_removed(expl
         ("Gaussian", {"true", "correct"}),
         ("metric", set()),
         ("swap", set()),
-        ("census", {"true", "any", "predictive", "markov", "correct"}),
+        ("census", {"true", "any", "predictive", "exact", "markov", "correct"}),
     ],
 )
 def test_theorems_are_told_where_they_apply(explanations, name, theorems):
-    known = {"every", "perceived", "true", "any", "predictive", "markov", "correct"}
+    known = {"every", "perceived", "true", "any", "predictive", "exact", "markov", "correct"}
     found = {one.id.partition(".")[2] for one in explanations[name].section("beliefs")}
     assert found & known == theorems
 
@@ -238,6 +240,66 @@ def test_the_numbers_of_the_beliefs_are_those_of_the_theorems(explanations):
     assert factors["beliefs.true, if the noise is Gaussian"] == pytest.approx(math.exp(7.1055574), rel=1e-6)
     assert factors["beliefs.any"] == pytest.approx(math.exp(8.2438314), rel=1e-6)
     assert factors["beliefs.predictive"] == pytest.approx(math.exp(2.9838314), rel=1e-6)
+
+
+DIVIDED = """
+levels = ["region", "town"]
+[[part]]
+unit = "person"
+rho = "1/2"
+level_shares = ["1/4", "3/4"]
+[[part.query]]
+name = "age*sex"
+attributes = ["age", "sex"]
+shares = ["1/2", "1"]
+[[part.query]]
+name = "total"
+attributes = []
+shares = ["1/2", "0"]
+"""
+"""Two cells each for two queries of rho 1/16 and one of 3/8: variances of 16 and 8/3."""
+
+
+def test_theorem_7_4_is_told_for_the_noise_of_the_mechanism_itself(explanations):
+    # Beside 7.1055574 of Gaussian noise (section 3.10 of the reference): the discrete one is a close neighbour.
+    told = explanations["census"].statement("beliefs.exact")
+    epsilon, gap = math.log(told.facts["factor"].value), told.facts["gap"].value
+    assert epsilon == pytest.approx(7.1055574, abs=5e-4)
+    assert 0 < gap < 5e-4
+    rows = {row["delta"]: row for row in explanations["census"].losses if row["noise"] == "the noise of this mechanism"}
+    assert rows[0.05]["bounded"] == pytest.approx(epsilon)
+    assert rows[1e-10]["bounded"] == pytest.approx(17.517001, abs=1e-3)
+    assert rows[1e-10]["approximate"] == pytest.approx(16.741981, abs=1e-3)
+    assert "beliefs.exact" not in said(explanations["zCDP"])  # nobody knows how that budget was spent
+
+
+def test_theorem_7_4_for_the_noise_itself_is_what_enumeration_finds(tmp_path):
+    (tmp_path / "mine.toml").write_text(DIVIDED)
+    given = setting(flavors.zcdp().at("1/2"), read_allocation(tmp_path / "mine.toml"))
+    # Every loss of six cells, by convolution of those of one cell with each variance.
+    k = np.arange(-40, 41)
+    law = {0.0: 1.0}
+    for variance, cells in ((Fraction(16), 4), (Fraction(8, 3), 2)):
+        weights = np.exp(-(k**2) / (2 * float(variance)))
+        weights /= weights.sum()
+        one = {round((2 * x + 1) / (2 * float(variance)), 12): p for x, p in zip(k.tolist(), weights, strict=True)}
+        for _ in range(cells):
+            summed: dict[float, float] = {}
+            for (a, p), (b, q) in itertools.product(law.items(), one.items()):
+                if p * q > 1e-18:
+                    at = round(a + b, 9)
+                    summed[at] = summed.get(at, 0.0) + p * q
+            law = summed
+    losses = np.array(sorted(law, reverse=True))
+    masses = np.array([law[one] for one in losses])
+    tails, others = np.cumsum(masses), np.cumsum(masses * np.exp(-losses))
+    for delta in (0.5, 0.05, 1e-3):
+        at = int(np.searchsorted(tails, delta))
+        part = (delta - tails[at - 1]) / masses[at]  # randomised at the last one
+        exact = math.log(delta / (others[at - 1] + part * masses[at] * math.exp(-losses[at])))
+        lower, upper = given.exactly_bounded(delta)
+        assert lower - 1e-6 <= exact <= upper + 1e-6
+        assert upper - lower < 1e-3
 
 
 def test_epsilons_at_deltas_are_those_of_the_reference(explanations):
@@ -356,7 +418,7 @@ def test_every_known_deployment_is_explained(name):
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("census", ["level-and-power", "epsilon-and-delta", "beliefs", "concerns"]),
+        ("census", ["level-and-power", "epsilon-and-delta", "beliefs", "belief-in-the-true-record", "concerns"]),
         ("pure", ["level-and-power", "beliefs"]),
         ("swap", ["level-and-power"]),
         ("approximate", ["level-and-power", "epsilon-and-delta", "beliefs"]),
@@ -368,8 +430,24 @@ def test_pictures_are_those_that_apply(explanations, name, shown):
 
 @pytest.mark.slow
 def test_pictures_of_every_explanation_can_be_made(explanations):
-    known = {"level-and-power", "epsilon-and-delta", "beliefs", "concerns"}
+    known = {"level-and-power", "epsilon-and-delta", "beliefs", "belief-in-the-true-record", "concerns"}
     assert {one.name for explained in explanations.values() for one in explained.pictures()} == known
+
+
+def test_theorem_7_4_of_the_noise_itself_is_drawn_between_its_bounds(explanations):
+    census = explanations["census"]
+    picture = next(one for one in census.pictures() if one.name == "belief-in-the-true-record")
+    gaussian, anything, upper, lower = picture.lines
+    assert upper.name == "the noise of this mechanism, upper bound" and upper.dashed
+    values = [dict(zip(line.x, line.y, strict=True)) for line in (gaussian, anything, upper, lower)]
+    below, above = census.setting.exact_beliefs
+    for epsilon in sorted(set(values[2]) & set(values[3])):
+        g, a, u, low = (one[epsilon] for one in values)
+        assert low <= u <= a + 1e-9
+        assert u == pytest.approx(g, rel=2e-3) and low == pytest.approx(g, rel=2e-3)
+        if epsilon in (0.5, 3.0, 10.0):
+            assert (low, u) == (pytest.approx(below.delta(epsilon)), pytest.approx(above.delta(epsilon)))
+    assert values[0][3.0] == pytest.approx(0.67945661, abs=5e-9)
 
 
 def test_pictures_agree_with_the_sentences(explanations):

@@ -34,6 +34,7 @@ from stirred.cli import (
     registry,
     release,
     reproduce,
+    responses,
     sign,
     tabulate,
     verify,
@@ -75,6 +76,7 @@ def build() -> typer.Typer:
     app.command("compare")(compare.compare)
     app.command("explain")(explain.explain)
     app.command("limits")(limits.limits)
+    app.command("responses")(responses.responses)
     app.command("lint")(lint.lint)
     app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)

@@ -127,3 +127,39 @@ def secrets_do_not_divide(attacker: str) -> LimitsError:
         "or several.",
         "Ask about secrets of which every possible dataset has exactly one, such as the values of one record.",
     )
+
+
+def not_a_prior(problem: str) -> LimitsError:
+    return LimitsError(
+        "not-a-prior",
+        f"This is not a prior that can be used: {problem}.",
+        "Give a density that is at least 0 and integrates to 1, with a break at each narrow peak, or a list of values "
+        "with probabilities that sum to 1. Without a proper prior there is no bound on the posterior (Assumption "
+        "5.6.1).",
+    )
+
+
+def posterior_needs(what: str, needed: str) -> LimitsError:
+    return LimitsError(
+        "posterior-needs",
+        f"{what} is not possible with what is known about this prior and this model.",
+        f"Give {needed}; or ask for draws where there is no density or probability, and for sums and integrals where "
+        "there is no sampler.",
+    )
+
+
+def impossible_output() -> LimitsError:
+    return LimitsError(
+        "impossible-output",
+        "The output has probability 0 under this prior, model and noise, so that there is no posterior.",
+        "Check the output: noise on whole numbers gives whole numbers; and that some data of the model have an answer "
+        "from which the noise reaches it.",
+    )
+
+
+def too_few_accepted(accepted: int, proposals: int, size: int) -> LimitsError:
+    return LimitsError(
+        "too-few-accepted",
+        f"Of {proposals:,} proposals {accepted:,} were accepted, and {size:,} draws were asked for.",
+        "Ask for fewer draws or allow more proposals (most=); or use sums and integrals in place of draws.",
+    )

@@ -69,7 +69,11 @@ if TYPE_CHECKING:
     )
     from stirred.limits.intervals import MeasureInterval, ProbabilityInterval
     from stirred.limits.mixed import MixedMeasure, mixed_distances
+    from stirred.limits.models import DataModel, Prior, clamp_to
     from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
+    from stirred.limits.noise_laws import NoiseLaw
+    from stirred.limits.posterior_draws import PosteriorDraws, WithError
+    from stirred.limits.posteriors import Posterior
     from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
 
 __all__ = [
@@ -82,6 +86,7 @@ __all__ = [
     "Beliefs",
     "ClampedCount",
     "Curve",
+    "DataModel",
     "DatabaseGraph",
     "Density",
     "DensityDistances",
@@ -97,12 +102,18 @@ __all__ = [
     "Membership",
     "MixedMeasure",
     "Mixture",
+    "NoiseLaw",
+    "Posterior",
+    "PosteriorDraws",
+    "Prior",
     "ProbabilityInterval",
     "Pufferfish",
     "PufferfishLoss",
+    "WithError",
     "all_but_one_known",
     "approximate_distance",
     "chapter_figure",
+    "clamp_to",
     "continuity_radius",
     "convexity_counterexample",
     "data_bounds",
@@ -175,6 +186,10 @@ __getattr__, __dir__ = lazy(
             "stirred.limits.intervals": "MeasureInterval ProbabilityInterval",
             "stirred.limits.mixed": "MixedMeasure mixed_distances",
             "stirred.limits.neighbourhoods": "DensityRatioNeighbourhood",
+            "stirred.limits.models": "DataModel Prior clamp_to",
+            "stirred.limits.noise_laws": "NoiseLaw",
+            "stirred.limits.posterior_draws": "PosteriorDraws WithError",
+            "stirred.limits.posteriors": "Posterior",
             "stirred.limits.pufferfish": "Pufferfish PufferfishLoss",
         }
     ),

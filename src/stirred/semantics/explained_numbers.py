@@ -213,6 +213,14 @@ class Setting:
             return (TrueRecordBelief(curve), AnyPriorBelief(points=curve.points), PredictiveBelief(points=curve.points))
         return (TrueRecordBelief(curve),)
 
+    @cached_property
+    def exact_beliefs(self) -> tuple[TrueRecordBelief, TrueRecordBelief] | None:
+        """Theorem 7.4 for the noise of the mechanism itself: from curves below and above its power curve."""
+        if self.exact is None or not any(isinstance(one, TrueRecordBelief) for one in self.beliefs):
+            return None
+        lower, upper = self.exact.power_curve(symmetric=True)
+        return TrueRecordBelief(lower), TrueRecordBelief(upper)
+
     # -- epsilon and delta -----------------------------------------------------------------------------------
 
     def approximate(self, curve: Curve | None, delta: float) -> float | None:
@@ -247,12 +255,23 @@ class Setting:
         if self.specification.output_premetric.kind.pure:
             return []  # the same epsilon at every delta
         curves = [(ANY, self.readable), (GAUSSIAN, self.gaussian)]
-        return [
+        found = [
             (what, delta, self.bounded(curve, delta), self.approximate(curve, delta))
             for what, curve in curves
             if curve is not None
             for delta in self.read_deltas
         ]
+        if self.exact is not None and self.exact_beliefs is not None:
+            for one in self.read_deltas:
+                found.append((EXACT, one, self.exactly_bounded(one).upper, self.exact.epsilon(one).upper))
+        return found
+
+    def exactly_bounded(self, delta: float) -> Bounds:
+        """The same epsilon of pbdp for the noise of the mechanism itself; where that is rounded coarsely, its rho says
+        more."""
+        assert self.exact_beliefs is not None and self.readable is not None
+        lower, upper = (bound.epsilon(delta) for bound in self.exact_beliefs)
+        return Bounds(lower, min(upper, self.bounded(self.readable, delta)))
 
     @property
     def readable(self) -> TradeOff | None:

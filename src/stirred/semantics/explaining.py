@@ -23,7 +23,7 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.semantics import pictures
-from stirred.semantics.belief_bounds import PureBelief, TrueRecordBelief
+from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
 from stirred.semantics.formatting import SLACK, WIDTH, bullet, columns, shown_power
@@ -263,6 +263,7 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
         yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
     yield from _beliefs(given)
+    yield from _true_record(given)
     if given.concerned:
         near = [one.exposure for one in given.concerned if not one.exchanged]
         further = [str(one.exposure.concern) for one in given.concerned if one.exchanged]
@@ -289,6 +290,21 @@ def _beliefs(given: Setting) -> Iterator[pictures.Picture]:
             if deltas:
                 said = "For Gaussian noise with this budget." if given.gaussian is not None else ""
                 yield pictures.likely_belief_picture(bound.curve, deltas, caption=said)
+
+
+def _true_record(given: Setting) -> Iterator[pictures.Picture]:
+    """Theorem 7.4 for the noise of the mechanism itself, beside Gaussian noise and what holds for any noise."""
+    if given.exact_beliefs is None:
+        return
+    others: dict[str, Callable[[float], float]] = {}
+    for bound in given.beliefs:
+        if isinstance(bound, TrueRecordBelief) and isinstance(bound.curve, GaussianCurve):
+            others[f"{GAUSSIAN} (Theorem 7.4)"] = bound.delta
+        elif isinstance(bound, AnyPriorBelief):
+            others["any noise with this budget (Theorem 7.5)"] = bound.delta
+    below, above = (bound.curve for bound in given.exact_beliefs)
+    assert isinstance(below, PowerCurve) and isinstance(above, PowerCurve)
+    yield pictures.true_record_picture((below, above), others, name=EXACT)
 
 
 def _brief(one: Statement) -> bool:

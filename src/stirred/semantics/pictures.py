@@ -269,20 +269,34 @@ def epsilon_delta_picture(
     if least == 0:
         raise errors.parameter_out_of_range("smallest", smallest, "above 0")
     _require_known(dashed, curves)
+    lines = _delta_lines(curves, least, kinks, dashed)
+    title, said = "How unlikely is a large privacy loss?", _joined(f"The loss is between {worlds}.", caption)
+    x_title, y_title = "epsilon (privacy loss: the natural logarithm of a likelihood ratio)", "delta (probability)"
+    subtitle, shown = "Delta for each epsilon", tuple(lines)
+    return Picture("epsilon-and-delta", title, subtitle, x_title, y_title, shown, y_log=True, caption=said)
+
+
+def _delta_lines(
+    curves: Mapping[str, Callable[[float], float]],
+    least: float,
+    kinks: Collection[float] = (),
+    dashed: Collection[str] = (),
+    may_miss: Collection[str] = (),
+) -> list[Line]:
+    """Delta at epsilons in round steps, for each curve down to ``least``; some may be below it everywhere."""
     ends = [end for end in (_reaches(curve, least) for curve in curves.values()) if end < _FARTHEST]
     epsilons = {*_round_steps(max(ends, default=_FAR)), *kinks}
     lines = []
     for name, curve in curves.items():
         points = [(epsilon, float(curve(epsilon))) for epsilon in sorted(epsilons)]
         points = [(epsilon, delta) for epsilon, delta in points if delta >= least]
+        if len(points) < 2 and name in may_miss:
+            continue
         if len(points) < 2:
             raise errors.parameter_out_of_range(f"delta of '{name}'", "too small to show", f"above {least:g} somewhere")
         x, y = zip(*points, strict=True)
         lines.append(Line(name, x, y, name in dashed, _DELTAS.get(name, "")))
-    title, said = "How unlikely is a large privacy loss?", _joined(f"The loss is between {worlds}.", caption)
-    x_title, y_title = "epsilon (privacy loss: the natural logarithm of a likelihood ratio)", "delta (probability)"
-    subtitle, shown = "Delta for each epsilon", tuple(lines)
-    return Picture("epsilon-and-delta", title, subtitle, x_title, y_title, shown, y_log=True, caption=said)
+    return lines
 
 
 def _reaches(curve: Callable[[float], float], least: float) -> float:
@@ -339,6 +353,62 @@ def likely_belief_picture(
     """
     named = [(finite("epsilon", tradeoff_to_pbdp_epsilon(curve, delta)), float(delta)) for delta in deltas]
     return _beliefs([(e, f", but for a probability of {delta:g}") for e, delta in named], _joined(_TRUE, caption))
+
+
+def true_record_picture(
+    noise: tuple[PowerCurve, PowerCurve],
+    others: Mapping[str, Callable[[float], float]],
+    *,
+    name: str = "the noise of this mechanism",
+    smallest: Number = 1e-10,
+    caption: str = "",
+) -> Picture:
+    """The probability that the belief in the true record rises by a factor above e^epsilon, against epsilon.
+
+    ``noise`` holds curves below and above the power curve of a mechanism, as
+    :meth:`stirred.loss.ComposedLoss.power_curve` gives them; the two lines enclose the curve of Theorem 7.4 of Kifer et
+    al. (2022) for its own noise. ``others`` are drawn beside them.
+
+    >>> from stirred.loss import pure_power
+    >>> picture = true_record_picture((pure_power(1), pure_power(1.5)), {"rho = 1": lambda e: zcdp_to_pbdp_delta(1, e)})
+    >>> [line.name for line in picture.lines]
+    ['rho = 1', 'the noise of this mechanism, upper bound', 'the noise of this mechanism, lower bound']
+    """
+    least = probability("smallest", smallest)
+    if least == 0:
+        raise errors.parameter_out_of_range("smallest", smallest, "above 0")
+    below, above = noise
+    own = {f"{name}, upper bound": _ray_power(above), f"{name}, lower bound": _ray_power(below)}
+    lines = _delta_lines({**others, **own}, least, dashed=own, may_miss=own)
+    title = "How unlikely is a large change of the belief in the true record?"
+    subtitle = "The probability of a larger factor than e^epsilon, at most"
+    x_title = "epsilon (natural logarithm of the factor between beliefs with the record and with one redrawn)"
+    said = _joined("The belief is that of somebody whose prior about everyone else is correct (Theorem 7.4).", caption)
+    y_title, shown = "delta (probability)", tuple(lines)
+    return Picture("belief-in-the-true-record", title, subtitle, x_title, y_title, shown, y_log=True, caption=said)
+
+
+def _ray_power(curve: PowerCurve) -> Callable[[float], float]:
+    """Delta of pbdp as a function of epsilon, for a curve of many vertices: where it crosses power = e^epsilon level.
+
+    The same as :func:`stirred.loss.tradeoff_to_pbdp_delta`, with the vertices looked up and not gone through.
+    """
+    levels, powers = np.array(curve.points).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        epsilons = np.where(levels > 0, np.log(powers) - np.log(levels), math.inf)
+
+    def delta(epsilon: float) -> float:
+        if epsilon == 0:
+            return 1.0
+        last = int(np.searchsorted(-epsilons, -epsilon, side="right")) - 1
+        if last == len(levels) - 1:
+            return 1.0
+        slope = math.exp(-epsilon)
+        here, there = levels[last] - slope * powers[last], levels[last + 1] - slope * powers[last + 1]
+        part = here / (here - there) if here < 0 else 0.0
+        return float(powers[last] + (powers[last + 1] - powers[last]) * part)
+
+    return delta
 
 
 def _beliefs(epsilons: list[tuple[float, str]], caption: str) -> Picture:

@@ -173,6 +173,11 @@ def beliefs(given: Setting) -> Iterator[Statement]:
             yield say("beliefs.any", **told)
         else:
             yield say("beliefs.predictive", knowing=knowing, **told)
+    if given.exact_beliefs is not None:
+        least, most = given.exactly_bounded(at)
+        if most < math.inf:
+            told = {"factor": formatting.factor(most), "delta": formatting.small(at)}
+            yield say("beliefs.exact", gap=formatting.small(most - least), **told)
     if any(isinstance(bound, PredictiveBelief) for bound in given.beliefs):
         yield say("beliefs.markov")
     if given.beliefs and not isinstance(given.beliefs[0], PureBelief):

@@ -1,0 +1,157 @@
+"""What a set of randomised responses says: the share behind them, and what one answer tells about who gave it.
+
+The answer to ``stirred responses``. Formulas are those of :mod:`stirred.semantics.responses` (Warner 1965; slides of
+Bailie, Gong, Meng and Drechsler 2024).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from stirred import errors
+from stirred._calls import says_what_it_takes
+from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred._shown import brief
+from stirred.semantics import responses
+from stirred.semantics.formatting import bullet, columns, up
+
+PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+
+
+@brief
+@dataclass(frozen=True)
+class ResponseSummary:
+    """So many of the answers are yes, each told truly with probability ``keep``.
+
+    Make one with :func:`summarise_responses`.
+    """
+
+    yes: int
+    answers: int
+    keep: Fraction
+    priors: tuple[Fraction, ...]
+
+    @property
+    def share(self) -> float:
+        """The estimated share of people whose true answer is yes; unbiased, so it may be below 0 or above 1."""
+        return responses.estimated_share(Fraction(self.yes, self.answers), self.keep)
+
+    @property
+    def standard_error(self) -> float | None:
+        """That of the share in the population the respondents were drawn from, estimated; None for one answer."""
+        if self.answers < 2:
+            return None
+        mean = Fraction(self.yes, self.answers)
+        return math.sqrt(responses.estimated_variance(mean, self.keep, self.answers))
+
+    @property
+    def standard_error_of_coins(self) -> float:
+        """That of the share among these very respondents, exactly."""
+        return math.sqrt(responses.variance_of_coins(self.keep, self.answers))
+
+    @property
+    def largest_standard_error(self) -> float:
+        """The largest standard error over all shares: 1 / (4 sqrt(n) |p - 1/2|)."""
+        return math.sqrt(responses.variance_bound(self.keep, self.answers))
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of one answer."""
+        return responses.epsilon(self.keep)
+
+    @property
+    def likelihood_ratio(self) -> float:
+        """P(answer yes | truly yes) / P(answer yes | truly no) = p / (1 - p); of the answer no its inverse."""
+        return float(self.keep / (1 - self.keep)) if self.keep < 1 else math.inf
+
+    def posterior(self, prior: Fraction, told_yes: bool) -> float | None:
+        """The probability that somebody's true answer is yes, after her answer, to somebody who sees no other that
+        depends on it; None where that answer cannot occur."""
+        p = self.keep if told_yes else 1 - self.keep
+        total = p * prior + (1 - p) * (1 - prior)
+        return float(p * prior / total) if total else None
+
+    def text(self) -> str:
+        """For the terminal."""
+        sampled = self.standard_error
+        drawn = "" if sampled is None else f"{sampled:.4g} if they were drawn at random from a population, "
+        protected = f"epsilon = {up(self.epsilon, 3).shown}" if math.isfinite(self.epsilon) else "no finite epsilon"
+        said = [
+            f"Estimated share of yes: {self.share:.4g}. It is (mean + p - 1)/(2p - 1), which is unbiased and may lie "
+            "outside of 0 to 1.",
+            f"Its standard error is {self.standard_error_of_coins:.4g} for these respondents; {drawn}and then at "
+            f"most {self.largest_standard_error:.4g} whatever the share, 1/(4 sqrt(n) |p - 1/2|).",
+            f"One answer is protected with {protected}: |ln p/(1 - p)|. An answer of yes is "
+            f"{self.likelihood_ratio:.4g} times as probable from somebody whose true answer is yes as from "
+            "somebody whose true answer is no.",
+            "What one answer tells about who gave it is below, for somebody to whom the answers of others say nothing "
+            "about hers. Where they do, because people resemble each other, more can be learnt: up to a factor of "
+            "e^(c epsilon) for c people who depend on each other. See: stirred docs semantics",
+        ]
+        rows = [("believed before", "after yes", "after no")]
+        for prior in self.priors:
+            yes, no = (
+                "-" if one is None else f"{one:.4g}" for one in map(self.posterior, (prior, prior), (True, False))
+            )
+            rows.append((f"{float(prior):g}", yes, no))
+        heading = f"{self.yes:,} of {self.answers:,} answers are yes, each told truly with probability {self.keep}"
+        return "\n".join([heading, *map(bullet, said)]) + f"\n\n{columns(rows, numbers_right=True)}\n"
+
+    def to_json(self) -> str:
+        """All numbers; what is infinite is null."""
+        fields: dict[str, Any] = {
+            "yes": self.yes,
+            "answers": self.answers,
+            "keep": str(self.keep),
+            "share": self.share,
+            "standard_error": self.standard_error,
+            "standard_error_of_coins": self.standard_error_of_coins,
+            "largest_standard_error": self.largest_standard_error,
+            "epsilon": _finite(self.epsilon),
+            "likelihood_ratio": _finite(self.likelihood_ratio),
+            "posteriors": [
+                {
+                    "prior": str(prior),
+                    "after_yes": self.posterior(prior, True),
+                    "after_no": self.posterior(prior, False),
+                }
+                for prior in self.priors
+            ],
+        }
+        return json.dumps(fields, indent=2) + "\n"
+
+
+@says_what_it_takes
+def summarise_responses(yes: int, answers: int, keep: Any, priors: Iterable[Any] = PRIORS) -> ResponseSummary:
+    """Summarise randomised responses: ``yes`` of the ``answers``, each told truly with probability ``keep``.
+
+    >>> found = summarise_responses(45, 100, "0.6")
+    >>> found.share, found.standard_error, found.epsilon
+    (0.25, 0.25, 0.405465...)
+    """
+    for name, value in (("yes", yes), ("answers", answers)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise errors.parameter_out_of_range(name, value, "a whole number")
+    if answers < 1 or not 0 <= yes <= answers:
+        raise errors.parameter_out_of_range("yes", yes, "from 0 to the number of answers, which is at least 1")
+    responses.estimated_share(Fraction(yes, answers), keep)  # says what is wrong with the probability
+    return ResponseSummary(yes, answers, as_fraction(keep), tuple(_prior(one) for one in priors))
+
+
+def _prior(value: Any) -> Fraction:
+    try:
+        prior = as_fraction(value)
+    except NOT_A_NUMBER:
+        prior = Fraction(-1)
+    if not 0 <= prior <= 1:
+        raise errors.parameter_out_of_range("prior", value, "between 0 and 1")
+    return prior
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
