@@ -53,6 +53,12 @@ def topdown_rho(products: str) -> Fraction:
 
 
 @computation
+def deployed_rho(name: str) -> Fraction:
+    """rho of a deployment, as the list of deployments has it."""
+    return _number(_specification(name))
+
+
+@computation
 def das_rho() -> Fraction:
     """rho of all primary products of 2020, composed."""
     return _number(_overall())

@@ -120,6 +120,12 @@ def swap_theorem_holds() -> bool:
 
 
 @computation
+def swap_rate_in_large_strata(rate: str) -> bool:
+    """Whether in a stratum of a million records the probability of moving is the swap rate."""
+    return math.isclose(guarantee.moved_probability(10**6, Fraction(rate)), float(Fraction(rate)), rel_tol=1e-9)
+
+
+@computation
 def swap_budget_may_be_published() -> bool:
     """Whether the realised budget of a swap may be published at no loss (Remark 3.2.5)."""
     return may_publish_budget(deployment("psa-1940-ma-p50").specification).verdict == "yes"
@@ -282,6 +288,20 @@ def lemma_b_3_4() -> bool:
             )
             if fewest != _apart(x, z) or fewest == 1:
                 return False
+    return True
+
+
+@computation
+def equation_b_5() -> bool:
+    """Whether two tables of four different records have laws in the ratio of equation B.5, for every output."""
+    tables = tables_of((1,) * 4, (1,) * 4)
+    rate = Fraction("0.3")
+    odds, laws = rate / (1 - rate), {table: released_law(table, rate) for table in tables}
+    for x, other, z in itertools.product(tables, repeat=3):
+        moved, delta = _apart(x, z), _apart(x, z) - _apart(other, z)
+        ratio = odds**delta * Fraction(guarantee.derangements(moved - delta), guarantee.derangements(moved))
+        if laws[x][z] / laws[other][z] != ratio or abs(delta) > _apart(x, other):
+            return False
     return True
 
 
