@@ -1,4 +1,4 @@
-"""Numbers and statements about the five building blocks: chapters 1 and 2 and appendix A of the thesis.
+"""Numbers and statements about the five building blocks: chapters 1 and 2 and section 4.3 of the thesis.
 
 Propositions are checked by enumeration: on an example of their own, or on a dozen mechanisms over four listed datasets.
 The tests check thousands.
@@ -8,39 +8,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stirred.errors import StirredError
-from stirred.loss.curves import PowerCurve
 from stirred.loss.divergences import approximate, multiplicative, normalised_renyi, power_curve, total_variation
 from stirred.reproduce.computations import Forms, computation
-from stirred.reproduce.examples import spread_laws
-from stirred.spec import (
-    Budget,
-    Domain,
-    FiniteMechanism,
-    Flavor,
-    InputPremetric,
-    Invariant,
-    Multiverse,
-    OutputPremetric,
-    Specification,
-    compose,
-    flavors,
-    may_publish_budget,
+from stirred.reproduce.examples import (
+    NAMES,
+    flavor_of,
+    laws_a_delta_apart,
+    one_apart,
+    pairs_of_laws,
+    power_of_tests,
+    spread_laws,
+    worlds,
 )
-from stirred.spec.finite import comparability, divergence, randomised_response, realised_budgets
-from stirred.spec.finite_order import implies_by_table, witness
-from stirred.spec.translations import along_components, as_pairs, as_premetric, sharpened, with_declared_invariants
+from stirred.spec import FiniteMechanism, InputPremetric, Invariant, Multiverse, OutputPremetric, compose, flavors
+from stirred.spec.finite import divergence, randomised_response
+from stirred.spec.finite_order import implies_by_table
 
-_NAMES = ("a", "b", "c", "d")
-_OUTPUTS = tuple(OutputPremetric(name) for name in ("multiplicative", "normalised-renyi", "total-variation"))
 _SLACK = 1 + 1e-9
 
 # -- chapter 1 -----------------------------------------------------------------------------------------------
@@ -64,8 +53,8 @@ def group_factor(records: int) -> Fraction:
 @computation
 def infinite_distances_are_not_compared() -> bool:
     """Whether datasets at an infinite distance are not compared even at budget 0."""
-    apart = _flavor({}, OutputPremetric())
-    return FiniteMechanism.releases({name: name for name in _NAMES}, str).satisfies(apart.at(0)).verdict == "yes"
+    apart = flavor_of({}, OutputPremetric())
+    return FiniteMechanism.releases({name: name for name in NAMES}, str).satisfies(apart.at(0)).verdict == "yes"
 
 
 @computation
@@ -81,14 +70,14 @@ def proposition_2_4_11() -> bool:
 @computation
 def proposition_2_4_12() -> bool:
     """Whether under a metric a mechanism that varies in a universe has a loss above 0 there."""
-    return all(mechanism.loss(flavor).number > 0 for flavor, mechanism in _worlds())
+    return all(mechanism.loss(flavor).number > 0 for flavor, mechanism in worlds())
 
 
 @computation
 def proposition_2_4_13() -> bool:
     """Whether finer universes have a specification that is implied, and no larger loss."""
-    for flavor, mechanism in _worlds():
-        coarse = replace(flavor, multiverse=Multiverse((), (_NAMES,)))
+    for flavor, mechanism in worlds():
+        coarse = replace(flavor, multiverse=Multiverse((), (NAMES,)))
         fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
         if implies_by_table(coarse.at(1), fine.at(1)).verdict != "yes":
             return False
@@ -100,8 +89,10 @@ def proposition_2_4_13() -> bool:
 @computation
 def single_datasets_are_promised_nothing() -> bool:
     """Whether any mechanism satisfies any budget if every universe holds one dataset."""
-    alone = replace(_flavor(_near(), OutputPremetric()), multiverse=Multiverse((), tuple((name,) for name in _NAMES)))
-    told = FiniteMechanism.releases({name: name for name in _NAMES}, str)
+    alone = replace(
+        flavor_of(one_apart(), OutputPremetric()), multiverse=Multiverse((), tuple((name,) for name in NAMES))
+    )
+    told = FiniteMechanism.releases({name: name for name in NAMES}, str)
     return told.satisfies(alone.at(0)).verdict == "yes"
 
 
@@ -109,7 +100,7 @@ def single_datasets_are_promised_nothing() -> bool:
 def proposition_2_4_15() -> bool:
     """Whether l d <= d' <= u d gives budgets epsilon / l and u epsilon."""
     lower, upper = Fraction(1, 2), Fraction(3)
-    for flavor, _ in _worlds():
+    for flavor, _ in worlds():
         table = {(x, y): d for x, y, d in flavor.input_premetric.distances}
         scaled = {pair: d * (lower if number % 2 else upper) for number, (pair, d) in enumerate(table.items())}
         other = replace(flavor, input_premetric=InputPremetric.table(scaled))
@@ -124,7 +115,7 @@ def proposition_2_4_15() -> bool:
 @computation
 def smaller_distances_are_stronger() -> bool:
     """Whether a specification with smaller distances implies one with larger distances at the same budget."""
-    for flavor, _ in _worlds():
+    for flavor, _ in worlds():
         larger = {(x, y): 2 * d for x, y, d in flavor.input_premetric.distances}
         other = replace(flavor, input_premetric=InputPremetric.table(larger))
         if implies_by_table(flavor.at(1), other.at(1)).verdict != "yes":
@@ -135,13 +126,13 @@ def smaller_distances_are_stronger() -> bool:
 @computation
 def delta_zero_is_pure() -> bool:
     """Whether D_Mult^delta at delta = 0 is D_Mult."""
-    return all(math.isclose(approximate(p, q, 0), multiplicative(p, q)) for p, q in _pairs())
+    return all(math.isclose(approximate(p, q, 0), multiplicative(p, q)) for p, q in pairs_of_laws())
 
 
 @computation
 def approximate_is_no_metric() -> bool:
     """Whether D_Mult^delta can break the triangle inequality."""
-    first, second, third = _steps_of_delta()
+    first, second, third = laws_a_delta_apart()
     return approximate(first, second, 0.1) == approximate(second, third, 0.1) == 0 < approximate(first, third, 0.1)
 
 
@@ -159,7 +150,7 @@ def concentrated_is_a_metric() -> bool:
 @computation
 def concentrated_below_pure() -> bool:
     """Whether D_NoR is at most D_Mult divided by the root of two."""
-    return all(normalised_renyi(p, q) <= multiplicative(p, q) / math.sqrt(2) * _SLACK for p, q in _pairs())
+    return all(normalised_renyi(p, q) <= multiplicative(p, q) / math.sqrt(2) * _SLACK for p, q in pairs_of_laws())
 
 
 @computation
@@ -179,8 +170,8 @@ def composition_rule(output: str) -> bool:
     total = compose(*(replace(flavors.pure(), output_premetric=premetric).at(one) for one in (1, 2))).specification
     if total.budget.number != 3:  # epsilon in the one case, rho in the other
         return False
-    for p, q in _pairs():
-        for other in _pairs(2):
+    for p, q in pairs_of_laws():
+        for other in pairs_of_laws(2):
             both = divergence(premetric, *(np.outer(x, y).ravel() for x, y in zip((p, q), other, strict=True)))
             parts = divergence(premetric, p, q), divergence(premetric, *other)
             together = sum(parts) if output == "multiplicative" else math.hypot(*parts)
@@ -196,7 +187,7 @@ def processing_does_not_add(output: str) -> bool:
     kernels = spread_laws(40, 3, start=7).reshape(10, 4, 3)
     return all(
         divergence(premetric, p @ kernel, q @ kernel) <= divergence(premetric, p, q) * (1 + 1e-7)
-        for p, q in _pairs()
+        for p, q in pairs_of_laws()
         for kernel in kernels
     )
 
@@ -206,7 +197,9 @@ def theorem_2_5_5(rising: bool) -> bool:
     """Whether a functional of Tr that rises never gains by processing; and whether one that falls somewhere does."""
     functional = _area if rising else _falling
     kernels = spread_laws(160, 3, start=7).reshape(40, 4, 3)
-    gained = [functional(p @ kernel, q @ kernel) > functional(p, q) + 1e-9 for p, q in _pairs() for kernel in kernels]
+    gained = [
+        functional(p @ kernel, q @ kernel) > functional(p, q) + 1e-9 for p, q in pairs_of_laws() for kernel in kernels
+    ]
     return any(gained) != rising
 
 
@@ -216,13 +209,17 @@ def theorem_2_5_5(rising: bool) -> bool:
 @computation
 def loss_of_a_constant() -> float:
     """The loss of a mechanism that publishes the same whatever the data."""
-    return FiniteMechanism.releases(dict.fromkeys(_NAMES, "the data"), str).loss(_flavor(_near(), _OUTPUTS[0])).number
+    return (
+        FiniteMechanism.releases(dict.fromkeys(NAMES, "the data"), str)
+        .loss(flavor_of(one_apart(), OutputPremetric()))
+        .number
+    )
 
 
 @computation
 def delta_lowers_the_distance() -> bool:
     """Whether delta never raises D_Mult and lowers it somewhere."""
-    changes = [approximate(p, q, 0.05) - multiplicative(p, q) for p, q in _pairs()]
+    changes = [approximate(p, q, 0.05) - multiplicative(p, q) for p, q in pairs_of_laws()]
     return max(changes) <= 1e-12 and min(changes) < -0.01
 
 
@@ -230,7 +227,7 @@ def delta_lowers_the_distance() -> bool:
 def invariants_lower_the_loss() -> bool:
     """Whether finer universes never raise a loss and lower it somewhere."""
     changes = []
-    for flavor, mechanism in _worlds():
+    for flavor, mechanism in worlds():
         fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
         changes.append(mechanism.loss(fine).number - mechanism.loss(flavor).number)
     return max(changes) <= 1e-9 and min(changes) < -0.01
@@ -240,153 +237,11 @@ def invariants_lower_the_loss() -> bool:
 def coarser_events_lower_the_loss() -> bool:
     """Whether seeing fewer events never raises a loss and lowers it somewhere."""
     changes = []
-    for flavor, mechanism in _worlds():
+    for flavor, mechanism in worlds():
         first, second, *rest = mechanism.outputs
         seen = mechanism.loss(flavor, partition=[(first, second), *((one,) for one in rest)]).number
         changes.append(seen - mechanism.loss(flavor).number)
     return max(changes) <= 1e-9 and min(changes) < -0.01
-
-
-# -- appendix A ----------------------------------------------------------------------------------------------
-
-
-@computation
-def trivial_events() -> float:
-    """The loss of a mechanism that publishes the data, if no event but the sure one is looked at."""
-    told = FiniteMechanism.releases({name: name for name in _NAMES}, str)
-    return told.loss(_flavor(_near(), OutputPremetric()), partition=[told.outputs]).number
-
-
-@computation
-def proposition_a_2_1() -> bool:
-    """Whether a deterministic release is free if it is a function of [x], and has no finite budget otherwise."""
-    parts = _flavor({("a", "b"): 1, ("c", "d"): 1}, OutputPremetric())
-    for values in itertools.product("01", repeat=4):
-        told = FiniteMechanism.releases(dict(zip(_NAMES, values, strict=True)), str)
-        by_part = all(
-            len({values[_NAMES.index(name)] for name in members}) == 1 for members in comparability(parts).components
-        )
-        if told.loss(parts).number != (0 if by_part else math.inf):
-            return False
-    return True
-
-
-@computation
-def corollary_a_2_2(overlapping: bool) -> bool:
-    """Whether the realised budgets of a dataset's universes may be published."""
-    universes = (("a", "b"), ("b", "c", "d")) if overlapping else (("a", "b"), ("c", "d"))
-    flavor = replace(_flavor(_near(), OutputPremetric()), multiverse=Multiverse((), universes))
-    specification = flavor.at(Budget(2, by_universe=(1, 2)))
-    told = FiniteMechanism.releases(realised_budgets(specification).of_universes, sorted).loss(flavor).number
-    assert (told == 0) == (may_publish_budget(specification).verdict == "yes")
-    return told == 0
-
-
-@computation
-def budgets_of_the_component_are_free() -> bool:
-    """Whether b(x), the budgets of all universes around [x], costs nothing to publish even where they overlap."""
-    flavor = replace(_flavor(_near(), OutputPremetric()), multiverse=Multiverse((), (("a", "b"), ("b", "c", "d"))))
-    specification = flavor.at(Budget(2, by_universe=(1, 2)))
-    return FiniteMechanism.releases(realised_budgets(specification).of_components, sorted).loss(flavor).number == 0
-
-
-@computation
-def translation_keeps_the_mechanisms(which: str) -> bool:
-    """Whether a specification rewritten by a proposition of appendix A has the same mechanisms."""
-    translate = {
-        "A.3.1": as_premetric,
-        "A.3.2": as_pairs,
-        "A.3.3": with_declared_invariants,
-        "A.4.2": along_components,
-    }[which]
-    for flavor, _ in _worlds():
-        divided = replace(flavor, multiverse=Multiverse((), (("a", "b", "c"), ("b", "c", "d"))))
-        one = divided.at(1) if which == "A.3.1" else divided.at(Budget(2, by_universe=(1, 2)))
-        other = translate(one)
-        if implies_by_table(one, other).verdict != "yes" or implies_by_table(other, one).verdict != "yes":
-            return False
-    return True
-
-
-@computation
-def implicit_constraint() -> bool:
-    """Whether two universes with a common dataset bound datasets that share none (inequality A.1)."""
-    pairs = replace(
-        _flavor({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 2}, OutputPremetric(), ("a", "b", "c"), symmetric=True),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    )
-    together = replace(pairs, multiverse=Multiverse((), (("a", "c"),)))
-    return implies_by_table(pairs.at(Budget(2, by_universe=(1, 2))), together.at(2)).verdict == "yes"
-
-
-@computation
-def unordered_is_stronger() -> bool:
-    """Whether a guarantee for files without order implies the one for ordered files, and not conversely."""
-    forth = flavors.pure().at(1).implies(flavors.pure(ordered=True).at(1)).verdict
-    answers = randomised_response("1/4", respondents=2)
-    files = {name: name for name in answers.datasets}
-    ordered, unordered = (answers.loss(one, files).number for one in (flavors.local(), flavors.pure()))
-    return forth == "yes" and math.isclose(ordered, math.log(3)) and math.isinf(unordered)
-
-
-@computation
-def paths_of_neighbours(bounded: bool, ordered: bool) -> bool:
-    """Whether sharpened distances are shortest paths between neighbours, for all files of up to three answers."""
-    files = ["".join(file) for size in range(4) for file in itertools.product("01", repeat=size)]
-    near = InputPremetric.neighbours("record", bounded=bounded, ordered=ordered)
-    paths = InputPremetric.related({file: file for file in files}, lambda x, y: near.distance(x, y) in (0, 1)).sharpen()
-    direct = near.sharpen()
-    return all(
-        direct.distance(x, y) == paths.distance(x, y)
-        for x, y in itertools.permutations(files, 2)
-        # Files that are the same up to their order are at distance 0 and joined by the relation.
-        if direct.distance(x, y) != 0
-    )
-
-
-@computation
-def neighbours_say_as_much_as_paths(output: str) -> bool:
-    """Whether d_r and its sharpening have the same mechanisms."""
-    premetric = OutputPremetric(output, Fraction(1, 10)) if output == "approximate" else OutputPremetric(output)
-    chain = _flavor({("a", "b"): 1, ("b", "c"): 1}, premetric, ("a", "b", "c"), symmetric=True).at(1)
-    try:
-        paths = sharpened(chain)
-    except StirredError:
-        far = replace(chain, input_premetric=chain.input_premetric.sharpen())
-        return implies_by_table(chain, far).verdict == "yes"
-    return implies_by_table(chain, paths).verdict == implies_by_table(paths, chain).verdict == "yes"
-
-
-@computation
-def bounded_fixes_the_size() -> bool:
-    """Whether bounded distances have the number of records as an invariant."""
-    return any(one.counts == "record" and not one.by for one in InputPremetric(unit="record").fixes())
-
-
-@computation
-def extraneous_noise(output: str) -> bool:
-    """Whether independent noise beside the output changes no divergence."""
-    premetric, noise = OutputPremetric(output), np.array([0.2, 0.3, 0.5])
-    return all(
-        math.isclose(
-            divergence(premetric, np.outer(p, noise).ravel(), np.outer(q, noise).ravel()),
-            divergence(premetric, p, q),
-            rel_tol=1e-6,
-        )
-        for p, q in _pairs()
-    )
-
-
-@computation
-def blackwell() -> bool:
-    """Whether processing lowers the largest power of tests at every level (the direction that kernels give)."""
-    kernels = spread_laws(40, 3, start=7).reshape(10, 4, 3)
-    levels = np.linspace(0, 1, 21)
-    return all(
-        np.all(_curve(p @ kernel, q @ kernel).power(levels) <= np.asarray(_curve(p, q).power(levels)) + 1e-12)
-        for p, q in _pairs()
-        for kernel in kernels
-    )
 
 
 # -- errata --------------------------------------------------------------------------------------------------
@@ -395,7 +250,7 @@ def blackwell() -> bool:
 @computation
 def trade_off_forms() -> Forms:
     """Tr(P, Q) at one level: the smallest type II error, and the largest power."""
-    power = float(_curve([0.75, 0.25], [0.25, 0.75]).power(0.25))
+    power = float(power_of_tests([0.75, 0.25], [0.25, 0.75]).power(0.25))
     return Forms("randomised response 3/4 against 1/4, level 0.25", 1 - power, power)
 
 
@@ -414,7 +269,7 @@ def composition_map_forms() -> Forms:
 @computation
 def approximate_composition_forms() -> Forms:
     """D_Mult^delta of two releases of loss 0 each, at the same delta."""
-    first, second, _ = _steps_of_delta()
+    first, second, _ = laws_a_delta_apart()
     both = approximate(np.outer(first, first).ravel(), np.outer(second, second).ravel(), 0.1)
     return Forms("two releases at distance 0, delta = 0.1: distance of both", 0.0, both)
 
@@ -422,7 +277,7 @@ def approximate_composition_forms() -> Forms:
 @computation
 def delta_strictly_forms() -> Forms:
     """Whether delta = 0.1 lowers the distance of two laws that are infinitely far apart."""
-    first, _, third = _steps_of_delta()
+    first, _, third = laws_a_delta_apart()
     return Forms(
         "(1, 0) and (0.8, 0.2), delta = 0.1: smaller than D_Mult",
         True,
@@ -438,78 +293,7 @@ def shattering_forms() -> Forms:
     return Forms("{a, b, c} refines {a, b} and {c}", printed, correct)
 
 
-@computation
-def condition_ii_forms() -> Forms:
-    """Whether realised budgets are free to publish where no comparable pair lies in two universes."""
-    chain = replace(
-        _flavor({("a", "b"): 1, ("b", "c"): 1}, OutputPremetric(), ("a", "b", "c"), symmetric=True),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    )
-    free = may_publish_budget(chain.at(Budget(2, by_universe=(1, 2)))).verdict
-    return Forms("universes {a, b} and {b, c} with budgets 1 and 2: b' costs nothing", "yes", free)
-
-
-@computation
-def pairs_of_components_forms() -> Forms:
-    """Whether a specification implies the one on all pairs {x, x'} with x' in [x]."""
-    chain = _chain()
-    pairs = tuple(pair for part in comparability(chain).components for pair in itertools.combinations(part, 2))
-    listed = replace(chain, multiverse=Multiverse((), pairs))
-    assert witness(chain, listed) is not None
-    return Forms("universes {1, 2} and {2, 3}: the pairs {1, 3} too", "yes", implies_by_table(chain, listed).verdict)
-
-
-@computation
-def pair_universes_forms() -> Forms:
-    """The universes of Proposition A.3.2 as printed, and as its proof has them."""
-    one = replace(
-        _flavor({("a", "b"): 1, ("b", "c"): 1}, OutputPremetric(), ("a", "b", "c")),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    ).at(1)
-    universes = [set(universe) for universe in one.multiverse.universes]
-    printed = {tuple(sorted(x & y)) for x in universes for y in universes if x & y}
-    correct = set(as_pairs(one).multiverse.universes)
-    return Forms("universes {a, b} and {b, c}", _listed(printed), _listed(correct))
-
-
 # -- helpers -------------------------------------------------------------------------------------------------
-
-
-def _near() -> dict[tuple[str, str], int]:
-    return dict.fromkeys(itertools.combinations(_NAMES, 2), 1)
-
-
-def _flavor(
-    distances: dict[tuple[str, str], Any],
-    output: OutputPremetric,
-    names: tuple[str, ...] = _NAMES,
-    symmetric: bool = True,
-) -> Flavor:
-    both = distances | ({(y, x): d for (x, y), d in distances.items()} if symmetric else {})
-    return Flavor(Domain("listed", datasets=names), Multiverse(), InputPremetric.table(both), output)
-
-
-def _worlds() -> Iterator[tuple[Flavor, FiniteMechanism]]:
-    """Flavors on four listed datasets and mechanisms of four outputs."""
-    rows = spread_laws(48, 4).reshape(12, 4, 4)
-    for number, row in enumerate(rows):
-        table = {pair: 1 + (number + 2 * place) % 3 for place, pair in enumerate(itertools.combinations(_NAMES, 2))}
-        flavor = replace(_flavor(table, _OUTPUTS[number % 3]), multiverse=Multiverse((), (_NAMES,)))
-        yield flavor, FiniteMechanism(_NAMES, ("s", "t", "u", "v"), row)
-
-
-def _pairs(count: int = 4) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    laws = spread_laws(2 * count, 4)
-    return list(zip(laws[::2], laws[1::2], strict=True))
-
-
-def _steps_of_delta() -> tuple[list[float], list[float], list[float]]:
-    """Laws of which neighbours are 0 apart in D_Mult^0.1, and the ends infinitely far."""
-    return [1.0, 0.0], [0.9, 0.1], [0.8, 0.2]
-
-
-def _curve(p: Any, q: Any) -> PowerCurve:
-    return PowerCurve(tuple(map(tuple, power_curve(p, q).tolist())))
 
 
 def _area(p: Any, q: Any) -> float:
@@ -520,7 +304,7 @@ def _area(p: Any, q: Any) -> float:
 
 def _falling(p: Any, q: Any) -> float:
     """The power at level 0.1 less that at level 0.5: it falls where only the second rises."""
-    curve = _curve(p, q)
+    curve = power_of_tests(p, q)
     return float(curve.power(0.1)) - float(curve.power(0.5))
 
 
@@ -528,16 +312,3 @@ def _tables_of_two() -> dict[str, list[dict[str, str]]]:
     """All two-by-two contingency tables of two records (Example 2.4.10)."""
     cells = [{"row": row, "column": column} for row in "01" for column in "01"]
     return {str(n): list(file) for n, file in enumerate(itertools.combinations_with_replacement(cells, 2))}
-
-
-def _chain() -> Specification:
-    return Flavor(
-        Domain("three", datasets=("1", "2", "3")),
-        Multiverse((), (("1", "2"), ("2", "3"))),
-        InputPremetric.table({("1", "2"): 1, ("2", "3"): 1, ("1", "3"): "1/2"}),
-        OutputPremetric(),
-    ).at(1)
-
-
-def _listed(universes: set[tuple[str, ...]]) -> str:
-    return " ".join("{" + ", ".join(one) + "}" for one in sorted(universes))

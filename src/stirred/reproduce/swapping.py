@@ -1,11 +1,9 @@
-"""Numbers about swapping: chapters 3 and 4 and appendix B of the thesis, the working paper, the slides."""
+"""Numbers about swapping: chapters 3 and 4 of the thesis, the working paper, the slides."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -15,25 +13,15 @@ import numpy as np
 from stirred.loss.divergences import multiplicative
 from stirred.reports import swap_figures
 from stirred.reproduce.computations import Forms, computation
-from stirred.reproduce.examples import spread_laws
-from stirred.spec import FiniteMechanism, InputPremetric, Invariant, compare, flavors, may_publish_budget
+from stirred.reproduce.small_swaps import b_of, single_swaps, small_universes, tables_apart
+from stirred.spec import FiniteMechanism, Invariant, compare, flavors, may_publish_budget
 from stirred.spec.deployments import deployment
 from stirred.spec.finite import randomised_response
 from stirred.swap import guarantee
-from stirred.swap.enumeration import (
-    Table,
-    as_files,
-    as_mechanism,
-    exact_loss,
-    name_of,
-    released_law,
-    swap_flavor,
-    tables_of,
-)
+from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, name_of, swap_flavor, tables_of
 
 HALF = Fraction(1, 2)
 _RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9"))
-_HOUSEHOLDS = InputPremetric(unit="household")
 
 # -- Theorem 3.2.4 and what follows from it ------------------------------------------------------------------
 
@@ -113,8 +101,8 @@ def swap_two_rates_for_every_epsilon() -> bool:
 def swap_theorem_holds() -> bool:
     """Whether no universe of up to four records loses more than Theorem 3.2.4 says, by enumeration."""
     return all(
-        exact_loss(tables, rate).number <= guarantee.epsilon(_b(tables), rate) + 1e-12
-        for tables in _small_universes()
+        exact_loss(tables, rate).number <= guarantee.epsilon(b_of(tables), rate) + 1e-12
+        for tables in small_universes()
         for rate in _RATES
     )
 
@@ -157,7 +145,7 @@ def randomised_response_is_symmetric(rate: str) -> bool:
 @computation
 def swap_keeps_its_margins() -> bool:
     """Whether one swap within a stratum keeps both margins, and changes four cells where both variables differ."""
-    return all(kept and changed == (4 if differs else 0) for kept, changed, differs in _single_swaps())
+    return all(kept and changed == (4 if differs else 0) for kept, changed, differs in single_swaps())
 
 
 @computation
@@ -182,7 +170,7 @@ def swap_with_fixed_number_of_swaps() -> float:
     tables = tables_of((1, 1, 1), (1, 1, 1))
     laws = {}
     for x in tables:
-        near = [z for z in tables if _apart(x, z) == 2]
+        near = [z for z in tables if tables_apart(x, z) == 2]
         laws[name_of(x)] = {name_of(x): HALF} | {name_of(z): Fraction(1, 2 * len(near)) for z in near}
     return FiniteMechanism.of(laws).loss(swap_flavor(), as_files(tables)).number
 
@@ -190,7 +178,7 @@ def swap_with_fixed_number_of_swaps() -> float:
 @computation
 def swap_without_one_invariant(without: str) -> float:
     """The loss of a swap if one of its two margins is not conditioned on."""
-    tables = [table for one in _small_universes(2) for table in one]
+    tables = [table for one in small_universes(2) for table in one]
     kept = [Invariant("household", by=(name,)) for name in ("held", "swapped") if name != without]
     flavor = flavors.pure("household", invariants=kept)
     return as_mechanism(tables, Fraction("0.3")).loss(flavor, as_files(tables)).number
@@ -206,12 +194,12 @@ def swap_comparison(block: str, other: str) -> str:
 @computation
 def swap_group_bound(rate: str) -> bool:
     """Whether tables at a distance n have laws at most n epsilon apart, by enumeration of two to four records."""
-    for tables in _small_universes():
-        bound = guarantee.epsilon(_b(tables), Fraction(rate))
+    for tables in small_universes():
+        bound = guarantee.epsilon(b_of(tables), Fraction(rate))
         law = as_mechanism(tables, Fraction(rate))
         rows = dict(zip(law.datasets, law.rows, strict=True))
         for x, z in itertools.combinations(tables, 2):
-            if multiplicative(rows[name_of(x)], rows[name_of(z)]) > bound * _apart(x, z) * (1 + 1e-9):
+            if multiplicative(rows[name_of(x)], rows[name_of(z)]) > bound * tables_apart(x, z) * (1 + 1e-9):
                 return False
     return True
 
@@ -245,126 +233,6 @@ def figure_error_by_rate(name: str) -> tuple[Any, ...]:
     return (swap_figures.error_by_rate(name),)
 
 
-# -- appendix B ----------------------------------------------------------------------------------------------
-
-
-@computation
-def lemma_b_3_1() -> bool:
-    """Whether counts of tables of one size differ by twice their distance."""
-    return all(_cells_apart(x, z) == 2 * _apart(x, z) for one in _small_universes() for x in one for z in one)
-
-
-@computation
-def lemma_b_3_2() -> bool:
-    """Whether D_Mult is a metric: symmetric, zero for equal laws only, the triangle inequality."""
-    laws = spread_laws(6, 4)
-    for p, q, r in itertools.permutations(laws, 3):
-        if not math.isclose(multiplicative(p, q), multiplicative(q, p)):
-            return False
-        if multiplicative(p, q) <= 0 or multiplicative(p, p) != 0:
-            return False
-        if multiplicative(p, r) > multiplicative(p, q) + multiplicative(q, r) + 1e-12:
-            return False
-    return True
-
-
-@computation
-def lemma_b_3_3() -> bool:
-    """Whether files that differ in the order of their rows have the same law of the output."""
-    one = ((0, 0), (0, 1), (1, 1))
-    rate = Fraction("0.3")
-    return all(released_law(order, rate) == released_law(one, rate) for order in itertools.permutations(one))
-
-
-@computation
-def lemma_b_3_4() -> bool:
-    """Whether as many records must move as differ, and no two tables of a universe differ in one record."""
-    for tables in _small_universes():
-        for x, z in itertools.permutations(tables, 2):
-            fewest = min(
-                sum(place != record for place, record in enumerate(order))
-                for order in itertools.permutations(range(len(x)))
-                if tuple(sorted((x[i][0], x[j][1]) for i, j in enumerate(order))) == z
-            )
-            if fewest != _apart(x, z) or fewest == 1:
-                return False
-    return True
-
-
-@computation
-def equation_b_5() -> bool:
-    """Whether two tables of four different records have laws in the ratio of equation B.5, for every output."""
-    tables = tables_of((1,) * 4, (1,) * 4)
-    rate = Fraction("0.3")
-    odds, laws = rate / (1 - rate), {table: released_law(table, rate) for table in tables}
-    for x, other, z in itertools.product(tables, repeat=3):
-        moved, delta = _apart(x, z), _apart(x, z) - _apart(other, z)
-        ratio = odds**delta * Fraction(guarantee.derangements(moved - delta), guarantee.derangements(moved))
-        if laws[x][z] / laws[other][z] != ratio or abs(delta) > _apart(x, other):
-            return False
-    return True
-
-
-@computation
-def lemma_b_3_5() -> bool:
-    """Whether d(k)/d(k-a) is at most (k+1)^a for all k up to 40."""
-    number = [guarantee.derangements(k) for k in range(41)]
-    return all(number[k] <= (k + 1) ** a * number[k - a] for k in range(41) for a in range(k + 1) if a != k - 1)
-
-
-@computation
-def lemma_b_4_3() -> bool:
-    """Whether tables are at most as far apart as records were moved."""
-    for tables in _small_universes():
-        for order in itertools.permutations(range(len(tables[0]))):
-            moved = sum(place != record for place, record in enumerate(order))
-            x = tables[0]
-            if _apart(x, tuple((x[i][0], x[j][1]) for i, j in enumerate(order))) > moved:
-                return False
-    return True
-
-
-@computation
-def swap_lower_bound_is_attained(held: Sequence[int], swapped: Sequence[int], rate: str) -> bool:
-    """Whether the exact loss of a universe is the lower bound of Theorem B.4.1."""
-    bound = guarantee.lower_bound(sum(held), Fraction(rate))
-    found = exact_loss(tables_of(held, swapped), Fraction(rate)).number
-    return found == bound if math.isinf(bound) else math.isclose(found, bound, rel_tol=1e-9)
-
-
-@computation
-def swap_loss_at_least_log_odds() -> bool:
-    """Whether strata without repeated values lose at least ln o (Proposition 4)."""
-    return all(
-        exact_loss(tables_of((1,) * size, (1,) * size), rate).number >= math.log(rate / (1 - rate)) - 1e-12
-        for size in (2, 3, 4)
-        for rate in _RATES
-    )
-
-
-@computation
-def swap_largest_gap_from(largest_stratum: int) -> float:
-    """The largest f(b) over all b from one on; it falls with b."""
-    return max(guarantee.gap(b, Fraction("0.05")) for b in range(largest_stratum, largest_stratum + 200))
-
-
-@computation
-def swap_gap_falls_to_zero() -> bool:
-    """Whether f(b) is positive, falls with b, and converges to zero."""
-    gaps = [guarantee.gap(b, Fraction("0.05")) for b in (2, *range(4, 60), 10**4, 10**8)]
-    return all(one > 0 for one in gaps) and gaps == sorted(set(gaps), reverse=True) and gaps[-1] < 1e-7
-
-
-@computation
-def swap_largest_stratum_is_never_one() -> bool:
-    """Whether b = 1 is refused: one record does not differ from itself."""
-    try:
-        guarantee.epsilon(1, HALF)
-    except ValueError:
-        return True
-    return False
-
-
 # -- errata --------------------------------------------------------------------------------------------------
 
 
@@ -372,9 +240,7 @@ def swap_largest_stratum_is_never_one() -> bool:
 def moved_probability_forms() -> Forms:
     """Section 3.2.3's probability that a record is swapped."""
     return Forms(
-        "two records, p = 50%",
-        guarantee.moved_probability_as_printed(2, HALF),
-        guarantee.moved_probability(2, HALF),
+        "two records, p = 50%", guarantee.moved_probability_as_printed(2, HALF), guarantee.moved_probability(2, HALF)
     )
 
 
@@ -393,62 +259,10 @@ def at_least_forms() -> Forms:
 
 
 @computation
-def floor_forms() -> Forms:
-    """d(k) as floor(k!/e + 1/2), at k = 0."""
-    return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), guarantee.derangements(0))
-
-
-@computation
-def recursion_forms() -> Forms:
-    """d(k) = k d(k-1) + (-1)^k, said to hold from k = 0 on."""
-    try:
-        before: str = str(guarantee.derangements(-1))
-    except ValueError:
-        before = "needs d(-1), which does not exist"
-    return Forms("d(0)", before, str(guarantee.derangements(0)))
-
-
-@computation
-def lemma_b_4_4_forms() -> Forms:
-    """Whether two tables of a universe are b apart, where (B.9) fails."""
-    held = swapped = (1, 1)
-    b = sum(held)
-    b_9 = max(*held, *swapped) <= b / 2 - 1
-    tables = tables_of(held, swapped)
-    return Forms("two records that share no value", b_9, any(_apart(x, z) == b for x in tables for z in tables))
-
-
-@computation
-def gap_at_three_forms() -> Forms:
-    """Theorem B.4.2 at b = 3: f(3), and how far the theorem is from the worst universe of three records."""
-    rate = Fraction("0.05")
-    worst = max(exact_loss(tables, rate).number for tables in _small_universes(3) if len(tables[0]) == 3)
-    ratio = (3 + 1) ** 2 / (3 * 2) * (1 + math.e / 2) / (1 - math.e / 12)
-    return Forms("b = 3, p = 5%", math.log(ratio) / 2, guarantee.epsilon(3, rate) - worst)
-
-
-@computation
-def lower_bound_at_three_forms() -> Forms:
-    """(C) of Theorem B.4.1 at b = 3, which divides by d(1) = 0."""
-    rate = Fraction("0.05")
-    return Forms("b = 3, p = 5%", "divides by d(1) = 0", guarantee.lower_bound(3, rate))
-
-
-@computation
-def four_categories_forms() -> Forms:
-    """Theorem B.4.2 at b = 5 with four categories on each side: f(5), and the distance from the worst universe."""
-    rate = Fraction("0.05")
-    margins = [one for one in _partitions(5) if len(one) <= 4]
-    universes = (tables_of(held, swapped) for held in margins for swapped in margins)
-    worst = max(exact_loss(tables, rate).number for tables in universes)
-    return Forms("b = 5, p = 5%", guarantee.gap(5, rate), guarantee.epsilon(5, rate) - worst)
-
-
-@computation
 def proposition_1_forms() -> Forms:
     """Cells that change when two records of one stratum exchange their swap values, both values being different."""
     # As printed, nothing changes if m = m'; and m = m' holds for every swap.
-    changed = max(cells for _, cells, differs in _single_swaps() if differs)
+    changed = max(cells for _, cells, differs in single_swaps() if differs)
     return Forms("two records of one stratum that differ in both values: cells that change", 0, changed)
 
 
@@ -487,51 +301,6 @@ _LEVELS = (("state", "county"), ("county", "tract"), ("blockgroup", "block"))
 
 def _block(first: Any, second: Any, block: str) -> str:
     return str(next(row.verdicts[0] for row in compare(first, second).rows if row.block == block))
-
-
-def _single_swaps() -> list[tuple[bool, int, bool]]:
-    """For two records of a stratum: whether margins are kept, how many cells change, whether both values differ."""
-    rows = [dict(zip("mhs", values, strict=True)) for values in itertools.product("01", "ab", "xyz")]
-    margins = [Invariant("household", by=by) for by in (("m", "h"), ("m", "s"))]
-    inside = Invariant("household", by=("m", "h", "s"))
-    found = []
-    for one, other in itertools.combinations(rows, 2):
-        if one["m"] != other["m"]:
-            continue
-        before, after = [one, other], [one | {"s": other["s"]}, other | {"s": one["s"]}]
-        cells = Counter(inside.value(before))
-        cells.subtract(Counter(inside.value(after)))
-        kept = all(margin.value(before) == margin.value(after) for margin in margins)
-        differs = one["h"] != other["h"] and one["s"] != other["s"]
-        found.append((kept, sum(count != 0 for count in cells.values()), differs))
-    return found
-
-
-@cache
-def _small_universes(most: int = 4) -> tuple[tuple[Table, ...], ...]:
-    """All universes of two to four records, up to the names of categories."""
-    sizes = range(2, most + 1)
-    return tuple(tables_of(h, s) for size in sizes for h in _partitions(size) for s in _partitions(size))
-
-
-def _partitions(total: int, largest: int | None = None) -> list[tuple[int, ...]]:
-    """The ways of writing a number as a sum that does not increase."""
-    if total == 0:
-        return [()]
-    first_most = total if largest is None else min(total, largest)
-    return [(first, *rest) for first in range(first_most, 0, -1) for rest in _partitions(total - first, first)]
-
-
-def _b(tables: Sequence[Table]) -> int:
-    return len(tables[0]) if any(len(set(table)) > 1 for table in tables) else 0
-
-
-def _apart(x: Table, z: Table) -> int:
-    return int(_HOUSEHOLDS.distance(list(x), list(z)))
-
-
-def _cells_apart(x: Table, z: Table) -> int:
-    return sum(abs(x.count(cell) - z.count(cell)) for cell in {*x, *z})
 
 
 @cache
