@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from swap_oracle import distance, exact_loss, exact_loss_all_distinct, partitions, universe
+from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_counts, partitions, universe
 
 from stirred.reproduce.catalogue import items
 from stirred.spec import Invariant
@@ -91,6 +91,13 @@ def test_lemma_b_4_4_is_sufficient_and_not_necessary():
             assert not apart or max(*held, *swapped) <= b / 2
     assert missed > 5 and met >= 1
     assert not any(distance(x, y) == 6 for x, y in itertools.combinations(universe((3, 3), (2, 2, 2)), 2))
+
+
+def test_lemma_b_4_3_tables_are_at_most_as_far_apart_as_records_were_moved():
+    for held, swapped in itertools.product(partitions(5), repeat=2):
+        for other, counts in outcome_counts(universe(held, swapped)[0]).items():
+            fewest = next(k for k, count in enumerate(counts) if count)
+            assert distance(universe(held, swapped)[0], other) <= fewest
 
 
 def test_derangement_numbers_by_rounding_need_one_record():

@@ -73,6 +73,12 @@ def swap_strata_of_table(table: str, which: str, unit: int) -> Fraction:
 
 
 @computation
+def swap_stratum_of_2010(unit: int) -> Fraction:
+    """The largest stratum of state by household size in 2010, in millions."""
+    return Fraction(int(str(deployment("psa-2010-p02").specification.fact["largest_stratum"])), unit)
+
+
+@computation
 def swap_kink_above_half() -> bool:
     """Whether the rate of the smallest epsilon is above 50% whatever b is."""
     return all(guarantee.best_rate(size) > 0.5 for size in (2, 3, 10, 10**3, 10**6, 10**9))
