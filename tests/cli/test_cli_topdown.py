@@ -173,6 +173,10 @@ def test_estimates_from_a_release(census, command, tmp_path):
     assert "cannot occur" not in county.err
     state = command("estimate", out, "--level", "state", "--confidence", "0.5")
     assert state.out.splitlines()[1].split()[1:4] == ["3,000.0", "0.00", "3,000"]  # an invariant
+    written = command("estimate", out, "--level", "county", "--by", "adult", "--json")
+    rows = json.loads(written.out)["estimates"]
+    assert {one["interval"] for one in rows} <= {"exact", "normal"} and all(one["covers"] >= 0.9 for one in rows)
+    assert all(f"{kind}: " in county.out for kind in {one["interval"] for one in rows})
     tracts = pl.read_parquet(out / "measurements" / "geography.parquet")["tract"].unique().sort().to_list()
     union = command("estimate", out, *(word for name in tracts for word in ("--place", f"tract={name}")), "--sources")
     assert union.code == 0 and "3,000.0" in union.out and "no measurement is used" in union.out

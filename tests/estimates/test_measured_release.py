@@ -91,11 +91,37 @@ def test_a_single_measurement_is_its_own_estimate_with_an_exact_interval(tmp_pat
     assert together.terms.tolist() == [[4]] and together.variances[0, 0] == pytest.approx(4)
 
 
-def test_two_measurements_of_a_number_have_a_normal_interval(tmp_path):
+def test_two_measurements_of_a_number_have_an_exact_interval_where_noise_is_small(tmp_path):
     release = one_level(tmp_path, [[], ["sex"]])
     found = release.estimate("persons", level="town")
-    assert (found.interval_kinds == "normal").all()
+    assert (found.interval_kinds == "exact").all()
+    (small, large) = found.sums[0]
+    assert (small.times, large.times, small.parameter) == (2, 1, 2.0)
+    assert (small.weight, large.weight) == pytest.approx((1 / 3, 2 / 3), abs=1e-11)
     assert found.variances[0, 0] == pytest.approx(1 / (1 / 2 + 1 / 4))
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_at_rho_20_intervals_contain_the_truth_as_seldom_as_whole_numbers_allow(tmp_path, confidence):
+    # Nine measured values tell the total of a town. All values of their noise are listed, here and there.
+    release = one_level(tmp_path, [[], ["sex"], ["sex", "colour"]], rho="20")
+    found = release.estimate("persons", level="town", units=["s0c0t0"])
+    assert found.interval_kinds.tolist() == [["exact"]]
+    parts = [one for term in found.sums[0] for one in [(term.weight, term.parameter)] * term.times]
+    assert len(parts) == 9 and sum(w * w * s for w, s in parts) == pytest.approx(found.variances[0, 0])
+    sums, chances = np.zeros(1), np.ones(1)
+    for weight, parameter in parts:
+        values = np.arange(-2, 3)
+        law = np.exp(-(values**2) / (2 * parameter))
+        sums = np.add.outer(sums, weight * values).ravel()
+        chances = np.multiply.outer(chances, law / law.sum()).ravel()
+    _, place = np.unique(np.round(np.abs(sums), 9), return_inverse=True)
+    inside = np.cumsum(np.bincount(place.ravel(), weights=chances))
+    least = np.searchsorted(inside, confidence)
+    covers = found.coverage(confidence)[0, 0]
+    assert confidence <= covers <= inside[least] + 1e-9 and covers > inside[least] - 1e-6
+    assert least == 0 or inside[least - 1] < confidence
+    assert found.coverage(confidence, normal=True)[0, 0] > covers
 
 
 def test_what_is_not_measured_is_not_told(tmp_path):
@@ -125,7 +151,7 @@ def test_a_group_that_is_not_told_stands_beside_those_that_are(tmp_path):
     assert np.isnan(found.values[:, :2]).all() and not np.isnan(found.values[:, 2]).any()
     assert found.interval_kinds[0].tolist() == ["none", "none", "exact"]
     assert found.interval()[0][0, 0] == -np.inf
-    assert estimate_rows(found)[1][-1] == "not measured"
+    assert estimate_rows(found)[1][-2] == "not measured"
 
 
 def test_a_table_without_attributes_has_a_total(tmp_path):
@@ -146,12 +172,12 @@ def test_results_can_be_printed_and_tabulated(forest):
     _, release = forest
     found = release.estimate("persons", ["sex"], {"colour": "x"}, level="town", units=["s0c1t0", "s7c0t1"])
     frame = found.to_frame(0.95)
-    assert frame.columns == ["town", "sex", "estimate", "standard_error", "lower", "upper", "interval"]
+    assert frame.columns == ["town", "sex", "estimate", "standard_error", "lower", "upper", "interval", "covers"]
     assert frame["town"].to_list() == ["s0c1t0", "s0c1t0", "s7c0t1", "s7c0t1"]
     assert frame["sex"].to_list() == ["f", "m", "f", "m"]
     assert frame.filter(pl.col("lower") > pl.col("upper")).is_empty()
     rows = estimate_rows(found, 0.95, most=3)
-    assert rows[0] == ("town", "sex", "estimate", "std. error", "95% interval") and len(rows) == 4
+    assert rows[0] == ("town", "sex", "estimate", "std. error", "95% interval", "covers") and len(rows) == 4
     assert found.where == {"colour": ("x",)} and found.exact == ("the number of 'persons' by sex in each state",)
     sources = release.explain("persons", {"colour": "x"}, places=[("county", "s0c1")])
     assert sum(one.share for one in sources) == pytest.approx(1)

@@ -28,6 +28,8 @@ from stirred.limits import (
     response_bounds,
     standard_limits,
 )
+from stirred.reproduce.catalogue import items
+from stirred.reproduce.verdicts import holds, printed_number
 
 OUTPUTS = [-20, -10, -5, 0, 2.5, 5, 7.5, 10, 15, 20, 30]
 
@@ -61,9 +63,21 @@ def test_figure_5_2_has_its_golden_numbers(epsilon):
     assert band.upper == pytest.approx(upper, abs=5e-7)
 
 
+def test_section_5_6_what_figure_5_2_is_said_to_show():
+    lowest, highest = (items()[f"thesis/section-5.6/predictive/{side}-0.1"].published for side in ("lower", "upper"))
+    assert holds("rounds to", lowest, laplace_count_bounds(np.linspace(0, 10, 101), 0.1, 10).lower.min())
+    assert holds("rounds to", highest, laplace_count_bounds(5, 0.1, 10).upper)
+    assert (
+        laplace_count_bounds(np.linspace(-20, 30, 501), 0.1, 10).upper.max() == laplace_count_bounds(5, 0.1, 10).upper
+    )
+
+
 def test_erratum_2_more_than_two_fifths_belongs_to_another_epsilon():
+    printed = printed_number("thesis/section-5.6/predictive/upper-0.5")
     assert laplace_count_bounds([5], 0.25, 10).upper == pytest.approx(0.436293, abs=5e-7)
+    assert printed < laplace_count_bounds(5, 0.25, 10).upper < printed + 0.1
     assert laplace_count_bounds([0, 2.5, 5], 0.5, 10).upper == pytest.approx([0.25, 0.872586, 3.045623], abs=5e-7)
+    assert laplace_count_bounds(5, 0.5, 10).upper > 7 * printed
 
 
 @pytest.mark.parametrize(

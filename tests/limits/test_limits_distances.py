@@ -21,6 +21,7 @@ from stirred.limits import (
     odds_ratio_distance,
     total_variation_distance,
 )
+from stirred.reproduce.verdicts import printed_number
 
 CASES = 3000
 P9, Q9 = np.array([9 / 10, *[1 / 80] * 8]), np.array([1 / 5, *[1 / 10] * 8])
@@ -41,22 +42,25 @@ def test_the_fixture_of_proposition_13_as_corrected():
     # Erratum 6: Q is 1/10 on 2..9; on 1..10, as printed, it would have two values at 1 and not sum to one.
     assert P9.sum() == pytest.approx(1)
     assert Q9.sum() == pytest.approx(1)
-    assert multiplicative_distance(P9, Q9) == pytest.approx(math.log(8))
-    assert density_ratio_distance(P9, Q9) == pytest.approx(math.log(36))
+    assert multiplicative_distance(P9, Q9) == pytest.approx(
+        printed_number("thesis/proposition-13/strict/multiplicative")
+    )
+    assert density_ratio_distance(P9, Q9) == pytest.approx(printed_number("thesis/proposition-13/strict/density-ratio"))
     assert odds_ratio_distance(P9, Q9) == pytest.approx(35 / 36)
 
 
 def test_mirrored_coins_attain_twice_the_multiplicative_distance():
     p, q = [1 / 3, 2 / 3], [2 / 3, 1 / 3]
-    assert multiplicative_distance(p, q) == pytest.approx(math.log(2))
-    assert density_ratio_distance(p, q) == pytest.approx(2 * math.log(2))
+    assert multiplicative_distance(p, q) == pytest.approx(printed_number("thesis/proposition-13/equal/multiplicative"))
+    assert density_ratio_distance(p, q) == pytest.approx(printed_number("thesis/proposition-13/equal/density-ratio"))
+    assert density_ratio_distance(p, q) == pytest.approx(2 * multiplicative_distance(p, q))
     assert odds_ratio_distance(p, q) == pytest.approx(0.75)
 
 
 def test_a_multiple_is_at_no_density_ratio_distance():
     mu = np.array([1.0, 3.0])
-    assert density_ratio_distance(mu, 2 * mu) == 0
-    assert multiplicative_distance(mu, 2 * mu) == pytest.approx(math.log(2))
+    assert density_ratio_distance(mu, 2 * mu) == printed_number("thesis/equation-C.7/density-ratio") == 0
+    assert multiplicative_distance(mu, 2 * mu) == pytest.approx(printed_number("thesis/equation-C.7/multiplicative"))
     assert density_ratio_distance([1, 1], [2, 1.5]) == pytest.approx(0.287682, abs=5e-7)
     assert multiplicative_distance([1, 1], [2, 1.5]) == pytest.approx(0.693147, abs=5e-7)
 
@@ -65,15 +69,19 @@ def test_the_multiplicative_distance_is_quasi_convex_but_not_convex():
     first = np.full(10, 0.1)
     second, third = np.array([1 / 5, *[8 / 90] * 9]), np.array([3 / 10, *[7 / 90] * 9])
     mixed = multiplicative_distance(first, (second + third) / 2)
-    assert mixed == pytest.approx(math.log(2.5))
+    printed = [printed_number(f"thesis/remark-C.4.3/multiplicative/{key}") for key in ("mixture", "second", "third")]
+    assert mixed == pytest.approx(printed[0])
     ends = multiplicative_distance(first, np.stack([second, third]))
-    assert ends.mean() < mixed < ends.max() == pytest.approx(math.log(3))
+    assert ends == pytest.approx(printed[1:])
+    assert ends.mean() < mixed < ends.max()
 
 
 def test_the_linear_vacuous_distance_is_not_convex():
     half, third = np.array([0.5, 0.5]), np.array([0.7, 0.3])
-    assert linear_vacuous_distance(half, (half + third) / 2) == pytest.approx(1 / 6)
-    assert linear_vacuous_distance(half, third) / 2 == pytest.approx(1 / 7)
+    printed = [printed_number(f"thesis/remark-C.4.3/linear-vacuous/{key}") for key in ("mixture", "average")]
+    assert linear_vacuous_distance(half, (half + third) / 2) == pytest.approx(printed[0])
+    assert linear_vacuous_distance(half, third) / 2 == pytest.approx(printed[1])
+    assert printed[0] > printed[1]
 
 
 def test_the_linear_vacuous_distance_is_the_largest_over_events(rng):

@@ -11,6 +11,7 @@ from scipy import stats
 from stirred.errors import LossError
 from stirred.limits import FIGURES, ClampedCount, chapter_figure
 from stirred.limits.figures import figures_at, laplace_count_figure, left_out
+from stirred.reproduce.verdicts import printed_number
 
 
 def at(curve, x):
@@ -32,6 +33,7 @@ def test_figure_5_1_has_the_densities_of_g1():
     (panel,) = chapter_figure("5.1")
     first, second, factor = panel.curves
     assert (at(first, 0), at(second, 0)) == (pytest.approx(1), pytest.approx(math.exp(-2)))
+    assert round(at(second, -0.5), 2) == printed_number("thesis/figure-5.1/annotation") == 0.05
     assert (at(first, -0.5), at(second, -0.5)) == (pytest.approx(0.367879, abs=5e-7), pytest.approx(0.049787, abs=5e-7))
     assert factor.x == (-0.5, -0.5) and factor.y == (pytest.approx(math.exp(-3)), pytest.approx(math.exp(-1)))
     assert (first.x[0], first.x[-1]) == (-2, 3)

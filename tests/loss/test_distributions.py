@@ -70,6 +70,17 @@ def test_geometric_noise_is_that_of_its_probabilities(shift):
         assert closed.delta(epsilon).upper == pytest.approx(expected, abs=1e-14)
 
 
+def test_example_4_6_both_outputs_are_drawn_from_the_first_dataset():
+    p, q = np.array([0.75, 0.25]), np.array([0.25, 0.75])
+    one, both = finite_loss(p, q), finite_loss(np.outer(p, p).ravel(), np.outer(q, q).ravel())
+    sums = atoms(np.add.outer(one.losses, one.losses).ravel(), np.outer(one.masses, one.masses).ravel(), 0.0)
+    assert both.losses == pytest.approx(sums.losses) and both.masses == pytest.approx(sums.masses)
+    # As printed, with the second output from the second dataset, its logarithm takes back what the first one tells.
+    printed = math.fsum(p * np.log(p / q)) + math.fsum(q * np.log(p / q))
+    assert printed == pytest.approx(0, abs=1e-15)
+    assert math.fsum(both.losses * both.masses) == pytest.approx(math.log(3))
+
+
 def test_example_4_7_sampling_loses_nothing_or_everything():
     loss = sampling_loss(3, 10)
     assert loss.losses.tolist() == [0] and loss.masses == pytest.approx([0.7]) and loss.infinity == 0.3

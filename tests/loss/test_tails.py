@@ -196,6 +196,27 @@ def test_releasing_some_records_makes_epsilon_infinite_up_to_their_share():
     assert tradeoff_to_pbdp_delta(curve, math.inf) == 0.1
 
 
+def test_the_inverse_of_a_trade_off_function_falls_short_above_its_start():
+    """Section 5.2 prints f(f^-1(z)) >= z for all z, with f^-1(z) = inf {y: f(y) <= z}. Above f(0) it is false."""
+    curve = PowerCurve(((0, 0.1), (0.9, 1), (1, 1)))  # f(x) = 0.9 - x, down to 0
+    for z, holds in ((0.2, True), (0.9, True), (0.95, False), (1, False)):
+        inverse = float(stirred.loss.level_at_power(curve, 1 - z))
+        assert (float(curve.type_two_error(inverse)) >= z - SMALL) == holds
+        assert (tradeoff_to_pbdp_epsilon(curve, 1 - z) == math.inf) == (z >= 0.9)
+
+
+@given(rhos, st.floats(0.1, 8))
+@settings(max_examples=100, deadline=None)
+def test_section_5_3_a_loss_is_compared_with_epsilon_and_not_with_its_exponential(rho, times):
+    """P(L > e^epsilon), as printed, is the tail at a larger epsilon, and smaller: what bounds it need not bound
+    P(L > epsilon), which the section is about."""
+    mu, epsilon = math.sqrt(2 * rho), rho * (1 + times)
+    right, printed = gaussian_to_tail(mu, epsilon), gaussian_to_tail(mu, math.exp(epsilon))
+    assert printed < right <= zcdp_to_pbdp_delta(rho, epsilon)
+    order = (epsilon + rho) / (2 * rho)
+    assert right <= renyi_to_pbdp_delta(order, order * rho, epsilon) * (1 + 1e-9)
+
+
 # -- exact formulas against the curves -----------------------------------------------------------------------
 
 

@@ -109,6 +109,8 @@ def test_the_json_has_all_rows():
         ("more than", "0.4", 0.436, True),
         ("equals", "263/100", 2.63, False),
         ("equals", "1/4", 0.25, True),
+        ("rounds to", "2 ln 8", 4.1588830833596715, True),
+        ("rounds to", "ln 36", 3.5835, False),
         ("rounds to", "yes", True, True),
         ("rounds to", "yes", False, False),
     ],
@@ -141,6 +143,8 @@ def test_ours_is_shown_with_two_more_digits():
     assert shown(15.4294493, "15.43") == "15.4294"
     assert shown(2.94321e-11, "3e-11") == "2.94e-11"
     assert shown(0.353862, "35.4%") == "35.386%"
+    assert shown(3.5835189384561104, "ln 36") == "3.583519"
+    assert (shown(1 / 6, "1/6"), shown(2**-0.5, "1/2")) == ("1/6", "0.707106781")
 
 
 def test_errata_alone_show_both_forms():

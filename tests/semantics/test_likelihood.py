@@ -117,6 +117,20 @@ def test_an_attacker_who_knows_the_rest_has_at_least_the_power_of_one_who_does_n
     assert sure.power(0.3) > 0.5
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.data(), st.integers(2, 4), st.permutations("012"), st.permutations("012"))
+def test_a_recoding_of_records_leaves_the_budget_as_it_is(data, outputs, first, second):
+    """Section 6.4: a one-to-one recoding nu of each person's records keeps neighbours, and so the budget."""
+    names = [a + b for a in "012" for b in "012"]
+    rows = data.draw(laws(len(names), outputs))
+    mechanism = FiniteMechanism(tuple(names), tuple(map(str, range(outputs))), rows)
+    recoded = {name: first[int(name[0])] + second[int(name[1])] for name in names}
+    after = FiniteMechanism(tuple(names), mechanism.outputs, rows[[names.index(recoded[name]) for name in names]])
+    files = {name: [{"id": at, "record": record} for at, record in enumerate(name)] for name in names}
+    for flavor in (flavors.pure(), flavors.zcdp()):
+        assert after.loss(flavor, files).value == pytest.approx(mechanism.loss(flavor, files).value, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("belief", "null"),
     [({"0": 0.5}, {"0": "00"}), ({"0": 1.0}, {}), ({}, {}), ({"0": 1.0}, {"0": "99"})],

@@ -10,6 +10,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.loss import multiplicative
+from stirred.reproduce.catalogue import items
 from stirred.semantics.responses import (
     epsilon,
     estimated_share,
@@ -47,7 +48,9 @@ def estimates(bits, keep):
 
 def test_the_example_of_the_slides():
     # Reference, section 7.5.
-    assert estimated_share(0.45, 0.6) == 0.25
+    example = items()["slides/randomised-response/estimate"]
+    assert example.inputs == {"mean": "0.45", "keep": "0.6"}
+    assert estimated_share(0.45, 0.6) == float(example.published) == 0.25
     assert expected_mean(0.25, 0.6) == 0.45
     assert variance(0.25, 0.6, 100) == 0.061875
     assert variance_bound(0.6, 100) == 0.0625

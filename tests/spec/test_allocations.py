@@ -14,11 +14,13 @@ import pytest
 
 from stirred.errors import LossError
 from stirred.loss import composed_zcdp, zcdp_to_approximate
+from stirred.reproduce.catalogue import items, published
 from stirred.spec.allocations import allocation, allocation_names, from_allocation_fields
 from stirred.spec.deployments import deployment
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "allocations.json").read_text(encoding="utf-8"))
 PL94 = allocation("pl94-2020")
+PAPER = "semantics-paper"
 FIELDS = tomllib.loads((files("stirred") / "deployments" / "allocations-2020.toml").read_text(encoding="utf-8"))
 
 
@@ -26,6 +28,30 @@ def near(value: Fraction | float, printed: str) -> bool:
     """Within half a unit of the last digit printed."""
     unit = Fraction(1, 10 ** len(printed.partition(".")[2]))
     return abs(Fraction(value) - Fraction(printed)) <= unit / 2
+
+
+def keyed(query: str) -> str:
+    return query.replace("*", "-by-")
+
+
+def test_the_allocation_is_that_of_tables_3_to_5():
+    for part in PL94.parts:
+        assert part.rounded == Fraction(published(f"{PAPER}/table-3/{part.name}"))
+        for level, share in zip(PL94.levels, part.level_shares, strict=True):
+            assert share == Fraction(published(f"{PAPER}/table-4/{part.name}/{level.replace(' ', '-')}"))
+    for query in PL94.part("persons").queries:
+        for level, share in zip(PL94.levels, query.shares, strict=True):
+            printed = published(f"{PAPER}/table-5/{keyed(query.name)}/{level.replace(' ', '-')}")
+            assert share == Fraction(printed), (query.name, level)
+
+
+def test_the_concerns_are_those_of_section_8_2():
+    assert [one.id for one in PL94.concerns] == list("ABCDEFGH")
+    for one in PL94.concerns:
+        assert one.rho == published(f"{PAPER}/scenario-{one.id}/rho")
+        group = f"{PAPER}/table-6/gaussian" if one.id == "A" else f"{PAPER}/scenario-{one.id}/power"
+        printed = [items()[f"{group}/{level}"].published for level in ("0.01", "0.05", "0.10") if one.id not in "GH"]
+        assert list(one.powers) == printed
 
 
 def test_shares_add_up_to_exactly_one():
@@ -79,15 +105,15 @@ def test_the_unrounded_budget_comes_from_the_scales():
     assert PL94.part("housing").rounded < PL94.part("housing").unrounded
 
 
-@pytest.mark.parametrize("published", PL94.published, ids=lambda published: published.what)
-def test_the_epsilons_of_the_certificate_are_reproduced_from_the_unrounded_budget(published):
-    queries = [query.name for query in PL94.part(published.part).queries]
-    if published.attribute:
-        queries = [query for query in queries if query in PL94.about(published.attribute)]
-    rho = PL94.total(rounded=False, levels=published.levels, queries=queries)
-    assert published.conversion == "tight"
-    assert near(zcdp_to_approximate(rho, published.delta, "tight"), published.epsilon)
-    assert not near(zcdp_to_approximate(rho, published.delta, "classical"), published.epsilon)
+@pytest.mark.parametrize("certified", PL94.published, ids=lambda certified: certified.what)
+def test_the_epsilons_of_the_certificate_are_reproduced_from_the_unrounded_budget(certified):
+    queries = [query.name for query in PL94.part(certified.part).queries]
+    if certified.attribute:
+        queries = [query for query in queries if query in PL94.about(certified.attribute)]
+    rho = PL94.total(rounded=False, levels=certified.levels, queries=queries)
+    assert certified.conversion == "tight"
+    assert near(zcdp_to_approximate(rho, certified.delta, "tight"), certified.epsilon)
+    assert not near(zcdp_to_approximate(rho, certified.delta, "classical"), certified.epsilon)
 
 
 def test_all_ten_epsilons_of_the_certificate_are_there_and_some_miss_with_the_rounded_budget():
@@ -98,9 +124,12 @@ def test_all_ten_epsilons_of_the_certificate_are_there_and_some_miss_with_the_ro
 
 
 def test_worked_numbers_of_the_paper():
+    printed = f"{PAPER}/section-8.1/query-rho"
     assert PL94.rho("county", "occupancy", rounded=True) == Fraction("0.07") * Fraction(7, 82)
-    assert near(PL94.rho("state", "votingage*cenrace", rounded=True), "0.0026")
+    assert near(PL94.rho("county", "occupancy", rounded=True), published(f"{printed}/occupancy"))
+    assert near(PL94.rho("state", "votingage*cenrace", rounded=True), published(f"{printed}/new-york"))
     fairfax = next(e for e in PL94.errata if e.id == "fairfax-county")
+    assert fairfax.printed == published(f"{printed}/fairfax-county")
     assert near(PL94.rho("county", "votingage*cenrace", rounded=True), fairfax.correct)
     assert not near(PL94.rho("county", "votingage*cenrace", rounded=True), fairfax.printed)
 
@@ -113,6 +142,14 @@ def test_there_are_71_measurements_of_a_block():
     assert {query.name: query.cells for query in PL94.part("persons").queries}[
         "hhgq*votingage*hispanic*cenrace"
     ] == 2016
+
+
+def test_cells_are_products_of_the_values_of_their_attributes():
+    # Six races of which at least one is named; households and seven kinds of group quarters.
+    values = {"cenrace": 2**6 - 1, "hispanic": 2, "votingage": 2, "hhgq": 1 + 7}
+    for query in PL94.part("persons").queries:
+        expected = 3 if query.name == "hhinstlevels" else math.prod(values[name] for name in query.attributes)
+        assert query.cells == expected == int(published(f"{PAPER}/table-5-cells/{keyed(query.name)}").replace(",", ""))
 
 
 def test_queries_by_attribute():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 
 from stirred.errors import SpecificationError
 from stirred.loss.conversions import zcdp_to_approximate
+from stirred.loss.divergences import normalised_renyi
 from stirred.reproduce.catalogue import Item, chosen, items, published
-from stirred.spec import Invariant, Specification, as_approximate, compose, per_respondent
+from stirred.spec import Invariant, Specification, as_approximate, compose, flavors, per_respondent
 from stirred.spec.deployments import deployment, names
 from stirred.spec.exact import display
+from stirred.spec.finite import FiniteMechanism
+from stirred.spec.premetrics import lipschitz
 from stirred.swap.guarantee import epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "specifications.json").read_text(encoding="utf-8"))
@@ -127,6 +131,20 @@ def test_the_dhc_alone_is_what_the_two_runs_differ_by():
     assert alone == Fraction(published("thesis/appendix-b.5/dhc-alone"))
     assert spec("topdown-2020-pl-dhc").budget.number - alone == spec("topdown-2020-pl").budget.number
     assert rounds_to(zcdp_to_approximate(alone, DELTA, "classical"), GOLDEN["dhc_alone"]["classical"])
+
+
+def test_budgets_in_the_normalised_renyi_metric_are_roots_of_rho():
+    """The slides print rho = 2.63 and 15.29 where the metric's budget is the root; two copies add up in rho only."""
+    for name, rho, root in (("topdown-2020-pl", "2.63", 1.621727), ("topdown-2020-pl-dhc", "15.29", 3.910243)):
+        found = spec(name)
+        assert found.budget.number == Fraction(rho)
+        assert lipschitz(found.output_premetric, found.budget.number) == pytest.approx(root, abs=6e-7)
+        assert lipschitz(found.output_premetric, found.budget.number) != pytest.approx(float(rho), rel=0.1)
+    # What a budget is held against: two coins of one law are as far apart as the root of rho.
+    p, q = [0.6, 0.4], [0.4, 0.6]
+    coin = FiniteMechanism.of({"0": {"y": 0.6, "n": 0.4}, "1": {"y": 0.4, "n": 0.6}})
+    loss = coin.loss(flavors.zcdp("person"), {"0": "0", "1": "1"})
+    assert loss.lipschitz == pytest.approx(normalised_renyi(p, q)) == pytest.approx(math.sqrt(loss.rho))
 
 
 def test_the_releases_of_2020_compose_to_rho_55_371_under_topdowns_invariants():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import pytest
 from swap_oracle import (
     PUBLISHED,
+    derangements_by_counting,
     distance,
     exact_loss,
     exact_loss_all_distinct,
@@ -99,6 +101,34 @@ def assert_theorem_holds(n: int, some_rates: list[Fraction], largest_universe: i
                 assert loss <= epsilon(0 if identical else n, rate) * (1 + 1e-12), (held, swapped, rate)
                 checked += 1
     assert checked >= 4 * len(some_rates)
+
+
+def test_uniform_permutations_exceed_the_epsilon_that_derangements_keep():
+    """The slides permute the selected records in one half and derange them in the other."""
+    exceeded = {}
+    for n, text in itertools.product(range(2, 6), ("0.05", "0.2", "0.5", "0.7", "0.9")):
+        rate = Fraction(text)
+        assert exact_loss_all_distinct(n, rate) <= epsilon(n, rate) * (1 + 1e-12)
+        # Whoever moves is selected, and of those who stay any number may be.
+        law = {
+            moved: sum(
+                math.comb(n - moved, k - moved) * rate**k * (1 - rate) ** (n - k) / math.factorial(k)
+                for k in range(moved, n + 1)
+            )
+            for moved in range(n + 1)
+            if moved != 1
+        }
+        assert sum(math.comb(n, k) * derangements_by_counting(k) * chance for k, chance in law.items()) == 1
+        tables = list(itertools.permutations(range(n)))
+        logs = {x: math.log(law[sum(a != b for a, b in enumerate(x))]) for x in tables}
+        found = max(
+            abs(logs[z] - logs[tuple(z[at] for at in x)]) / sum(a != b for a, b in enumerate(x))
+            for x in tables[1:]
+            for z in tables
+        )
+        if found > epsilon(n, rate):
+            exceeded[n, text] = round(found, 4)
+    assert exceeded == {(4, "0.7"): 0.946, (5, "0.7"): 1.0963}
 
 
 @pytest.mark.parametrize("n", range(2, 6))

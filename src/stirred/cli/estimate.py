@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,7 @@ def estimate(
     out: Annotated[
         Path | None, typer.Option(help="Write the estimates to this CSV file instead of the terminal.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
 ) -> None:
     """Estimate true counts from a release: the best linear unbiased estimate, its standard error and a confidence
     interval. Spends no budget. Estimates may be negative: cutting them at zero would bias them."""
@@ -44,13 +46,16 @@ def estimate(
     if out is not None:
         write_new(out, found.to_frame(confidence).write_csv())
         return
+    if as_json:
+        sys.stdout.write(found.to_json(confidence))
+        return
     _print(found, confidence)
     if "--sources" in given:
         _print_sources(found)
 
 
 def _print(found: Estimates, confidence: float) -> None:
-    from stirred.estimates import estimate_rows
+    from stirred.estimates import estimate_rows, kind_lines
     from stirred.semantics.formatting import columns
 
     rows = estimate_rows(found, confidence, SHOWN)
@@ -58,6 +63,7 @@ def _print(found: Estimates, confidence: float) -> None:
     left = len(found.places) * len(found.labels) - (len(rows) - 1)
     if left > 0:
         print(f"... and {left:,} more; --out FILE writes all of them")
+    print("Intervals: " + "; ".join(kind_lines(found, confidence)) + ".")
     if found.exact:
         print(f"Known exactly and used: {'; '.join(found.exact)}.")
     if found.unused:

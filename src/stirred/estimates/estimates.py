@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -12,7 +15,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._shown import brief
-from stirred.estimates.intervals import Array, half_widths
+from stirred.estimates.error_laws import ErrorLaw, Term
+from stirred.estimates.intervals import Array, normal_coverage, normal_half_widths, plain_law
 from stirred.spec.pages import table
 
 _SHOWN = 20
@@ -20,6 +24,14 @@ _SHOWN = 20
 
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
+
+KINDS = {
+    "exact": "from the law of the noise itself, so that it is no longer than it must be",
+    "normal": "from the normal law, widened by half a unit: longer than necessary where the standard error is small",
+    "known": "an invariant of the release tells the count",
+    "none": "no measurement tells the count",
+}
+"""What the kinds of intervals mean."""
 
 
 @brief
@@ -43,6 +55,10 @@ class Estimates:
     parameter: Array = field(repr=False)
     """Where ``terms`` is positive, the estimate is a plain sum of so many values with noise of this parameter."""
     terms: Array = field(repr=False)
+    sums: tuple[tuple[Term, ...], ...] = field(default=(), repr=False)
+    """Weighted sums of few noise terms, each the error of some estimates."""
+    sum_of: NDArray[np.int64] | None = field(default=None, repr=False)
+    """For each estimate its place among ``sums``, or -1."""
     exact: tuple[str, ...] = ()
     """The invariants that were taken into account, in words."""
     unused: tuple[str, ...] = ()
@@ -62,25 +78,53 @@ class Estimates:
         """The standard error of each estimate; infinite where nothing is known."""
         return np.sqrt(self.variances)
 
-    def interval(self, confidence: float = 0.9) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.9, *, normal: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, as whole numbers, ends included. Each interval by itself contains the
-        true count with at least this probability."""
-        if not 0 < confidence < 1:
-            raise errors.parameter_out_of_range("The confidence", confidence, "between 0 and 1")
-        half = half_widths(self.standard_errors, self.parameter, self.terms, confidence)
+        true count with at least this probability. With ``normal`` all are found from the normal law."""
+        half, _, _ = self._found(confidence, normal)
         middle = np.where(np.isnan(self.values), 0.0, self.values)
         return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
 
+    def coverage(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
+        """How often each interval contains the true count, at least the asked probability: certified for *exact*
+        intervals, about for *normal* ones, which are conservative where noise is small."""
+        return self._found(confidence, normal)[1]
+
     @property
     def interval_kinds(self) -> NDArray[np.str_]:
-        """How each interval is found: from the law of the noise itself or from the normal one; *known* where an
-        invariant tells the count, *none* where nothing does."""
-        kinds = np.where(self.terms > 0, "exact", "normal")
-        return np.where(self.variances == 0, "known", np.where(np.isinf(self.variances), "none", kinds))
+        """How each interval is found: *exact* from the law of the noise itself, *normal* from the normal law widened by
+        half a unit; *known* where an invariant tells the count, *none* where nothing does."""
+        return self._found(0.9, False)[2]
+
+    def _found(self, confidence: float, normal: bool) -> tuple[Array, Array, NDArray[np.str_]]:
+        """How far the intervals reach, how often they contain the truth, and of what kind they are."""
+        if not 0 < confidence < 1:
+            raise errors.parameter_out_of_range("The confidence", confidence, "between 0 and 1")
+        half = normal_half_widths(self.standard_errors, confidence)
+        coverage = normal_coverage(self.standard_errors, half)
+        kinds = np.full(half.shape, "normal")
+        for law, some in () if normal else self._laws():
+            if (reach := law.reach(confidence)) is not None:
+                half[some], coverage[some], kinds[some] = reach, law.within(reach), "exact"
+        known, unknown = self.variances == 0, np.isinf(self.variances)
+        half[known], coverage[known | unknown] = 0.0, 1.0
+        return half, coverage, np.where(known, "known", np.where(unknown, "none", kinds))
+
+    def _laws(self) -> Iterator[tuple[ErrorLaw, NDArray[np.bool_]]]:
+        """The laws of errors that are listed, and the estimates that have them."""
+        plain = self.terms > 0
+        for single, number in {
+            (float(a), int(b)) for a, b in zip(self.parameter[plain], self.terms[plain], strict=True)
+        }:
+            if (law := plain_law(single, number)) is not None:
+                yield law, plain & (self.terms == number) & (self.parameter == single)
+        for at, terms in enumerate(self.sums):
+            yield _listed(terms), self.sum_of == at  # type: ignore[misc]
 
     def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
         """One row for each place and group."""
         lower, upper = self.interval(confidence)
+        _, coverage, kinds = self._found(confidence, False)
         groups = len(self.labels)
         texts = {self.level or "place": [place for place in self.places for _ in range(groups)]}
         texts |= {name: [label[at] for label in self.labels] * len(self.places) for at, name in enumerate(self.by)}
@@ -91,9 +135,37 @@ class Estimates:
                 pl.Series("standard_error", self.standard_errors.ravel()),
                 pl.Series("lower", lower.ravel()),
                 pl.Series("upper", upper.ravel()),
-                pl.Series("interval", self.interval_kinds.ravel().tolist(), dtype=pl.String),
+                pl.Series("interval", kinds.ravel().tolist(), dtype=pl.String),
+                pl.Series("covers", coverage.ravel()),
             ]
         )
+
+    def to_json(self, confidence: float = 0.9) -> str:
+        """The estimates as JSON: what was asked, then an entry for each place and group with its interval, the kind of
+        the interval and how often it contains the true count."""
+        rows = self.to_frame(confidence).rows(named=True)
+        body = {
+            "stirred_estimates": 1,
+            "table": self.table,
+            "by": self.by,
+            "where": {name: list(values) for name, values in self.where.items()},
+            "confidence": confidence,
+            "interval_kinds": {kind: KINDS[kind] for kind in KINDS if any(row["interval"] == kind for row in rows)},
+            "known_exactly_and_used": self.exact,
+            "not_used": self.unused,
+            "estimates": [
+                {name: None if isinstance(value, float) and not math.isfinite(value) else value
+                 for name, value in row.items()}
+                for row in rows
+            ],
+            "sources": [asdict(one) for one in self.sources],
+        }  # fmt: skip
+        return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+
+@lru_cache(maxsize=256)
+def _listed(terms: tuple[Term, ...]) -> ErrorLaw:
+    return ErrorLaw.of(terms)
 
 
 @dataclass(frozen=True)
@@ -117,19 +189,35 @@ class Source:
 def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
     """A table to print: the head, then a line for each place and group, at most ``most``."""
     lower, upper = estimates.interval(confidence)
+    _, coverage, kinds = estimates._found(confidence, False)
     percent = f"{100 * confidence:g}%"
-    rows = [(estimates.level or "place", *estimates.by, "estimate", "std. error", f"{percent} interval")]
+    rows = [(estimates.level or "place", *estimates.by, "estimate", "std. error", f"{percent} interval", "covers")]
     for at, place in enumerate(estimates.places):
         for group, label in enumerate(estimates.labels):
             if most is not None and len(rows) > most:
                 return rows
             value, error = estimates.values[at, group], estimates.standard_errors[at, group]
             if np.isinf(error):
-                rows.append((place, *label, "-", "-", "not measured"))
+                rows.append((place, *label, "-", "-", "not measured", "-"))
             else:
                 ends = f"{lower[at, group] + 0:,.0f} to {upper[at, group] + 0:,.0f}"
-                rows.append((place, *label, f"{round(value, 1) + 0:,.1f}", f"{error:,.2f}", ends))
+                covers = _covers(str(kinds[at, group]), float(coverage[at, group]))
+                rows.append((place, *label, f"{round(value, 1) + 0:,.1f}", f"{error:,.2f}", ends, covers))
     return rows
+
+
+def kind_lines(estimates: Estimates, confidence: float = 0.9) -> list[str]:
+    """For each kind of interval among the estimates, what it means."""
+    kinds = estimates._found(confidence, False)[2]
+    return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()]
+
+
+def _covers(kind: str, coverage: float) -> str:
+    """The kind of an interval and how often it contains the truth; never rounded up."""
+    if kind == "known":
+        return kind
+    shown = "over 99.9%" if coverage > 0.999 else f"{math.floor(1000 * coverage + 1e-9) / 10:.1f}%"
+    return f"{kind}, {shown}" if kind == "exact" else f"{kind}, about {shown}"
 
 
 def source_rows(sources: Sequence[Source], most: int = 10) -> list[tuple[str, ...]]:

@@ -39,6 +39,16 @@ if TYPE_CHECKING:
         total_variation_distance,
     )
     from stirred.limits.distances_of_densities import DensityDistances, density_distances, hockey_stick_of_densities
+    from stirred.limits.distortions import (
+        DISTORTING,
+        DistortingFunction,
+        DistortionModel,
+        Mixture,
+        continuity_radius,
+        convexity_counterexample,
+        distorting_function,
+        mixture,
+    )
     from stirred.limits.exact_answers import (
         Beliefs,
         laplace_count_beliefs,
@@ -63,6 +73,7 @@ if TYPE_CHECKING:
     from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
 
 __all__ = [
+    "DISTORTING",
     "FIGURES",
     "FORMS",
     "LEVELS",
@@ -75,6 +86,8 @@ __all__ = [
     "Density",
     "DensityDistances",
     "DensityRatioNeighbourhood",
+    "DistortingFunction",
+    "DistortionModel",
     "FiniteAnalysis",
     "Form",
     "Limit",
@@ -83,17 +96,21 @@ __all__ = [
     "MeasureInterval",
     "Membership",
     "MixedMeasure",
+    "Mixture",
     "ProbabilityInterval",
     "Pufferfish",
     "PufferfishLoss",
     "all_but_one_known",
     "approximate_distance",
     "chapter_figure",
+    "continuity_radius",
+    "convexity_counterexample",
     "data_bounds",
     "density_bounds",
     "density_distances",
     "density_ratio_distance",
     "depends_on_component_only",
+    "distorting_function",
     "equal_records",
     "figures_at",
     "hockey_stick_of_densities",
@@ -109,6 +126,7 @@ __all__ = [
     "linear_vacuous_distance",
     "log_ratio_range",
     "mixed_distances",
+    "mixture",
     "mixture_bounds",
     "multiplicative_distance",
     "odds_ratio_distance",
@@ -145,6 +163,10 @@ __getattr__, __dir__ = lazy(
             "stirred.limits.distances": (
                 "LogRatios approximate_distance density_ratio_distance linear_vacuous_distance log_ratio_range "
                 "multiplicative_distance odds_ratio_distance total_variation_distance"
+            ),
+            "stirred.limits.distortions": (
+                "DISTORTING DistortingFunction DistortionModel Mixture continuity_radius convexity_counterexample "
+                "distorting_function mixture"
             ),
             "stirred.limits.figures": "FIGURES Curve LimitFigure chapter_figure figures_at",
             "stirred.limits.graphs": (

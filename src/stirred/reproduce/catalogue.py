@@ -45,6 +45,8 @@ class Document:
     key: str
     title: str
     citation: str
+    parts: str = "chapter"
+    """What its numbered parts are called."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Run ``make reproduced`` after a change; a test compares.
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -33,7 +34,7 @@ def page(result: Reproduction) -> str:
         known = documents()[document]
         parts.append(f"## {known.title}\n\n{known.citation}\n")
         for chapter, rows in groupby(of_document, lambda row: row.chapter):
-            parts.append(f"### {_capital(chapter_words(chapter))}\n")
+            parts.append(f"### {_capital(chapter_words(chapter, known.parts))}\n")
             parts.append("\n".join(_table(list(rows))) + "\n")
     return "\n".join(parts)
 
@@ -52,9 +53,18 @@ def _table(rows: list[Row]) -> list[str]:
     lines = ["| item | where | what | published | ours | verdict |", "|---|---|---|---|---|---|"]
     for row in rows:
         verdict = WORDS[row.verdict] + (f": {row.why}" if row.why else "")
-        cells = (f"`{row.id.partition('/')[2]}`", row.place, row.what, row.published or "–", row.ours or "–", verdict)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        cells = (row.place, row.what, row.published or "–", row.ours or "–", verdict)
+        lines.append(f"| `{row.id.partition('/')[2]}` | " + " | ".join(map(_literal, cells)) + " |")
     return lines
+
+
+def _literal(text: str) -> str:
+    """Text in which Markdown finds nothing to format: d_* and p_x*(t) have no italics.
+
+    >>> print(_literal("|d_*| < 2"))
+    \\|d\\_\\*\\| \\< 2
+    """
+    return re.sub(r"([|*_<\\])", r"\\\1", text)
 
 
 def _capital(text: str) -> str:

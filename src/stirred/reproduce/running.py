@@ -53,7 +53,8 @@ class Reproduction:
         """One line for each row, by document and chapter, and how many have each verdict."""
         lines: list[str] = []
         for (document, chapter), rows in groupby(self.rows, lambda row: (row.document, row.chapter)):
-            lines += ["", f"{documents()[document].title}, {chapter_words(chapter)}"]
+            known = documents()[document]
+            lines += ["", f"{known.title}, {chapter_words(chapter, known.parts)}"]
             for row in rows:
                 lines += _lines(row)
         return "\n".join([*lines, "", summary(self.counts), ""]).lstrip("\n")
@@ -98,23 +99,24 @@ def reproduce(asked: Iterable[str] = (), progress: Callable[[int, int, str], Non
 
 
 def chapter_order(chapter: str) -> tuple[int, float, str]:
-    """Where a chapter stands: numbers by value, then appendices by letter.
+    """Where a chapter, or a section of a paper, stands: numbers by value, then appendices by letter.
 
-    >>> sorted(["A", "10", "2", "B"], key=chapter_order)
-    ['2', '10', 'A', 'B']
+    >>> sorted(["A", "section 10", "2", "B"], key=chapter_order)
+    ['2', 'section 10', 'A', 'B']
     """
-    return (0, float(chapter), "") if chapter.replace(".", "", 1).isdigit() else (1, 0.0, chapter)
+    number = chapter.removeprefix("section ")
+    return (0, float(number), "") if number.replace(".", "", 1).isdigit() else (1, 0.0, chapter)
 
 
-def chapter_words(chapter: str) -> str:
-    """A chapter in words.
+def chapter_words(chapter: str, parts: str = "chapter") -> str:
+    """A chapter in words; ``parts`` is what the document's numbered parts are called.
 
-    >>> chapter_words("3"), chapter_words("B")
-    ('chapter 3', 'appendix B')
+    >>> chapter_words("3"), chapter_words("3", "section"), chapter_words("B")
+    ('chapter 3', 'section 3', 'appendix B')
     """
     if len(chapter) == 1 and chapter.isalpha():
         return f"appendix {chapter}"
-    return f"chapter {chapter}" if chapter.isdigit() else chapter
+    return f"{parts} {chapter}" if chapter.isdigit() else chapter
 
 
 def summary(counts: dict[Verdict, int]) -> str:

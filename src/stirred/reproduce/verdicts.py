@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from stirred.reproduce.catalogue import Erratum, Item, Verdict, errata
+from stirred.reproduce.catalogue import Erratum, Item, Verdict, errata, items
 from stirred.reproduce.computations import Between, Forms, computations
 
 _SLACK = Fraction(1, 10**9)
 """Of half a printed digit: a number that lies between two printable ones in exact arithmetic must not depend on the
 last bit of a double."""
+
+_LOGARITHM = re.compile(r"(?:(\d+) )?ln (\d+(?:\.\d+)?)")
+_EXACT = Fraction(1, 10**12)
+"""The unit of what is printed as a fraction or a logarithm."""
 
 
 @dataclass(frozen=True)
@@ -114,25 +119,39 @@ def holds(relation: str, printed: str, value: Any, tolerance: str = "") -> bool:
     return most - least < unit and least - half <= number <= most + half
 
 
+def printed_number(name: str) -> float:
+    """The number of an item as it is printed, as a number: for tests.
+
+    >>> printed_number("thesis/table-3.2/0.05"), round(printed_number("thesis/proposition-13/strict/multiplicative"), 6)
+    (15.43, 2.079442)
+    """
+    return float(_read(items()[name].published)[0])
+
+
 def shown(value: Any, like: str) -> str:
     """Our value as text, with two more digits than the printed one.
 
-    >>> shown(15.429449, "15.43"), shown(Between(0.74170, 0.74172), "0.74")
-    ('15.4294', '0.7417')
+    >>> shown(15.429449, "15.43"), shown(Between(0.74170, 0.74172), "0.74"), shown(2016, "2,016")
+    ('15.4294', '0.7417', '2,016')
     """
     if isinstance(value, str | bool):
         return _plain(value)
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, Between):
         low, high = shown(value.lower, like), shown(value.upper, like)
         return low if low == high else f"{low} to {high}"
     if math.isinf(value):
         return "infinity"
+    if _LOGARITHM.fullmatch(like):
+        return f"{value:.6f}"
     try:
         _, unit = _read(like)
     except (InvalidOperation, ValueError, ZeroDivisionError):
         return _plain(value)
     if "/" in like:
-        return str(Fraction(value))
+        near = Fraction(value).limit_denominator(10**4)
+        return str(near) if abs(near - Fraction(value)) < _EXACT else f"{value:.9f}"
     scale = 100 if like.endswith("%") else 1
     decimals = max(0, 2 - math.floor(math.log10(unit * scale) + 1e-9))
     number = float(value) * scale
@@ -149,12 +168,18 @@ def _holds(item: Item, value: Any, printed: str, relation: str = "") -> bool:
 
 
 def _read(printed: str) -> tuple[Fraction, Fraction]:
-    """A printed number, and the unit of its last digit."""
+    """A printed number, and the unit of its last digit.
+
+    >>> [round(float(number), 6) for number, _ in map(_read, ("35.4%", "ln 36", "2 ln 8"))]
+    [0.354, 3.583519, 4.158883]
+    """
     text = printed.replace(",", "").strip()
+    if logarithm := _LOGARITHM.fullmatch(text):
+        return int(logarithm[1] or 1) * Fraction(math.log(float(logarithm[2]))), _EXACT
     percent = Fraction(1, 100) if text.endswith("%") else Fraction(1)
     text = text.removesuffix("%")
     if "/" in text:
-        return Fraction(text) * percent, Fraction(1, 10**12)
+        return Fraction(text) * percent, _EXACT
     exponent = Decimal(text).as_tuple().exponent
     assert isinstance(exponent, int)
     return Fraction(Decimal(text)) * percent, Fraction(10) ** exponent * percent

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     )
     from stirred.spec.blocks import Domain, InputPremetric, Multiverse
     from stirred.spec.comparison import Comparison, compare
+    from stirred.spec.completion import (
+        coarsens,
+        comparable,
+        completed,
+        is_complete,
+        laplace_scales,
+        least_budgets,
+        transferred,
+    )
     from stirred.spec.conversions import as_approximate
     from stirred.spec.finite import FiniteMechanism
     from stirred.spec.invariant import Invariant
@@ -46,9 +55,15 @@ __all__ = [
     "Step",
     "as_approximate",
     "change_unit",
+    "coarsens",
+    "comparable",
     "compare",
+    "completed",
     "compose",
     "flavors",
+    "is_complete",
+    "laplace_scales",
+    "least_budgets",
     "lint",
     "may_publish_budget",
     "may_publish_invariants",
@@ -56,6 +71,7 @@ __all__ = [
     "post_process",
     "register",
     "retabulate",
+    "transferred",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -69,6 +85,9 @@ __getattr__, __dir__ = lazy(
             ),
             "stirred.spec.blocks": "Domain InputPremetric Multiverse",
             "stirred.spec.comparison": "Comparison compare",
+            "stirred.spec.completion": (
+                "coarsens comparable completed is_complete laplace_scales least_budgets transferred"
+            ),
             "stirred.spec.conversions": "as_approximate",
             "stirred.spec.finite": "FiniteMechanism",
             "stirred.spec.invariant": "Invariant",

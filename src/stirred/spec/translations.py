@@ -60,7 +60,7 @@ def as_pairs(specification: Specification) -> Specification:
     near = [{first, second} for first, second, _ in specification.input_premetric.distances]
     near += [{name} for name in specification.domain.datasets]
     parts = (tuple(sorted(pair & set(universe))) for universe in universes_of(specification) for pair in near)
-    return _divided(specification, parts)
+    return divided(specification, parts)
 
 
 def with_declared_invariants(specification: Specification) -> Specification:
@@ -99,10 +99,10 @@ def sharpened(specification: Specification) -> Specification:
 def _intersected(specification: Specification, classes: Iterable[set[str]]) -> Specification:
     classes = list(classes)
     parts = (tuple(sorted(part & set(universe))) for universe in universes_of(specification) for part in classes)
-    return _divided(specification, parts)
+    return divided(specification, parts)
 
 
-def _divided(specification: Specification, parts: Iterable[Universe]) -> Specification:
+def divided(specification: Specification, parts: Iterable[Universe]) -> Specification:
     """The specification with these universes, each with the smallest budget of the old ones that hold it."""
     smaller = [part for part in dict.fromkeys(parts) if part]
     old = [set(universe) for universe in universes_of(specification)]

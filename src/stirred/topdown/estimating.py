@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import inside, read_json
-from stirred.estimates import Estimates, Source
+from stirred.estimates import Estimates, Source, Term
+from stirred.estimates.intervals import WORTHWHILE
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.constraints import Counts
@@ -36,6 +37,12 @@ from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, rea
 
 KEPT = 1 << 24
 """Numbers of a level that are kept although nobody has asked for the level yet."""
+
+MOST_TERMS = 400
+"""Different weights that the noise of an estimate may have for its law to be listed."""
+
+CHEAP = 1 << 22
+"""Measured values whose weights are worked out for one question, so that laws of errors can be listed."""
 
 Where = Mapping[str, Sequence[str]]
 Chosen = dict[str, tuple[str, ...]]
@@ -112,7 +119,12 @@ class MeasuredRelease:
         values = np.where(np.isinf(variances), np.nan, answer.values(at)[chosen])
         names = self.spine.names[at].take(chosen).to_pylist()
         plain = answer.design.plain_sums(at, variances)
-        return self._estimates(table, by, where, level, names, values, variances, plain)
+        kinds = self.shapes.everywhere[at].of_unit[chosen]
+        _, first, alike = np.unique(kinds, return_index=True, return_inverse=True)
+        samples = [{at: chosen[[one]]} for one in first]
+        sums = self._weighted_sums(table, by, where, samples, variances[first], plain[1][first])
+        sums = sums[0], sums[1][alike.ravel()]
+        return self._estimates(table, by, where, level, names, values, variances, plain, sums)
 
     def union(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
@@ -128,7 +140,8 @@ class MeasuredRelease:
         if len(units) == 1:
             ((level, some),) = units.items()
             plain = answer.design.plain_sums(level, variances, len(some))
-        return self._estimates(table, by, where, None, [name], values, variances, plain)
+        sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
+        return self._estimates(table, by, where, None, [name], values, variances, plain, sums)
 
     def explain(self, table: str, where: Where | None = None, *, places: Sequence[Place]) -> list[Source]:
         """The measurements that the estimate of one count rests on, the largest shares of its variance first."""
@@ -165,6 +178,29 @@ class MeasuredRelease:
         used = [n for n, one in enumerate(self.plan.invariants) if one.table == table and self.exact[n] is not None]
         return Design.of(self.plan, self.spine, table, by, where, used, self.shapes)
 
+    def _weighted_sums(
+        self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Mapping[int, Index]], variances: Any,
+        plain: Any,
+    ) -> tuple[tuple[tuple[Term, ...], ...], Any]:  # fmt: skip
+        """The noise of estimates that combine different measurements, where that takes little work and intervals gain
+        by it: the sums, and for each place and group the number of its own or -1."""
+        found: dict[tuple[Term, ...], int] = {}
+        numbers = np.full(variances.shape, -1, dtype=np.int64)
+        wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
+        values = sum(one.units * one.cells for one in self.measurements.entries if one.table == table)
+        if wanted.sum() * values > CHEAP:
+            return (), numbers
+        for group, label in enumerate(self.plan.table(table).schema_of.labels(by)):
+            if wanted[:, group].any():
+                design = self._design(
+                    table, (), {**where, **{name: (value,) for name, value in zip(by, label, strict=True)}}
+                )
+                for place in np.flatnonzero(wanted[:, group]).tolist():
+                    terms = _terms(design, places[place])
+                    if len(terms) <= MOST_TERMS:
+                        numbers[place, group] = found.setdefault(terms, len(found))
+        return tuple(found), numbers
+
     def _answer(self, table: str, by: tuple[str, ...], where: Chosen, level: int) -> Answer:
         """The last answer is kept: other levels and places of the same question need no reading, unless the finest
         levels have too many numbers to be kept for them."""
@@ -178,7 +214,7 @@ class MeasuredRelease:
 
     def _estimates(
         self, table: str, by: tuple[str, ...], where: Chosen, level: str | None, places: Sequence[str],
-        values: Any, variances: Any, plain: Any,
+        values: Any, variances: Any, plain: Any, sums: Any,
     ) -> Estimates:  # fmt: skip
         if np.isinf(variances).all():
             raise errors.not_estimable(table, "this margin in these places")
@@ -198,6 +234,8 @@ class MeasuredRelease:
             variances=variances,
             parameter=plain[0],
             terms=plain[1],
+            sums=sums[0],
+            sum_of=sums[1],
             exact=tuple(str(one.margin) for one, known in own if known is not None),
             unused=tuple(unused),
         )
@@ -272,6 +310,18 @@ def estimate(
         return opened.estimate(name, by, where, level=level)
     found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))
     return replace(found, sources=tuple(opened.explain(name, where, places=places))) if sources else found
+
+
+def _terms(design: Design, units: Mapping[int, Index]) -> tuple[Term, ...]:
+    """The noise in the estimate of the one asked group in a union of units."""
+    weights = [(np.abs(found[found != 0]).ravel(), one.parameter) for one, _, found in design.weights(units)]
+    counts: dict[tuple[float, float], int] = {}
+    for sizes, parameter in weights:
+        for size, times in zip(*np.unique(np.round(sizes, 12), return_counts=True), strict=True):
+            if size > 0:
+                key = float(size), parameter
+                counts[key] = counts.get(key, 0) + int(times)
+    return tuple(Term(size, parameter, times) for (size, parameter), times in sorted(counts.items()))
 
 
 def _names(by: Sequence[str]) -> tuple[str, ...]:

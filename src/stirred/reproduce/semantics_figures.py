@@ -1,7 +1,6 @@
-"""Figures and tables of Kifer et al. (2022) about the 2020 redistricting data, computed again.
+"""Figures 1 to 15 of Kifer et al. (2022) about the 2020 redistricting data, drawn again, and the scenarios they show.
 
-Figures 1 to 15 as pictures, Tables 1, 2 and 6 as printed and as they follow from the paper's formulas. Where the paper
-samples the discrete Gaussian (one million draws), its loss is composed exactly between two bounds.
+Where the paper samples the discrete Gaussian (one million draws), its loss is composed exactly between two bounds.
 
 Keep in mind: what is printed is kept beside what follows. A figure whose rho does not follow from
 the paper's Tables 3 to 5 shows both, and its caption says so.
@@ -11,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from stirred import errors
-from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve, pure_power
+from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve
+from stirred.reproduce.catalogue import published
 from stirred.semantics.belief_bounds import AnyPriorBelief, BeliefBound, PredictiveBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, PublishedExposure, exposure, published_exposures
 from stirred.semantics.pictures import (
@@ -30,7 +29,6 @@ from stirred.semantics.pictures import (
     rounded_up,
 )
 from stirred.spec.allocations import PublishedConcern, allocation
-from stirred.spec.deployments import Erratum
 
 PAPER = "Kifer et al. (2022)"
 GRID = 1e-3
@@ -50,14 +48,21 @@ def kifer_scenarios() -> Mapping[str, PublishedExposure]:
     ('1.32', 1.3787, False)
     """
     pl94 = allocation("pl94-2020")
-    whole = PublishedConcern("all", "everything about one person", "2.63")
+    whole = PublishedConcern("all", "everything about one person", published("semantics-paper/section-8.1/rho"))
     everything = PublishedExposure(whole, exposure(pl94, Concern.of(whole), rounded=True))
     return {one.published.id: one for one in (everything, *published_exposures(pl94))}
 
 
 @cache
-def _loss(scenario: str) -> ComposedLoss:
+def discrete_loss(scenario: str) -> ComposedLoss:
+    """The loss of the discrete noise of a scenario's queries. Composing it is dear: tables and figures share it."""
     return kifer_scenarios()[scenario].exposure.loss(GRID)
+
+
+@cache
+def discrete_powers(scenario: str) -> tuple[PowerCurve, PowerCurve]:
+    """Two curves between which the largest power with this noise lies."""
+    return discrete_loss(scenario).power_curve()
 
 
 def kifer_concerns() -> Bars:
@@ -138,7 +143,7 @@ def _three_powers(scenario: PublishedExposure, legend_lacks_zcdp: bool) -> Pictu
     rho, discrete = float(scenario.published.rho), "discrete Gaussian noise, as allocated"
     curves: dict[str, Powers | tuple[PowerCurve, PowerCurve]] = {
         "Gaussian noise": GaussianCurve(math.sqrt(2 * rho)),
-        discrete: _loss(scenario.published.id).power_curve(),
+        discrete: discrete_powers(scenario.published.id),
         "bound from zCDP": ZcdpCurve(rho),
     }
     caption = "The discrete noise, which the paper samples, is composed between two bounds."
@@ -233,108 +238,3 @@ def _worlds(scenario: PublishedExposure) -> str:
 
 def _only(scenario: PublishedExposure) -> str:
     return "" if scenario.exposure.concern.whole else f" that differs only in {scenario.published.what}"
-
-
-# -- tables --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PaperCell:
-    """A number as printed, and bounds on what it should be; they are equal where it is known."""
-
-    printed: str
-    lower: float
-    upper: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the printed number is a correct rounding."""
-        return _rounds_to(self.printed, self.lower, self.upper)
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of powers: one row for each false-alarm probability, one cell for each column."""
-
-    number: int
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[PaperCell, ...]], ...]
-    errata: tuple[Erratum, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        rows = [
-            {"level": level, "cells": [{**asdict(cell), "agrees": cell.agrees} for cell in cells]}
-            for level, cells in self.rows
-        ]
-        return {**asdict(self), "rows": rows}
-
-
-_TABLE_1 = {
-    "0.01": ("0.011", "0.016", "0.027", "0.074", "0.550"),
-    "0.05": ("0.055", "0.820", "0.136", "0.370", "0.983"),
-    "0.10": ("0.111", "0.165", "0.272", "0.739", "0.984"),
-}
-_TABLE_2 = {"0.01": ("0.49", "0.49", "0.70"), "0.05": ("0.74", "0.74", "0.95"), "0.10": ("0.84", "0.84", "0.96")}
-_TABLE_6 = {"0.01": ("0.03", "0.03", "0.04"), "0.05": ("0.12", "0.12", "0.14"), "0.10": ("0.21", "0.21", "0.24")}
-_EPSILONS = ("0.1", "0.5", "1", "2", "4")
-
-
-@cache
-def kifer_table(number: int) -> PaperTable:
-    """A table of powers of the paper: 1, 2 or 6.
-
-    >>> [(one.printed, one.correct) for one in kifer_table(1).errata]
-    [('0.550', '0.546'), ('0.820', '0.082'), ('0.370', '0.369')]
-    """
-    if number == 1:
-        return _pure_table()
-    if number == 2:
-        return _power_table(2, "Largest power, 2020 redistricting data", kifer_scenarios()["all"], _TABLE_2)
-    if number == 6:
-        return _power_table(6, "Largest power, block within block group", kifer_scenarios()["A"], _TABLE_6)
-    raise errors.unknown_choice("table", str(number), ["1", "2", "6"])
-
-
-def _pure_table() -> PaperTable:
-    rows, errata = [], []
-    for level, printed in _TABLE_1.items():
-        powers = [float(pure_power(float(epsilon)).power(float(level))) for epsilon in _EPSILONS]
-        cells = [PaperCell(text, power, power) for text, power in zip(printed, powers, strict=True)]
-        rows.append((level, tuple(cells)))
-        for epsilon, cell in zip(_EPSILONS, cells, strict=True):
-            if not cell.agrees:
-                why = f"At false alarm {level} and epsilon = {epsilon} the bound of Theorem 6.1 is {cell.upper:.6f}."
-                errata.append(Erratum(f"table-1-{level}-{epsilon}", cell.printed, f"{cell.upper:.3f}", why))
-    columns = tuple(f"epsilon = {epsilon}" for epsilon in _EPSILONS)
-    return PaperTable(1, "Largest power under pure DP", columns, tuple(rows), tuple(errata))
-
-
-def _power_table(
-    number: int, title: str, scenario: PublishedExposure, printed: Mapping[str, tuple[str, ...]]
-) -> PaperTable:
-    rho, rows = float(scenario.published.rho), []
-    gaussian, zcdp, discrete = GaussianCurve(math.sqrt(2 * rho)), ZcdpCurve(rho), _loss(scenario.published.id)
-    for level, texts in printed.items():
-        at = float(level)
-        exact, bound, known = float(gaussian.power(at)), float(zcdp.power(at)), discrete.power(at)
-        bounds = ((exact, exact), (known.lower, known.upper), (bound, bound))
-        rows.append((level, tuple(PaperCell(text, *pair) for text, pair in zip(texts, bounds, strict=True))))
-    notes = (
-        "The column of the discrete Gaussian, which the paper samples, is composed between two bounds.",
-        "The bound from zCDP takes all orders and the limit at order 1, which binds in the middle of the curve; a grid "
-        "of orders that stops short of 1 gives slightly more.",
-    )
-    columns = ("Gaussian noise", "discrete Gaussian noise", "bound from zCDP")
-    return PaperTable(number, f"{title}, rho = {scenario.published.rho}", columns, tuple(rows), notes=notes)
-
-
-# -- helpers -------------------------------------------------------------------------------------------------
-
-
-def _rounds_to(printed: str, lower: float, upper: float) -> bool:
-    """Whether some number between two bounds is rounded to what is printed."""
-    half = 0.5 * 10.0 ** -len(printed.partition(".")[2]) * (1 + 1e-9)
-    return lower - half <= float(printed) <= upper + half
