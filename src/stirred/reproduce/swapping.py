@@ -149,7 +149,7 @@ def randomised_response_is_symmetric(rate: str) -> bool:
 
 
 @computation
-def swap_keeps_its_margins() -> bool:
+def swap_keeps_both_margins() -> bool:
     """Whether one swap within a stratum keeps both margins, and changes four cells where both variables differ."""
     return all(kept and changed == (4 if differs else 0) for kept, changed, differs in single_swaps())
 
