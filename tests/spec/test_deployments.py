@@ -43,6 +43,7 @@ SWAPS = [
     (deployment_of(item), 3_653_802 if "section" in item.id else item.inputs["largest_stratum"], item)
     for table in ("thesis/table-3.2", "thesis/section-3.2.5", "thesis/table-3.5", "swapping-paper/table-6.3")
     for item in chosen([table])
+    if "rate" in item.inputs
 ]
 TABLE_3_3 = {
     "pl-household": ("PL 94-171, household tables", "table-3.3-pl-household"),
