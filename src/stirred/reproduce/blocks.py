@@ -1,4 +1,4 @@
-"""Numbers and statements about the five building blocks: chapters 1 and 2 and section 4.3 of the thesis.
+"""Numbers and statements about the five building blocks: chapter 2 and section 4.3 of the thesis.
 
 Propositions are checked by enumeration: on an example of their own, or on a dozen mechanisms over four listed datasets.
 The tests check thousands.
@@ -31,15 +31,6 @@ from stirred.spec.finite import divergence, randomised_response
 from stirred.spec.finite_order import implies_by_table
 
 _SLACK = 1 + 1e-9
-
-# -- chapter 1 -----------------------------------------------------------------------------------------------
-
-
-@computation
-def linear_scale(epsilon: str) -> float:
-    """e^epsilon, the factor that epsilon is the logarithm of."""
-    return math.exp(float(epsilon))
-
 
 # -- chapter 2, the blocks -----------------------------------------------------------------------------------
 

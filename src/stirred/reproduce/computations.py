@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MODULES = (
+    "chapter_1",
     "blocks",
     "appendix_a",
     "swapping",
