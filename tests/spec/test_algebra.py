@@ -7,6 +7,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.loss.curves import GaussianCurve, PowerCurve, pure_power
+from stirred.reproduce.catalogue import items, published
 from stirred.spec import (
     Budget,
     Domain,
@@ -194,10 +195,11 @@ def test_units_change_as_proposition_2_4_15_says():
 
 
 def test_a_respondent_behind_several_records_is_protected_less():
-    overall = zcdp("55.371")
+    overall = zcdp(published("thesis/table-3.4/overall/rho"))
     twice = per_respondent(overall, 2).specification
-    assert twice.budget.value == Fraction("221.484")
-    assert as_approximate(twice, "1e-10", "classical").budget.number == pytest.approx(364.3106, abs=5e-5)
+    rho, epsilon = (items()[f"thesis/section-3.4.4/{name}"].further for name in ("rho", "epsilon"))
+    assert twice.budget.value == Fraction(rho)
+    assert as_approximate(twice, "1e-10", "classical").budget.number == pytest.approx(float(epsilon), abs=5e-5)
     assert per_respondent(pure(1), 3).specification.budget.value == 3
     assert per_respondent(pure(1), 1).specification.budget.value == 1
     refusal("bad-block", per_respondent, pure(1), 0)
@@ -219,8 +221,9 @@ def test_the_realised_budget_may_be_published_where_universes_are_disjoint():
 
 
 def test_the_classical_conversion_is_the_one_of_the_tables_and_the_tight_one_is_smaller():
+    overall = items()["thesis/table-3.4/overall/epsilon"]
     classical = as_approximate(zcdp("55.371"), "1e-10", "classical")
-    assert classical.budget.number == pytest.approx(126.7843, abs=5e-5)
+    assert classical.budget.number == pytest.approx(float(overall.further), abs=5e-5)
     assert "classical" in classical.budget.conversion
     tight = as_approximate(zcdp("55.371"), "1e-10")
     assert tight.budget.number < classical.budget.number

@@ -13,6 +13,7 @@ import pytest
 from stirred.errors import SpecificationError
 from stirred.loss.conversions import zcdp_to_approximate
 from stirred.loss.divergences import normalised_renyi
+from stirred.reproduce.catalogue import Item, chosen, items, published
 from stirred.spec import Invariant, Specification, as_approximate, compose, flavors, per_respondent
 from stirred.spec.deployments import deployment, names
 from stirred.spec.exact import display
@@ -21,13 +22,45 @@ from stirred.spec.premetrics import lipschitz
 from stirred.swap.guarantee import epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "specifications.json").read_text(encoding="utf-8"))
-DELTA = Fraction(GOLDEN["delta"])
+DELTA = Fraction("1e-10")
+
+
+def deployment_of(item: Item) -> str:
+    """The deployment that a published epsilon of a swap is about."""
+    percent = f"p{float(Fraction(item.inputs['rate'])) * 100:02.0f}"
+    table = item.id.partition("/")[2].partition("/")[0]
+    if table == "table-3.2":
+        return f"psa-1940-ma-{percent}"
+    if table == "section-3.2.5":
+        return f"psa-2010-{percent}"
+    year = {"table-3.5": "2020", "table-6.3": "2010"}[table]
+    area, _, size = item.inputs["match"].partition(" by ")
+    scheme = area.replace(" ", "") + ("-size" if size else "")
+    return f"psa-{year}-{scheme}-{item.inputs['swap']}-{percent}"
+
+
 SWAPS = [
-    (name, row["largest_stratum"], printed)
-    for table in GOLDEN["swapping"]
-    for row in table["rows"]
-    for name, printed in row["deployments"].items()
+    (deployment_of(item), 3_653_802 if "section" in item.id else item.inputs["largest_stratum"], item)
+    for table in ("thesis/table-3.2", "thesis/section-3.2.5", "thesis/table-3.5", "swapping-paper/table-6.3")
+    for item in chosen([table])
+    if "rate" in item.inputs
 ]
+TABLE_3_3 = {
+    "pl-household": ("PL 94-171, household tables", "table-3.3-pl-household"),
+    "pl-person": ("PL 94-171, person tables", "table-3.3-pl-person"),
+    "dhc-household": ("DHC, household tables", ""),
+    "dhc-person": ("DHC, person tables", "table-3.3-dhc-person"),
+    "total": ("total", "table-3.3-total"),
+}
+"""The part of the deployment that a row of the table is about, and the erratum of the deployment."""
+TABLE_3_4 = {
+    "topdown-2020-pl": "theorem-3.3.1/pl",
+    "topdown-2020-pl-dhc": "table-3.4/topdown/rho",
+    "safetab-p-2020": "table-3.4/safetab-p/rho",
+    "safetab-h-2020": "table-3.4/safetab-h/rho",
+    "phsafe-2020": "table-3.4/phsafe/rho",
+    "das-2020-overall": "table-3.4/overall/rho",
+}
 OF_2020 = ("topdown-2020-pl-dhc", "safetab-p-2020", "safetab-h-2020", "phsafe-2020")
 
 
@@ -47,7 +80,7 @@ def spec(name: str) -> Specification:
 @pytest.mark.parametrize("row", GOLDEN["table_3_4"]["rows"], ids=lambda row: row["deployment"])
 def test_table_3_4_is_reproduced(row):
     found = spec(row["deployment"])
-    assert found.budget.number == Fraction(row["rho"])
+    assert found.budget.number == Fraction(published(f"thesis/{TABLE_3_4[row['deployment']]}"))
     assert found.input_premetric.unit == row["unit"]
     assert found.output_premetric.name == "normalised-renyi"
     assert len(found.multiverse.invariants) == row["invariants"]
@@ -55,10 +88,19 @@ def test_table_3_4_is_reproduced(row):
     assert rounds_to(float(as_approximate(found, DELTA, "classical").budget.number), row["classical"])
 
 
+def rows_of_table_3_3() -> list[dict[str, str]]:
+    rows = []
+    for key, (part, erratum) in TABLE_3_3.items():
+        item = items()[f"thesis/table-3.3/epsilon/{key}"]
+        assert bool(erratum) == bool(item.erratum)
+        row = {"part": part, "rho": item.inputs["rho"], "epsilon": item.published, "follows": item.further}
+        rows.append({**row, "erratum": erratum})
+    return rows
+
+
 @pytest.mark.parametrize(
     ("row", "method"),
-    [(row, "classical") for row in GOLDEN["table_3_3"]["rows"]]
-    + [(row, "tight") for row in GOLDEN["registry"]["rows"]],
+    [(row, "classical") for row in rows_of_table_3_3()] + [(row, "tight") for row in GOLDEN["registry"]["rows"]],
     ids=lambda value: value if isinstance(value, str) else value["part"],
 )
 def test_table_3_3_and_the_registry_are_reproduced_or_explained(row, method):
@@ -87,7 +129,7 @@ def test_the_parts_add_up_exactly():
 
 def test_the_dhc_alone_is_what_the_two_runs_differ_by():
     alone = sum(part.budget for part in deployment("topdown-2020-pl-dhc").parts if part.what.startswith("DHC"))
-    assert alone == Fraction(GOLDEN["dhc_alone"]["rho"])
+    assert alone == Fraction(published("thesis/appendix-b.5/dhc-alone"))
     assert spec("topdown-2020-pl-dhc").budget.number - alone == spec("topdown-2020-pl").budget.number
     assert rounds_to(zcdp_to_approximate(alone, DELTA, "classical"), GOLDEN["dhc_alone"]["classical"])
 
@@ -108,7 +150,9 @@ def test_budgets_in_the_normalised_renyi_metric_are_roots_of_rho():
 
 def test_the_releases_of_2020_compose_to_rho_55_371_under_topdowns_invariants():
     overall = compose(*(spec(name) for name in OF_2020))
-    assert overall.specification.budget.number == Fraction("55.371")
+    assert (
+        overall.specification.budget.number == Fraction(published("thesis/table-3.4/overall/rho")) == Fraction("55.371")
+    )
     staying = replace(spec("topdown-2020-pl").input_premetric, stays_in=("household",))
     assert overall.specification.input_premetric == staying
     assert overall.specification.multiverse == spec("topdown-2020-pl").multiverse
@@ -116,8 +160,9 @@ def test_the_releases_of_2020_compose_to_rho_55_371_under_topdowns_invariants():
     assert set(overall.specification.covers) == set(spec("das-2020-overall").covers)
     assert [part.what for part in deployment("das-2020-overall").parts] == list(OF_2020)
     converted = as_approximate(overall.specification, DELTA, "classical")
-    assert rounds_to(float(converted.budget.number), "126.78")
-    assert rounds_to(float(converted.budget.number), "126.7843")
+    printed = items()["thesis/table-3.4/overall/epsilon"]
+    assert rounds_to(float(converted.budget.number), printed.published)
+    assert rounds_to(float(converted.budget.number), printed.further)
     assert "classical" in converted.budget.conversion
 
 
@@ -135,10 +180,10 @@ def test_every_reading_of_safetabs_invariants_composes_to_the_same(invariants):
 
 
 def test_a_respondent_who_touches_two_records_has_four_times_the_rho():
-    golden = GOLDEN["respondents"]
-    changed = per_respondent(spec("das-2020-overall"), golden["records"]).specification
-    assert changed.budget.number == Fraction(golden["rho"])
-    assert rounds_to(float(as_approximate(changed, DELTA, "classical").budget.number), golden["epsilon"])
+    rho, epsilon_ = (items()[f"thesis/section-3.4.4/{name}"] for name in ("rho", "epsilon"))
+    changed = per_respondent(spec("das-2020-overall"), rho.inputs["records"]).specification
+    assert changed.budget.number == Fraction(rho.further)
+    assert rounds_to(float(as_approximate(changed, DELTA, "classical").budget.number), epsilon_.published)
 
 
 def test_whether_a_block_has_a_housing_unit_follows_from_how_many_it_has():
@@ -150,14 +195,15 @@ def test_whether_a_block_has_a_housing_unit_follows_from_how_many_it_has():
 # -- swapping ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "largest", "printed"), SWAPS)
-def test_the_epsilon_of_a_swap_is_that_of_the_theorem_and_rounds_to_the_printed_one(name, largest, printed):
+@pytest.mark.parametrize(("name", "largest", "item"), SWAPS, ids=[name for name, _, _ in SWAPS])
+def test_the_epsilon_of_a_swap_is_that_of_the_theorem_and_rounds_to_the_printed_one(name, largest, item):
     known = deployment(name)
     found, fact = known.specification, known.specification.fact
     assert fact["largest_stratum"] == largest
     assert float(found.budget.number) == epsilon(largest, Fraction(str(fact["rate"])))
-    assert rounds_to(float(found.budget.number), printed)
-    assert [entry.value for entry in known.published] == [printed]
+    assert rounds_to(float(found.budget.number), item.published)
+    (entry,) = known.published
+    assert entry.value == item.published or Fraction(entry.value) == Fraction(item.published)
     assert (found.output_premetric.name, found.input_premetric.unit, found.nearest) == (
         "multiplicative",
         "household",
@@ -182,8 +228,9 @@ def test_the_invariants_of_a_swap_are_its_two_margins(name):
 
 
 def test_the_2010_range_is_kept_for_both_sizes_of_the_largest_stratum():
-    for name, rate, rough in (("psa-2010-p02", "0.02", "19.0021"), ("psa-2010-p04", "0.04", "18.2883")):
-        assert rounds_to(epsilon(3_650_000, Fraction(rate)), rough)
+    for name, rate in (("psa-2010-p02", "0.02"), ("psa-2010-p04", "0.04")):
+        item = items()[f"thesis/section-3.2.5/{rate}"]
+        assert rounds_to(epsilon(item.inputs["largest_stratum"], Fraction(rate)), item.further)
         assert any(entry.id == "b-2010" for entry in deployment(name).errata)
     assert deployment("psa-2010") is deployment("psa-2010-p02")
     assert spec("psa-2010-p02").budget.number > spec("psa-2010-p04").budget.number
@@ -192,16 +239,16 @@ def test_the_2010_range_is_kept_for_both_sizes_of_the_largest_stratum():
 def test_a_guarantee_is_shown_rounded_up_where_the_table_rounds_to_the_nearest():
     known = deployment("psa-1940-ma-p50")
     (erratum,) = known.errata
-    assert (erratum.printed, erratum.correct) == ("12.48", display(known.specification.budget.number))
+    printed = published("thesis/table-3.2/0.50")
+    assert (erratum.printed, erratum.correct) == (printed, display(known.specification.budget.number))
 
 
 def test_the_range_of_section_4_3_is_that_of_2010_and_not_of_table_3_5():
-    rows = [row for row in SWAPS if row[0].startswith("psa-2010-") and row[0].endswith(("county-p05", "block-p05"))]
-    assert {"12.31", "19.38"} <= {printed for _, _, printed in rows}
-    assert (
-        "12.31"
-        in next(e for e in deployment("psa-2020-county-tract-p05").errata if e.id == "section-4.3-range").printed
-    )
+    rows = [item.published for name, _, item in SWAPS if name.startswith("psa-2010-") and name.endswith("-p05")]
+    smallest, largest = (published(f"thesis/section-4.3/{end}-epsilon") for end in ("smallest", "largest"))
+    assert (min(rows, key=float), max(rows, key=float)) == (smallest, largest)
+    (erratum,) = [e for e in deployment("psa-2020-county-tract-p05").errata if e.id == "section-4.3-range"]
+    assert smallest in erratum.printed and largest in erratum.printed
 
 
 # -- one against the other -----------------------------------------------------------------------------------

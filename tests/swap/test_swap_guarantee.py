@@ -17,6 +17,8 @@ from swap_oracle import (
 )
 
 from stirred.errors import PlanError
+from stirred.reproduce.catalogue import Item, items
+from stirred.reproduce.verdicts import holds
 from stirred.swap.guarantee import (
     best_rate,
     derangements,
@@ -42,14 +44,28 @@ def rows(section: str) -> list[dict[str, str]]:
     return PUBLISHED[section]["rows"]  # type: ignore[no-any-return]
 
 
+def listed(*computations: str) -> list[Item]:
+    """The items of the list of published numbers that these computations are for."""
+    return [item for item in items().values() if item.computed_by in computations]
+
+
+def agrees(value: float, item: Item) -> bool:
+    """Whether a value is what is printed, and what was recomputed to more digits."""
+    return all(holds("rounds to", text, value) for text in (item.published, item.further) if text)
+
+
 # -- Theorem 3.2.4 -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", PUBLISHED["epsilon"], ids=lambda group: group["source"])
-def test_epsilon_matches_every_table(group):
-    for row in group["rows"]:
-        found = epsilon(row["largest_stratum"], Fraction(row["rate"]))
-        assert rounds_to(found, row["epsilon"]), (row, found)
+@pytest.mark.parametrize("item", listed("swap_epsilon", "swap_epsilon_of"), ids=lambda item: item.id)
+def test_epsilon_matches_every_table(item):
+    found = epsilon(item.inputs["largest_stratum"], Fraction(item.inputs["rate"]))
+    assert agrees(found, item), (item, found)
+
+
+def test_every_table_of_epsilons_is_in_the_list():
+    known = {item.id.rpartition("/")[0] for item in listed("swap_epsilon", "swap_epsilon_of")}
+    assert {"thesis/table-3.2", "thesis/table-3.5", "thesis/section-3.2.5", "swapping-paper/table-6.3"} <= known
 
 
 @given(strata, rates)
@@ -106,11 +122,17 @@ def test_a_largest_stratum_of_one_record_cannot_be(largest_stratum):
 # -- choosing a rate -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", PUBLISHED["smallest_epsilon"], ids=lambda group: group["source"])
-def test_smallest_epsilon_and_best_rate_match_section_3_5_1(group):
-    for row in group["rows"]:
+def test_smallest_epsilon_and_best_rate_match_the_notes():
+    for row in rows("smallest_epsilon"):
         assert rounds_to(smallest_epsilon(row["largest_stratum"]), row["epsilon"])
         assert rounds_to(best_rate(row["largest_stratum"]), row["rate"])
+
+
+def test_smallest_epsilon_and_best_rate_match_section_3_5_1():
+    for b in ("b-10", "b-1e6"):
+        least, best = (items()[f"thesis/section-3.5.1/{b}/{what}"] for what in ("epsilon", "rate"))
+        assert agrees(smallest_epsilon(least.inputs["largest_stratum"]), least)
+        assert agrees(best_rate(best.inputs["largest_stratum"]), best)
 
 
 @given(strata, rates)
@@ -125,24 +147,31 @@ def test_the_best_rate_attains_the_smallest_epsilon(largest_stratum):
 
 
 def test_rates_for_epsilon_three_match_section_3_5_1_up_to_its_erratum():
-    thesis, digits = PUBLISHED["rates_for"]
     low, high = rates_for(3.0, 10)
-    assert rounds_to(low, thesis["low"])
-    assert not rounds_to(high, thesis["high"])  # printed 95.2%; 95.26% rounds to 95.3%
-    assert rounds_to(high, "0.953")
-    assert rounds_to(low, digits["low"])
-    assert rounds_to(high, digits["high"])
+    lower, higher = (items()[f"thesis/section-3.5.1/b-10/{which}-rate-for-3"] for which in ("lower", "higher"))
+    assert (lower.inputs["epsilon"], lower.inputs["largest_stratum"]) == ("3", 10)
+    assert agrees(low, lower)
+    assert not holds("rounds to", higher.published, high)  # printed 95.2%; 95.26% rounds to 95.3%
+    assert holds("rounds to", higher.corrected, high)
+    assert holds("rounds to", higher.further, high)
+    paper = items()["swapping-paper/section-2/b-10/higher-rate-for-3"]
+    assert (paper.published, paper.corrected) == (higher.published, higher.corrected)
 
 
 def test_the_working_paper_computed_its_examples_with_ln_b():
-    slip = PUBLISHED["ln_b_for_ln_b_plus_one"]
-    b = slip["largest_stratum"]
-    assert rounds_to(math.log(b) / 2, slip["smallest_epsilon"])
-    assert rounds_to(math.sqrt(b) / (math.sqrt(b) + 1), slip["best_rate"])
-    assert rounds_to(b * math.exp(-3) / (1 + b * math.exp(-3)), slip["rate_for_epsilon_3"])
-    assert not rounds_to(smallest_epsilon(b), slip["smallest_epsilon"])
-    assert not rounds_to(best_rate(b), slip["best_rate"])
-    assert not rounds_to(rates_for(3.0, b)[0], slip["rate_for_epsilon_3"])
+    b = 10
+    slips = {
+        "epsilon": (math.log(b) / 2, smallest_epsilon(b)),
+        "rate": (math.sqrt(b) / (math.sqrt(b) + 1), best_rate(b)),
+        "lower-rate-for-3": (b * math.exp(-3) / (1 + b * math.exp(-3)), rates_for(3.0, b)[0]),
+    }
+    for key, (with_ln_b, correct) in slips.items():
+        item = items()[f"swapping-paper/section-2/b-10/{key}"]
+        assert item.inputs["largest_stratum"] == b
+        assert holds("rounds to", item.published, with_ln_b)
+        assert not holds("rounds to", item.published, correct)
+        assert holds("rounds to", item.corrected, correct)
+        assert items()[f"thesis/section-3.5.1/b-10/{key}"].published == item.corrected
 
 
 @given(strata, st.floats(0, 12))
@@ -256,8 +285,9 @@ def test_gap_matches_f_of_theorem_b_4_2():
 
 
 def test_f_at_ten_exceeds_the_printed_bound_by_a_hair():
-    assert 0.148 < gap(10, Fraction(1, 20)) < 0.1481
-    assert gap(11, Fraction(1, 20)) < 0.148
+    item = items()["thesis/theorem-b.4.2/bound-from-ten"]
+    assert float(item.published) < gap(10, Fraction(1, 20)) < float(item.corrected)
+    assert gap(11, Fraction(1, 20)) < float(item.published)
 
 
 def test_gap_shrinks_with_the_stratum_and_ends_at_the_best_rate():

@@ -1,3 +1,305 @@
-"""Numbers about the five building blocks: chapters 1 and 2 and appendix A of the thesis."""
+"""Numbers and statements about the five building blocks: chapter 2 and section 4.3 of the thesis.
+
+Propositions are checked by enumeration: on an example of their own, or on a dozen mechanisms over four listed datasets.
+The tests check thousands.
+"""
 
 from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from stirred.loss.divergences import approximate, multiplicative, normalised_renyi, power_curve, total_variation
+from stirred.reproduce.computations import Forms, computation
+from stirred.reproduce.examples import (
+    NAMES,
+    flavor_of,
+    laws_a_delta_apart,
+    one_apart,
+    pairs_of_laws,
+    power_of_tests,
+    spread_laws,
+    worlds,
+)
+from stirred.spec import FiniteMechanism, InputPremetric, Invariant, Multiverse, OutputPremetric, compose, flavors
+from stirred.spec.finite import divergence, randomised_response
+from stirred.spec.finite_order import implies_by_table
+
+_SLACK = 1 + 1e-9
+
+# -- chapter 2, the blocks -----------------------------------------------------------------------------------
+
+
+@computation
+def group_factor(records: int) -> Fraction:
+    """By what epsilon is multiplied if several records change."""
+    return Fraction(flavors.pure("person").at(1).budget_at(records))
+
+
+@computation
+def infinite_distances_are_not_compared() -> bool:
+    """Whether datasets at an infinite distance are not compared even at budget 0."""
+    apart = flavor_of({}, OutputPremetric())
+    return FiniteMechanism.releases({name: name for name in NAMES}, str).satisfies(apart.at(0)).verdict == "yes"
+
+
+@computation
+def proposition_2_4_11() -> bool:
+    """Whether margins cost nothing to publish in their universes, and have no finite budget in larger ones."""
+    files = _tables_of_two()
+    margins = [Invariant("record", by=(name,)) for name in ("row", "column")]
+    told = FiniteMechanism.releases(files, lambda file: [sorted(margin.value(file).items()) for margin in margins])
+    inside = told.loss(flavors.pure("record", invariants=margins), files).number
+    return inside == 0 and math.isinf(told.loss(flavors.pure("record"), files).number)
+
+
+@computation
+def proposition_2_4_12() -> bool:
+    """Whether under a metric a mechanism that varies in a universe has a loss above 0 there."""
+    return all(mechanism.loss(flavor).number > 0 for flavor, mechanism in worlds())
+
+
+@computation
+def proposition_2_4_13() -> bool:
+    """Whether finer universes have a specification that is implied, and no larger loss."""
+    for flavor, mechanism in worlds():
+        coarse = replace(flavor, multiverse=Multiverse((), (NAMES,)))
+        fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
+        if implies_by_table(coarse.at(1), fine.at(1)).verdict != "yes":
+            return False
+        if mechanism.loss(fine).number > mechanism.loss(coarse).number * _SLACK:
+            return False
+    return True
+
+
+@computation
+def single_datasets_are_promised_nothing() -> bool:
+    """Whether any mechanism satisfies any budget if every universe holds one dataset."""
+    alone = replace(
+        flavor_of(one_apart(), OutputPremetric()), multiverse=Multiverse((), tuple((name,) for name in NAMES))
+    )
+    told = FiniteMechanism.releases({name: name for name in NAMES}, str)
+    return told.satisfies(alone.at(0)).verdict == "yes"
+
+
+@computation
+def proposition_2_4_15() -> bool:
+    """Whether l d <= d' <= u d gives budgets epsilon / l and u epsilon."""
+    lower, upper = Fraction(1, 2), Fraction(3)
+    for flavor, _ in worlds():
+        table = {(x, y): d for x, y, d in flavor.input_premetric.distances}
+        scaled = {pair: d * (lower if number % 2 else upper) for number, (pair, d) in enumerate(table.items())}
+        other = replace(flavor, input_premetric=InputPremetric.table(scaled))
+        power = flavor.output_premetric.kind.power
+        forth = implies_by_table(flavor.at(1), other.at(1 / lower**power))
+        back = implies_by_table(other.at(1), flavor.at(upper**power))
+        if forth.verdict != "yes" or back.verdict != "yes":
+            return False
+    return True
+
+
+@computation
+def smaller_distances_are_stronger() -> bool:
+    """Whether a specification with smaller distances implies one with larger distances at the same budget."""
+    for flavor, _ in worlds():
+        larger = {(x, y): 2 * d for x, y, d in flavor.input_premetric.distances}
+        other = replace(flavor, input_premetric=InputPremetric.table(larger))
+        if implies_by_table(flavor.at(1), other.at(1)).verdict != "yes":
+            return False
+    return True
+
+
+@computation
+def delta_zero_is_pure() -> bool:
+    """Whether D_Mult^delta at delta = 0 is D_Mult."""
+    return all(math.isclose(approximate(p, q, 0), multiplicative(p, q)) for p, q in pairs_of_laws())
+
+
+@computation
+def approximate_is_no_metric() -> bool:
+    """Whether D_Mult^delta can break the triangle inequality."""
+    first, second, third = laws_a_delta_apart()
+    return approximate(first, second, 0.1) == approximate(second, third, 0.1) == 0 < approximate(first, third, 0.1)
+
+
+@computation
+def concentrated_is_a_metric() -> bool:
+    """Whether D_NoR is symmetric and keeps the triangle inequality."""
+    laws = spread_laws(6, 4)
+    return all(
+        math.isclose(normalised_renyi(p, q), normalised_renyi(q, p), rel_tol=1e-6)
+        and normalised_renyi(p, r) <= (normalised_renyi(p, q) + normalised_renyi(q, r)) * (1 + 1e-6)
+        for p, q, r in itertools.permutations(laws, 3)
+    )
+
+
+@computation
+def concentrated_below_pure() -> bool:
+    """Whether D_NoR is at most D_Mult divided by the root of two."""
+    return all(normalised_renyi(p, q) <= multiplicative(p, q) / math.sqrt(2) * _SLACK for p, q in pairs_of_laws())
+
+
+@computation
+def disjoint_supports_are_infinitely_far() -> bool:
+    """Whether laws of total variation 1 are infinitely far apart in D_Mult and D_NoR."""
+    p, q = [1.0, 0.0], [0.0, 1.0]
+    return total_variation(p, q) == 1 and math.isinf(multiplicative(p, q)) and math.isinf(normalised_renyi(p, q))
+
+
+# -- section 2.5 ---------------------------------------------------------------------------------------------
+
+
+@computation
+def composition_rule(output: str) -> bool:
+    """Whether losses of independent releases add up, squared for D_NoR, and specifications compose so."""
+    premetric = OutputPremetric(output)
+    total = compose(*(replace(flavors.pure(), output_premetric=premetric).at(one) for one in (1, 2))).specification
+    if total.budget.number != 3:  # epsilon in the one case, rho in the other
+        return False
+    for p, q in pairs_of_laws():
+        for other in pairs_of_laws(2):
+            both = divergence(premetric, *(np.outer(x, y).ravel() for x, y in zip((p, q), other, strict=True)))
+            parts = divergence(premetric, p, q), divergence(premetric, *other)
+            together = sum(parts) if output == "multiplicative" else math.hypot(*parts)
+            if both > together * (1 + 1e-7):
+                return False
+    return True
+
+
+@computation
+def processing_does_not_add(output: str) -> bool:
+    """Whether no kernel applied to the output raises the loss."""
+    premetric = OutputPremetric(output)
+    kernels = spread_laws(40, 3, start=7).reshape(10, 4, 3)
+    return all(
+        divergence(premetric, p @ kernel, q @ kernel) <= divergence(premetric, p, q) * (1 + 1e-7)
+        for p, q in pairs_of_laws()
+        for kernel in kernels
+    )
+
+
+@computation
+def theorem_2_5_5(rising: bool) -> bool:
+    """Whether a functional of Tr that rises never gains by processing; and whether one that falls somewhere does."""
+    functional = _area if rising else _falling
+    kernels = spread_laws(160, 3, start=7).reshape(40, 4, 3)
+    gained = [
+        functional(p @ kernel, q @ kernel) > functional(p, q) + 1e-9 for p, q in pairs_of_laws() for kernel in kernels
+    ]
+    return any(gained) != rising
+
+
+# -- section 4.3 ---------------------------------------------------------------------------------------------
+
+
+@computation
+def loss_of_a_constant() -> float:
+    """The loss of a mechanism that publishes the same whatever the data."""
+    return (
+        FiniteMechanism.releases(dict.fromkeys(NAMES, "the data"), str)
+        .loss(flavor_of(one_apart(), OutputPremetric()))
+        .number
+    )
+
+
+@computation
+def delta_lowers_the_distance() -> bool:
+    """Whether delta never raises D_Mult and lowers it somewhere."""
+    changes = [approximate(p, q, 0.05) - multiplicative(p, q) for p, q in pairs_of_laws()]
+    return max(changes) <= 1e-12 and min(changes) < -0.01
+
+
+@computation
+def invariants_lower_the_loss() -> bool:
+    """Whether finer universes never raise a loss and lower it somewhere."""
+    changes = []
+    for flavor, mechanism in worlds():
+        fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
+        changes.append(mechanism.loss(fine).number - mechanism.loss(flavor).number)
+    return max(changes) <= 1e-9 and min(changes) < -0.01
+
+
+@computation
+def coarser_events_lower_the_loss() -> bool:
+    """Whether seeing fewer events never raises a loss and lowers it somewhere."""
+    changes = []
+    for flavor, mechanism in worlds():
+        first, second, *rest = mechanism.outputs
+        seen = mechanism.loss(flavor, partition=[(first, second), *((one,) for one in rest)]).number
+        changes.append(seen - mechanism.loss(flavor).number)
+    return max(changes) <= 1e-9 and min(changes) < -0.01
+
+
+# -- errata --------------------------------------------------------------------------------------------------
+
+
+@computation
+def trade_off_forms() -> Forms:
+    """Tr(P, Q) at one level: the smallest type II error, and the largest power."""
+    power = float(power_of_tests([0.75, 0.25], [0.25, 0.75]).power(0.25))
+    return Forms("randomised response 3/4 against 1/4, level 0.25", 1 - power, power)
+
+
+@computation
+def composition_map_forms() -> Forms:
+    """The loss of (T1, T2), and of (T, T) as the map is printed."""
+    first, second = randomised_response("1/4"), FiniteMechanism.of({"0": {"x": 1}, "1": {"x": 1}})
+    files, flavor = {"0": "0", "1": "1"}, flavors.local()
+    return Forms(
+        "T1 randomised response with epsilon ln 3, T2 constant",
+        first.and_then(first).loss(flavor, files).number,
+        first.and_then(second).loss(flavor, files).number,
+    )
+
+
+@computation
+def approximate_composition_forms() -> Forms:
+    """D_Mult^delta of two releases of loss 0 each, at the same delta."""
+    first, second, _ = laws_a_delta_apart()
+    both = approximate(np.outer(first, first).ravel(), np.outer(second, second).ravel(), 0.1)
+    return Forms("two releases at distance 0, delta = 0.1: distance of both", 0.0, both)
+
+
+@computation
+def delta_strictly_forms() -> Forms:
+    """Whether delta = 0.1 lowers the distance of two laws that are infinitely far apart."""
+    first, _, third = laws_a_delta_apart()
+    return Forms(
+        "(1, 0) and (0.8, 0.2), delta = 0.1: smaller than D_Mult",
+        True,
+        approximate(first, third, 0.1) < multiplicative(first, third),
+    )
+
+
+@computation
+def shattering_forms() -> Forms:
+    """Whether one universe {a, b, c} is a refinement of {a, b} and {c}, by the printed and the correct definition."""
+    mine, other = [{"a", "b", "c"}], [{"a", "b"}, {"c"}]
+    printed, correct = (all(any(one <= two for two in within) for one in mine) for within in (mine, other))
+    return Forms("{a, b, c} refines {a, b} and {c}", printed, correct)
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _area(p: Any, q: Any) -> float:
+    """The area under Tr(P, Q): it rises with Tr."""
+    levels, powers = power_curve(p, q).T
+    return float(np.sum(np.diff(levels) * (powers[1:] + powers[:-1]) / 2))
+
+
+def _falling(p: Any, q: Any) -> float:
+    """The power at level 0.1 less that at level 0.5: it falls where only the second rises."""
+    curve = power_of_tests(p, q)
+    return float(curve.power(0.1)) - float(curve.power(0.5))
+
+
+def _tables_of_two() -> dict[str, list[dict[str, str]]]:
+    """All two-by-two contingency tables of two records (Example 2.4.10)."""
+    cells = [{"row": row, "column": column} for row in "01" for column in "01"]
+    return {str(n): list(file) for n, file in enumerate(itertools.combinations_with_replacement(cells, 2))}

@@ -21,7 +21,18 @@ from typing import Any, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_MODULES = ("blocks", "swapping", "census", "inference", "surveys", "semantics", "slides")
+_MODULES = (
+    "chapter_1",
+    "blocks",
+    "appendix_a",
+    "swapping",
+    "appendix_b",
+    "census",
+    "inference",
+    "surveys",
+    "semantics",
+    "slides",
+)
 """The modules of this package that define computations."""
 
 _KNOWN: dict[str, Callable[..., Any]] = {}

@@ -1,14 +1,324 @@
-"""Numbers about swapping: chapters 3 and 4 and appendix B of the thesis, the working paper, the slides."""
+"""Numbers about swapping: chapters 3 and 4 of the thesis, the working paper, the slides."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
-from stirred.reproduce.computations import computation
+import numpy as np
+
+from stirred.loss.divergences import multiplicative
+from stirred.reports import swap_figures
+from stirred.reproduce.computations import Forms, computation
+from stirred.reproduce.small_swaps import b_of, single_swaps, small_universes, tables_apart
+from stirred.spec import FiniteMechanism, Invariant, compare, flavors, may_publish_budget
+from stirred.spec.deployments import deployment
+from stirred.spec.finite import randomised_response
 from stirred.swap import guarantee
+from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, name_of, swap_flavor, tables_of
+
+HALF = Fraction(1, 2)
+_RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9"))
+
+# -- Theorem 3.2.4 and what follows from it ------------------------------------------------------------------
 
 
 @computation
 def swap_epsilon(largest_stratum: int, rate: str) -> float:
     """Epsilon of Theorem 3.2.4."""
     return guarantee.epsilon(largest_stratum, Fraction(rate))
+
+
+@computation
+def swap_epsilon_of(match: str, swap: str, largest_stratum: int, rate: str) -> float:
+    """Epsilon of a hypothetical swap, which depends on its matching through the largest stratum only."""
+    del match, swap
+    return guarantee.epsilon(largest_stratum, Fraction(rate))
+
+
+@computation
+def swap_smallest_epsilon(largest_stratum: int) -> float:
+    """The smallest epsilon of any rate."""
+    return guarantee.smallest_epsilon(largest_stratum)
+
+
+@computation
+def swap_best_rate(largest_stratum: int) -> float:
+    """The rate of the smallest epsilon."""
+    return guarantee.best_rate(largest_stratum)
+
+
+@computation
+def swap_rate_for(epsilon: str, largest_stratum: int, which: str) -> float:
+    """The lower or the higher of the two rates that have an epsilon."""
+    rates = guarantee.rates_for(float(epsilon), largest_stratum)
+    assert rates is not None
+    return rates[("lower", "higher").index(which)]
+
+
+@computation
+def swap_epsilon_of_table(table: str, which: str) -> float:
+    """The smallest or largest epsilon of the hypothetical swaps on data of a year, at one rate or at both."""
+    return {"smallest": min, "largest": max}[which](float(one.budget.number) for one in _hypothetical(table))
+
+
+@computation
+def swap_strata_of_table(table: str, which: str, unit: int) -> Fraction:
+    """The smallest or largest b of the hypothetical swaps on data of a year, in thousands or millions."""
+    sizes = [int(str(one.fact["largest_stratum"])) for one in _hypothetical(table)]
+    return Fraction({"smallest": min, "largest": max}[which](sizes), unit)
+
+
+@computation
+def swap_stratum_of_2010(unit: int) -> Fraction:
+    """The largest stratum of state by household size in 2010, in millions."""
+    return Fraction(int(str(deployment("psa-2010-p02").specification.fact["largest_stratum"])), unit)
+
+
+@computation
+def swap_kink_above_half() -> bool:
+    """Whether the rate of the smallest epsilon is above 50% whatever b is."""
+    return all(guarantee.best_rate(size) > 0.5 for size in (2, 3, 10, 10**3, 10**6, 10**9))
+
+
+@computation
+def swap_epsilon_grows_with_b() -> bool:
+    """Whether at a fixed rate a larger b has a larger epsilon, below the rate of the smallest one."""
+    epsilons = [guarantee.epsilon(size, Fraction("0.05")) for size in (2, 10, 10**3, 10**6)]
+    return epsilons == sorted(set(epsilons))
+
+
+@computation
+def swap_two_rates_for_every_epsilon() -> bool:
+    """Whether two different rates have each epsilon above the smallest, and none has one below it."""
+    for size in (2, 10, 1000):
+        least = guarantee.smallest_epsilon(size)
+        rates = guarantee.rates_for(least + 1, size)
+        if rates is None or not rates[0] < rates[1] or guarantee.rates_for(least - 0.001, size) is not None:
+            return False
+    return True
+
+
+@computation
+@cache
+def swap_theorem_holds() -> bool:
+    """Whether no universe of up to four records loses more than Theorem 3.2.4 says, by enumeration."""
+    return all(
+        exact_loss(tables, rate).number <= guarantee.epsilon(b_of(tables), rate) + 1e-12
+        for tables in small_universes()
+        for rate in _RATES
+    )
+
+
+@computation
+def swap_rate_in_large_strata(rate: str) -> bool:
+    """Whether in a stratum of a million records the probability of moving is the swap rate."""
+    return math.isclose(guarantee.moved_probability(10**6, Fraction(rate)), float(Fraction(rate)), rel_tol=1e-9)
+
+
+@computation
+def swap_budget_may_be_published() -> bool:
+    """Whether the realised budget of a swap may be published at no loss (Remark 3.2.5)."""
+    return may_publish_budget(deployment("psa-1940-ma-p50").specification).verdict == "yes"
+
+
+@computation
+def swap_granularity_outweighs_rate() -> bool:
+    """Whether epsilon differs more between the matchings of Table 3.5 than between its swap rates."""
+    by_name = {one.name: float(one.budget.number) for one in _hypothetical("2020")}
+    rates = [by_name[name] - by_name[name[:-2] + "50"] for name in by_name if name.endswith("05")]
+    matchings = [number for name, number in by_name.items() if name.endswith("05")]
+    return max(matchings) - min(matchings) > max(rates)
+
+
+@computation
+def randomised_response_is_symmetric(rate: str) -> bool:
+    """Whether randomised response that flips with probability p has the epsilon of 1 - p."""
+    losses = [
+        randomised_response(flip).loss(flavors.local(), {"0": "0", "1": "1"}).number
+        for flip in (Fraction(rate), 1 - Fraction(rate))
+    ]
+    odds = float(Fraction(rate) / (1 - Fraction(rate)))
+    return math.isclose(losses[0], losses[1]) and math.isclose(losses[0], abs(math.log(odds)))
+
+
+# -- what swapping keeps -------------------------------------------------------------------------------------
+
+
+@computation
+def swap_keeps_both_margins() -> bool:
+    """Whether one swap within a stratum keeps both margins, and changes four cells where both variables differ."""
+    return all(kept and changed == (4 if differs else 0) for kept, changed, differs in single_swaps())
+
+
+@computation
+def swap_does_not_keep_table_across_strata() -> bool:
+    """Whether some swap changes the counts of held by swapped values summed over strata."""
+    rows = [dict(zip("mhs", values, strict=True)) for values in (("0", "a", "x"), ("0", "b", "y"))]
+    after = [rows[0] | {"s": "y"}, rows[1] | {"s": "x"}]
+    both = Invariant("household", by=("h", "s"))
+    return bool(both.value(rows) != both.value(after))
+
+
+@computation
+def swap_cannot_have_topdown_invariants(table: str) -> bool:
+    """Whether neither the hypothetical swaps of a year nor TopDown have the other's invariants."""
+    topdown = deployment("topdown-2020-pl").specification
+    return all(_block(one, topdown, "multiverse") == "incomparable" for one in _hypothetical(table))
+
+
+@computation
+def swap_with_fixed_number_of_swaps() -> float:
+    """The loss of a mechanism that makes at most one swap of two records."""
+    tables = tables_of((1, 1, 1), (1, 1, 1))
+    laws = {}
+    for x in tables:
+        near = [z for z in tables if tables_apart(x, z) == 2]
+        laws[name_of(x)] = {name_of(x): HALF} | {name_of(z): Fraction(1, 2 * len(near)) for z in near}
+    return FiniteMechanism.of(laws).loss(swap_flavor(), as_files(tables)).number
+
+
+@computation
+def swap_without_one_invariant(without: str) -> float:
+    """The loss of a swap if one of its two margins is not conditioned on."""
+    tables = [table for one in small_universes(2) for table in one]
+    kept = [Invariant("household", by=(name,)) for name in ("held", "swapped") if name != without]
+    flavor = flavors.pure("household", invariants=kept)
+    return as_mechanism(tables, Fraction("0.3")).loss(flavor, as_files(tables)).number
+
+
+@computation
+def swap_comparison(block: str, other: str) -> str:
+    """How a block of the hypothetical swaps of 2020 compares with that of another deployment; one word for all."""
+    words = {_block(one, deployment(other).specification, block) for one in _hypothetical("2020")}
+    return words.pop() if len(words) == 1 else "differs"
+
+
+@computation
+def swap_group_bound(rate: str) -> bool:
+    """Whether tables at a distance n have laws at most n epsilon apart, by enumeration of two to four records."""
+    for tables in small_universes():
+        bound = guarantee.epsilon(b_of(tables), Fraction(rate))
+        law = as_mechanism(tables, Fraction(rate))
+        rows = dict(zip(law.datasets, law.rows, strict=True))
+        for x, z in itertools.combinations(tables, 2):
+            if multiplicative(rows[name_of(x)], rows[name_of(z)]) > bound * tables_apart(x, z) * (1 + 1e-9):
+                return False
+    return True
+
+
+@computation
+def swap_of_identical_records() -> float:
+    """Epsilon where all records of each stratum are the same: exactly reconstructed, and nothing is lost."""
+    return max(exact_loss([((0, 0),) * size], Fraction("0.3")).number for size in (2, 3, 4))
+
+
+# -- Massachusetts, 1940 -------------------------------------------------------------------------------------
+
+
+@computation
+def massachusetts_total(row: str, of: str, half: str) -> int:
+    """A total of Table 3.1: of the published counts, or after a swap of the file that has them."""
+    table = _counted() if half == "true" else _swapped()
+    counts = table.sum(axis=0) if row == "total" else table[_counties().index(row)]
+    return int(counts.sum() if of == "total" else counts[("owned", "rented").index(of)])
+
+
+@computation
+def figure_rate_against_epsilon(name: str) -> tuple[Any, ...]:
+    """Swap rate against epsilon, one line for each b."""
+    return (swap_figures.rate_against_epsilon(name),)
+
+
+@computation
+def figure_error_by_rate(name: str) -> tuple[Any, ...]:
+    """Error of county by tenure, by swap rate."""
+    return (swap_figures.error_by_rate(name),)
+
+
+# -- errata --------------------------------------------------------------------------------------------------
+
+
+@computation
+def moved_probability_forms() -> Forms:
+    """Section 3.2.3's probability that a record is swapped."""
+    return Forms(
+        "two records, p = 50%", guarantee.moved_probability_as_printed(2, HALF), guarantee.moved_probability(2, HALF)
+    )
+
+
+@computation
+def derangement_ratio_forms() -> Forms:
+    """Section 3.5.1's bound of the ratio of derangement numbers, as a bound of d(6)/d(2) = 265."""
+    ratio = guarantee.derangements(6) // guarantee.derangements(2)
+    return Forms(f"b = 6, four records apart: the ratio is {ratio}, the bound", (6 + 1) * 4, (6 + 1) ** 4)
+
+
+@computation
+def at_least_forms() -> Forms:
+    """Section 3.5.1's "must be at least": the epsilon of the theorem beside an exact loss below it."""
+    loss = exact_loss(tables_of((1,) * 4, (1,) * 4), HALF).number
+    return Forms("four different records, p = 50%", guarantee.epsilon(4, HALF), loss)
+
+
+@computation
+def proposition_1_forms() -> Forms:
+    """Cells that change when two records of one stratum exchange their swap values, both values being different."""
+    # As printed, nothing changes if m = m'; and m = m' holds for every swap.
+    changed = max(cells for _, cells, differs in single_swaps() if differs)
+    return Forms("two records of one stratum that differ in both values: cells that change", 0, changed)
+
+
+@computation
+def matching_of_2010_forms() -> Forms:
+    """The matching variables of the swap of section 3.2.5."""
+    return Forms("match", "state, adults, children", str(deployment("psa-2010-p02").specification.fact["match"]))
+
+
+@computation
+def swapping_of_2010_forms() -> Forms:
+    """The swapping variables of the swap of 2010, so that household sizes by block are invariant."""
+    return Forms("swap", "county", str(deployment("psa-2010-p02").specification.fact["swap"]))
+
+
+@computation
+def other_stratum_forms() -> Forms:
+    """The chance of a partner in the same stratum if that of another stratum is alpha per cent."""
+    alpha = 5
+    return Forms("alpha = 5", f"{1 - alpha}%", f"{100 - alpha}%")
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _hypothetical(table: str) -> list[Any]:
+    """The swaps of Table 3.5 (``2020``) or of the working paper's Table 6.3 (``2010``), at a rate if one is named."""
+    year, _, rate = table.partition(" ")
+    schemes = [f"{area}{size}-{moved}" for area, moved in _LEVELS for size in ("", "-size")]
+    rates = [rate] if rate else ["p05", "p50"]
+    return [deployment(f"psa-{year}-{one}-{p}").specification for one in schemes for p in rates]
+
+
+_LEVELS = (("state", "county"), ("county", "tract"), ("blockgroup", "block"))
+
+
+def _block(first: Any, second: Any, block: str) -> str:
+    return str(next(row.verdicts[0] for row in compare(first, second).rows if row.block == block))
+
+
+@cache
+def _counted() -> np.ndarray[Any, np.dtype[np.int64]]:
+    return swap_figures.county_by_tenure(swap_figures.dwellings())
+
+
+@cache
+def _swapped() -> np.ndarray[Any, np.dtype[np.int64]]:
+    return swap_figures.swapped_once(swap_figures.dwellings(), HALF, 1940)
+
+
+@cache
+def _counties() -> list[str]:
+    return sorted(str(text) for text in swap_figures.dwellings().table["county"].texts())
