@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import StirredError
-from stirred.reproduce.catalogue import chosen, documents, errata, items
+from stirred.reproduce.catalogue import chosen, documents, errata, items, row_id
 from stirred.reproduce.computations import Between, computations
 from stirred.reproduce.page import page
 from stirred.reproduce.running import Reproduction, reproduce
@@ -131,10 +131,12 @@ def test_a_changed_number_is_noticed():
 
 
 def test_items_are_chosen_by_document_table_number_or_pattern():
-    assert {item.document for item in chosen(["thesis"])} == {"thesis"}
-    table = [item.id for item in chosen(["table-3.2"])]
-    assert table == [item.id for item in chosen(["thesis/table-3.2"])] and len(table) == 4
-    assert [item.id for item in chosen(["table-3.2/0.0*"])] == table[:2]
+    found, alone = chosen(["thesis"])
+    assert {one.document for one in (*found, *alone)} == {"thesis"} and alone
+    table = [item.id for item in chosen(["table-3.2"])[0]]
+    assert table == [item.id for item in chosen(["thesis/table-3.2"])[0]] and len(table) == 4
+    assert [item.id for item in chosen(["table-3.2/0.0*"])[0]] == table[:2]
+    assert [row_id(one) for one in chosen([row_id(alone[0])])[1]] == [row_id(alone[0])]
     with pytest.raises(StirredError, match="no published item 'table-99'"):
         chosen(["table-99"])
 

@@ -21,6 +21,7 @@ printed, and is never changed; a wrong number gets ``erratum`` and ``corrected``
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -138,23 +139,33 @@ def errata() -> Mapping[str, Erratum]:
     return found
 
 
-def chosen(asked: Iterable[str]) -> list[Item]:
-    """The items that somebody asks for: by id, by the beginning of an id, or with ``*``; all where nothing is asked.
+def chosen(asked: Iterable[str]) -> tuple[list[Item], list[Erratum]]:
+    """The items that somebody asks for, and the errata that belong to no number.
 
-    >>> [item.id for item in chosen(["thesis/table-3.2/0.05"])]
+    By id, by the beginning of an id, or with ``*``; all where nothing is asked.
+
+    >>> [item.id for item in chosen(["thesis/table-3.2/0.05"])[0]]
     ['thesis/table-3.2/0.05']
     """
     wanted = list(asked)
-    if not wanted:
-        return list(items().values())
-    kept: dict[str, Item] = {}
+    told = {f"{item.document}/{item.erratum}" for item in items().values() if item.erratum}
+    alone = {row_id(one): one for one in errata().values() if one.id not in told}
+    known = [*items(), *alone]
+    kept = set() if wanted else set(known)
     for pattern in wanted:
-        fitting = [item for item in items().values() if _fits(item, pattern)]
+        fitting = [name for name in known if _fits(name, pattern)]
         if not fitting:
-            groups = {name.rpartition("/")[0] if name.count("/") > 1 else name for name in items()}
-            raise errors.unknown_choice("published item", pattern, [*documents(), *sorted(groups)])
-        kept.update((item.id, item) for item in fitting)
-    return [item for item in items().values() if item.id in kept]
+            groups = {name.rpartition("/")[0] if name.count("/") > 1 else name for name in known}
+            inside = {name.partition("/")[2] for name in groups}
+            close = difflib.get_close_matches(pattern, sorted(groups | inside), n=4)
+            raise errors.unknown_choice("published item", pattern, close or list(documents()))
+        kept.update(fitting)
+    return [item for item in items().values() if item.id in kept], [alone[name] for name in alone if name in kept]
+
+
+def row_id(erratum: Erratum) -> str:
+    """The id of the row of an erratum that belongs to no number."""
+    return f"{erratum.document}/erratum/{erratum.id.partition('/')[2]}"
 
 
 def published(name: str) -> str:
@@ -169,12 +180,10 @@ def published(name: str) -> str:
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def _fits(item: Item, pattern: str) -> bool:
+def _fits(name: str, pattern: str) -> bool:
     """Whether an id, or its part after the document, is the pattern, begins with it, or matches its ``*``."""
-    inside = item.id.partition("/")[2]
-    return any(
-        name == pattern or name.startswith(f"{pattern}/") or fnmatchcase(name, pattern) for name in (item.id, inside)
-    )
+    inside = name.partition("/")[2]
+    return any(one == pattern or one.startswith(f"{pattern}/") or fnmatchcase(one, pattern) for one in (name, inside))
 
 
 def _items_of(document: str, group: Mapping[str, Any]) -> Iterable[Item]:

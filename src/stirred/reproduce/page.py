@@ -53,7 +53,7 @@ def _table(rows: list[Row]) -> list[str]:
     lines = ["| item | where | what | published | ours | verdict |", "|---|---|---|---|---|---|"]
     for row in rows:
         verdict = WORDS[row.verdict] + (f": {row.why}" if row.why else "")
-        cells = (row.place, row.what, row.published or "–", row.ours or "–", verdict)
+        cells = (row.place, row.what, row.printed or "–", row.ours or "–", verdict)
         lines.append(f"| `{row.id.partition('/')[2]}` | " + " | ".join(map(_literal, cells)) + " |")
     return lines
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from stirred.reproduce.catalogue import Item, Verdict, chosen, documents, errata
+from stirred.reproduce.catalogue import Verdict, chosen, documents
 from stirred.reproduce.verdicts import Row, row_of, row_of_erratum
 
 WORDS: dict[Verdict, str] = {
@@ -24,7 +24,7 @@ WORDS: dict[Verdict, str] = {
 """What each verdict is called."""
 
 _FORMAT = 1
-_WIDTHS = {"id": 44, "published": 16, "ours": 18}
+_WIDTHS = {"id": 40, "published": 15, "ours": 15, "verdict": 23}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class Reproduction:
 
     def to_fields(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        names = ("id", "document", "chapter", "place", "what", "published", "ours", "verdict", "why", "tests")
+        head = ("id", "document", "chapter", "place", "what")
+        names = (*head, "published", "relation", "ours", "verdict", "why", "tests")
         return {
             "stirred_reproduction": _FORMAT,
             "documents": {key: one.citation for key, one in documents().items()},
@@ -84,16 +85,13 @@ def reproduce(asked: Iterable[str] = (), progress: Callable[[int, int, str], Non
 
     ``progress`` is called before each with how many are done, how many there are, and the id.
     """
-    wanted = list(asked)
-    selected: list[Item] = chosen(wanted)
+    selected, alone = chosen(asked)
     rows = []
     for done, item in enumerate(selected):
         if progress is not None:
             progress(done, len(selected), item.id)
         rows.append(row_of(item))
-    documents_asked = {item.document for item in selected} if not wanted else set(wanted) & set(documents())
-    told = {f"{item.document}/{item.erratum}" for item in selected if item.erratum}
-    rows += [row_of_erratum(one) for one in errata().values() if one.document in documents_asked and one.id not in told]
+    rows += [row_of_erratum(one) for one in alone]
     order = list(documents())
     return Reproduction(tuple(sorted(rows, key=lambda row: (order.index(row.document), chapter_order(row.chapter)))))
 
@@ -131,16 +129,14 @@ def summary(counts: dict[Verdict, int]) -> str:
 
 def _lines(row: Row) -> list[str]:
     shown = row.id.partition("/")[2]
-    ours, published = row.ours or "-", row.published or "-"
-    if max(len(published), len(ours)) > _WIDTHS["ours"] or len(shown) > _WIDTHS["id"]:
-        first = f"  {shown:<{_WIDTHS['id'] + _WIDTHS['published'] + _WIDTHS['ours'] + 2}} {WORDS[row.verdict]}"
-        told = [f"published: {published}", f"ours: {ours}"]
-    else:
-        first = (
-            f"  {shown:<{_WIDTHS['id']}} {published:>{_WIDTHS['published']}} {ours:>{_WIDTHS['ours']}} "
-            f"{WORDS[row.verdict]}"
-        )
-        told = []
+    ours, published = row.ours or "-", row.printed or "-"
+    long = len(published) > _WIDTHS["published"] or len(ours) > _WIDTHS["ours"]
+    told = [f"published: {published}", f"ours: {ours}"] if long else []
+    numbers = ("below", "below") if long else (published, ours)
+    first = (
+        f"  {shown:<{_WIDTHS['id']}} {numbers[0]:>{_WIDTHS['published']}} {numbers[1]:>{_WIDTHS['ours']}}  "
+        f"{WORDS[row.verdict]:<{_WIDTHS['verdict']}} {row.place}: {row.what}"
+    )
     if row.why:
         told.append(row.why)
     wrapped = [textwrap.fill(one, 110, initial_indent=" " * 6, subsequent_indent=" " * 8) for one in told]

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from stirred.reproduce.catalogue import Erratum, Item, Verdict, errata, items
+from stirred.reproduce.catalogue import Erratum, Item, Relation, Verdict, errata, items, row_id
 from stirred.reproduce.computations import Between, Forms, computations
 
 _SLACK = Fraction(1, 10**9)
@@ -33,10 +33,19 @@ class Row:
     published: str
     ours: str
     verdict: Verdict
+    relation: Relation = "rounds to"
+    """How our number must stand to the printed one."""
     why: str = ""
     """The reason of an erratum, or why something is not computed."""
     tests: tuple[str, ...] = ()
     pictures: tuple[Any, ...] = ()
+
+    @property
+    def printed(self) -> str:
+        """What is published, in words where it is not simply a rounded number."""
+        if self.relation in ("rounds to", "equals"):
+            return self.published
+        return f"{self.published}, cut" if self.relation == "cut to" else f"{self.relation} {self.published}"
 
 
 def row_of(item: Item) -> Row:
@@ -68,7 +77,7 @@ def row_of_erratum(erratum: Erratum) -> Row:
         ours = f"{ours} ({_plain(forms.correct)})"
         verdict = "erratum" if forms.printed != forms.correct else "differs"
     return Row(
-        id=f"{erratum.document}/erratum/{erratum.id.partition('/')[2]}",
+        id=row_id(erratum),
         document=erratum.document,
         chapter=erratum.chapter,
         place=erratum.place,
@@ -192,4 +201,16 @@ def _plain(value: Any) -> str:
 
 
 def _row(item: Item, ours: str, verdict: Verdict, why: str = "", **more: Any) -> Row:
-    return Row(item.id, item.document, item.chapter, item.place, item.what, item.published, ours, verdict, why, **more)
+    return Row(
+        id=item.id,
+        document=item.document,
+        chapter=item.chapter,
+        place=item.place,
+        what=item.what,
+        published=item.published,
+        ours=ours,
+        verdict=verdict,
+        relation=item.relation,
+        why=why,
+        **more,
+    )
