@@ -94,15 +94,18 @@ class Explanation:
 
     @cached_property
     def exposures(self) -> list[dict[str, Any]]:
-        """One row for each concern."""
+        """One row for each concern: the powers with Gaussian noise follow from ``rho``, those of any noise from
+        ``rho_any_noise``, both between the two datasets that ``change`` tells; ``rho_of_queries`` is the share of the
+        queries, and the same as ``rho`` where one record changes."""
         return [
             {
                 "concern": str(one.exposure.concern),
                 "change": one.change.words,
                 "distance": float(one.change.distance),
-                "rho": float(one.exposure.rho),
-                "rho_exact": written(one.exposure.rho),
-                "rho_between": float(one.rho),
+                "rho": float(one.rho),
+                "rho_exact": written(one.rho),
+                "rho_any_noise": float(one.worst.any_rho),
+                "rho_of_queries": float(one.exposure.rho),
                 "levels": list(self.setting.levels),
                 "gaussian": [float(power) for power in one.gaussian.power(self.setting.levels)],
                 "bound": [float(power) for power in one.bound.power(self.setting.levels)],
@@ -199,7 +202,7 @@ class Explanation:
                 *([r["noise"], f"{r['delta']:g}", _shown(r["bounded"]), _shown(r["approximate"])] for r in self.losses),
             ]
         if section == "concerns" and self.exposures:
-            head = ["power with Gaussian noise (any noise)", "rho", "distance", *levels]
+            head = ["power with Gaussian noise of this rho (any noise)", "rho", "distance", *levels]
             yield [
                 head,
                 *(
@@ -264,8 +267,8 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
         yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
     yield from _beliefs(given)
     if given.concerned:
-        near = [one.exposure for one in given.concerned if not one.exchanged]
-        further = [str(one.exposure.concern) for one in given.concerned if one.exchanged]
+        near = [one.exposure for one in given.concerned if not one.joint]
+        further = [str(one.exposure.concern) for one in given.concerned if one.joint]
         left_out = f"Not shown, since one record alone cannot change so: {'; '.join(further)}." if further else ""
         yield pictures.concern_bars(near, level=given.level, caption=left_out)
 
