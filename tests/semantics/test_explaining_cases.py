@@ -115,6 +115,10 @@ def test_the_power_follows_from_the_rho_beside_it_wherever_it_is_told():
         assert one.facts["power"].value == row["gaussian"][1] and one.facts["worst"].value == row["bound"][1]
     for text in (str(explained), explained._repr_html_()):
         assert "3.4730" in text and "2.066" not in text
+    bars = {bar.name: bar for bar in explained.pictures()[-1].bars}
+    for concern, row in rows.items():
+        assert bars[concern].value == pytest.approx(row["gaussian"][1])
+    assert bars["location within us"].words == "rho = 3.473; 2 persons change together"
     (barred, _) = [one for one in explained.statements if one.id == "concerns.barred"]
     assert barred.facts["rho"].value == expected and "2 apart" in barred.words
 

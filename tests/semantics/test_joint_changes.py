@@ -133,8 +133,9 @@ CASES = {
 
 
 def enough_values(invariants):
-    """Two values of an attribute make every pattern, but for conditions: the value asked for, and two others."""
-    asked = {column for one in invariants for column, _ in one.where}
+    """Two values of an attribute make every pattern, but for margins under a condition: three, of which one is asked
+    for."""
+    asked = {name for one in invariants if one.where for name in (*one.by, *(column for column, _ in one.where))}
     return records_of(**{name: 3 if name in asked else 2 for name in ATTRIBUTES})
 
 
@@ -256,6 +257,17 @@ def test_margins_by_every_pair_of_columns_are_kept_by_four_records_and_no_fewer(
     assert found.change.status == "assumed" and "four persons or more" in found.change.words
     # One record more in four cells and one fewer in four others: half of 8 at most what is said.
     assert 4 <= found.rho == 16
+
+
+def test_whoever_satisfies_no_condition_can_change_alone():
+    # All about those with b = 1 is held fixed; somebody else may change from one value to another.
+    held = [Invariant("person", by=("a", "block"), where=(("b", "1"),))]
+    found = found_for(divided(EVEN), Concern(("b",)), held)
+    assert enumerated(divided(EVEN), Concern(("b",)), held, records_of(a=2, b=3)) is None
+    assert (found.records, found.rho) == (1, exposure(divided(EVEN), "b", rounded=True).rho)
+    assert found.change.words == (
+        "one person to whom no condition of what is held fixed applies has another b, all else as it is"
+    )
 
 
 def test_what_is_wholly_held_fixed_has_no_counterfactual():

@@ -129,6 +129,14 @@ class _Kept:
             if any(self._holds(one, self._every_column) for one in self.broken):
                 words = "no other dataset that differs in this alone agrees with what is held fixed"
                 return WorstChange(Change(words, math.inf, "none"), Fraction(0), Fraction(0), Fraction(0))
+            if all(one.where for one in self.broken):  # whoever satisfies no condition can change alone
+                words = f"one {self._unit} to whom no condition of what is held fixed applies {_changed(self.exposed.concern)}"
+                return WorstChange(
+                    Change(f"{words}, all else as it is", apart, "assumed"),
+                    Fraction(1),
+                    self.exposed.rho,
+                    self.exposed.rho * apart**2,
+                )
             # Datasets that agree on every pair of columns differ in at least four records.
             words = f"four {plural(self._unit)} or more change together, all else as it is"
             return self._several(4, words, apart, "assumed")

@@ -31,6 +31,7 @@ from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
+from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
 
@@ -268,9 +269,14 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
     yield from _beliefs(given)
     if given.concerned:
         near = [one.exposure for one in given.concerned if not one.joint]
-        further = [str(one.exposure.concern) for one in given.concerned if one.joint]
-        left_out = f"Not shown, since one record alone cannot change so: {'; '.join(further)}." if further else ""
-        yield pictures.concern_bars(near, level=given.level, caption=left_out)
+        units = plural(given.specification.input_premetric.unit)
+        joint = [one for one in given.concerned if one.joint]
+        further = [
+            (str(one.exposure.concern), one.rho, f"{one.worst.records} {units} change together") for one in joint
+        ]
+        told = [f"{one.exposure.concern}: {one.change.words}" for one in joint]
+        said = f"Where one record alone cannot change so, several do. {'. '.join(told)}." if told else ""
+        yield pictures.concern_bars(near, level=given.level, caption=said, joint=further)
 
 
 def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:

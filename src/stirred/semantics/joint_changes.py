@@ -280,12 +280,12 @@ class Search:
         return max(different, key=lambda found: found[0], default=None)
 
     def _different(self, place: Partition, columns: Mapping[str, Partition]) -> bool:
-        """Whether the two files differ: two records that take each other's whole place leave the file as it was."""
+        """Whether the files differ in both records: two that take each other's whole place leave them as they were."""
         if self.telling is None or self.telling & self._loose:
             return True
         for name in self.telling:
             place = REFINED[place][columns[name]]
-        return DISTANT[place] > 0
+        return DISTANT[place] == DISTANT[APART]
 
     def _places(self, number: int) -> Sequence[Partition]:
         """What the places of the two records can have in common at a level."""
