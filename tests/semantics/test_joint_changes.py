@@ -65,6 +65,7 @@ def enumerated(alloc, concern, invariants, records, carried=()):
     exposed = exposure(alloc, concern, rounded=True)
     free = {*concern.columns(alloc)}
     told = {query.name: query.columns for part in alloc.parts for query in part.queries}
+    others = {query.name for part in alloc.parts if part.unit != "person" for query in part.queries}
     variants = [
         [other for other in records if all(other[name] == one[name] for name in one if name not in free)]
         for one in records
@@ -82,15 +83,17 @@ def enumerated(alloc, concern, invariants, records, carried=()):
             own = [[tuple(v for k, v in one.items() if k not in carried) for one in each] for each in (file, changed)]
             if sum((Counter(own[0]) - Counter(own[1])).values()) < 2:
                 continue
-            losses = [Fraction(0), Fraction(0)]
-            for level, name in exposed.cells:
-                columns = (level, *told[name])
-                moved = Counter(tuple(one[column] for column in columns) for one in changed)
-                moved.subtract(tuple(one[column] for column in columns) for one in file)
-                rho = exposed.rho_of(level, name)
-                losses[0] += rho * Fraction(sum(value**2 for value in moved.values()), 2)
-                losses[1] += rho * (sum(map(abs, moved.values())) // 2) ** 2
-            found.append(losses)
+            for along in (changed, alone) if carried else (changed,):  # the other unit's records of both, or of one
+                losses = [Fraction(0), Fraction(0)]
+                for level, name in exposed.cells:
+                    columns = (level, *told[name])
+                    after = along if name in others else changed
+                    moved = Counter(tuple(one[column] for column in columns) for one in after)
+                    moved.subtract(tuple(one[column] for column in columns) for one in file)
+                    rho = exposed.rho_of(level, name)
+                    losses[0] += rho * Fraction(sum(value**2 for value in moved.values()), 2)
+                    losses[1] += rho * (sum(map(abs, moved.values())) // 2) ** 2
+                found.append(losses)
     return tuple(map(max, zip(*found, strict=True))) if found else None
 
 
@@ -207,10 +210,15 @@ def test_recodes_are_kept_and_asked_for_as_such(by, concern):
 
 @pytest.mark.parametrize("within", ["us", "state"])
 @pytest.mark.parametrize("by", [("state",), ("block",), ("block", "a")])
-def test_a_record_of_another_unit_goes_with_each_person(by, within):
+@pytest.mark.parametrize("share", ["1/10", "9/10"])
+def test_at_most_one_record_of_another_unit_goes_with_each_person(share, by, within):
+    # Two homes that go along keep the number of homes of a state, and one that does changes it.
     third = (Fraction(1, 3),) * 3
     persons = (Query("total", (), None, (Fraction(1, 2),) * 3), Query("a", ("a",), None, (Fraction(1, 2),) * 3))
-    homes = (Query("full", ("full",), None, (Fraction(1),) * 3),)
+    homes = (
+        Query("homes", (), None, (Fraction(share),) * 3),
+        Query("full", ("full",), None, (1 - Fraction(share),) * 3),
+    )
     parts = (
         AllocationPart("persons", "person", None, Fraction(1), third, persons),
         AllocationPart("homes", "home", None, Fraction(1, 4), third, homes),

@@ -80,9 +80,7 @@ def worst_change(specification: Specification, exposed: Exposure) -> WorstChange
     status: Status = "inside" if certain else "assumed"
     if broken := broken_invariants(specification, columns):
         return _Kept(specification, exposed, broken).worst(apart, status)
-    unit = specification.input_premetric.unit
-    change = Change(f"one {unit} {_changed(exposed.concern)}, all else as it is", apart, status)
-    return WorstChange(change, Fraction(1), exposed.rho, exposed.rho * apart**2)
+    return _single(exposed, f"one {specification.input_premetric.unit}", apart, status)
 
 
 def broken_invariants(specification: Specification, columns: tuple[str, ...]) -> tuple[Invariant, ...]:
@@ -98,6 +96,12 @@ def broken_invariants(specification: Specification, columns: tuple[str, ...]) ->
         and invariant.at_least is None
         and {*invariant.by, *(column for column, _ in invariant.where)} & set(columns)
     )
+
+
+def _single(exposed: Exposure, who: str, apart: Fraction, status: Status) -> WorstChange:
+    """One record changes in all that the concern is about, and two cells of each query move by one."""
+    change = Change(f"{who} {_changed(exposed.concern)}, all else as it is", apart, status)
+    return WorstChange(change, Fraction(1), exposed.rho, exposed.rho * apart**2)
 
 
 def _further(specification: Specification, exposed: Exposure, smallest: Change) -> WorstChange:
@@ -130,13 +134,8 @@ class _Kept:
                 words = "no other dataset that differs in this alone agrees with what is held fixed"
                 return WorstChange(Change(words, math.inf, "none"), Fraction(0), Fraction(0), Fraction(0))
             if all(one.where for one in self.broken):  # whoever satisfies no condition can change alone
-                words = f"one {self._unit} to whom no condition of what is held fixed applies {_changed(self.exposed.concern)}"
-                return WorstChange(
-                    Change(f"{words}, all else as it is", apart, "assumed"),
-                    Fraction(1),
-                    self.exposed.rho,
-                    self.exposed.rho * apart**2,
-                )
+                who = f"one {self._unit} to whom no condition of what is held fixed applies"
+                return _single(self.exposed, who, apart, "assumed")
             # Datasets that agree on every pair of columns differ in at least four records.
             words = f"four {plural(self._unit)} or more change together, all else as it is"
             return self._several(4, words, apart, "assumed")
@@ -145,11 +144,10 @@ class _Kept:
 
     def _several(self, records: int, words: str, apart: Fraction, status: Status) -> WorstChange:
         """An upper bound without a search: the records change alike in every query whose answers are not held fixed."""
-        told = {(level, query.name): query.columns for level, _, query in self._queries(self.exposed.cells)}
         free = [
-            self.exposed.rho_of(*cell)
-            for cell, columns in told.items()
-            if not any(self._holds(one, {cell[0], *columns}) for one in self.broken)
+            self.exposed.rho_of(level, query.name)
+            for level, part, query in self._queries()
+            if part.unit != self._unit or not any(self._holds(one, {level, *query.columns}) for one in self.broken)
         ]
         rho = sum(free, Fraction(0)) * records**2
         return WorstChange(Change(words, records * apart, status), Fraction(records), rho, rho * apart**2)
@@ -185,30 +183,31 @@ class _Kept:
             known.add(levels[0])
         return columns <= known
 
-    def _queries(self, cells: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, AllocationPart, Query]]:
+    def _queries(self) -> Iterator[tuple[str, AllocationPart, Query]]:
         found = {query.name: (part, query) for part in self._allocation.parts for query in part.queries}
-        for level, name in cells:
+        for level, name in self.exposed.cells:
             yield level, *found[name]
 
     def _column(self, part: AllocationPart, name: str) -> str:
         """The column of another unit's record that goes with the changing one has a name of its own."""
         return name if part.unit == self._unit else f"{name} of {part.name}"
 
-    def _weights(self, cells: tuple[tuple[str, str], ...]) -> dict[tuple[int, frozenset[str]], Fraction]:
-        weights: dict[tuple[int, frozenset[str]], Fraction] = {}
-        for level, part, query in self._queries(cells):
-            key = self._allocation.levels.index(level), frozenset(self._column(part, one) for one in query.columns)
+    def _weights(self) -> joint.Weights:
+        weights: dict[tuple[int, frozenset[str], str], Fraction] = {}
+        for level, part, query in self._queries():
+            columns = frozenset(self._column(part, one) for one in query.columns)
+            key = self._allocation.levels.index(level), columns, "" if part.unit == self._unit else part.unit
             weights[key] = weights.get(key, Fraction(0)) + self.exposed.rho_of(level, query.name)
         return weights
 
     def _search(self) -> joint.Search:
-        levels, weights = self._allocation.levels, self._weights(self.exposed.cells)
+        levels, weights = self._allocation.levels, self._weights()
         margins = []
         for one in self.broken:
             finest = max((levels.index(name) for name in one.by if name in levels), default=None)
             margins.append(joint.KeptMargin(tuple(name for name in one.by if name not in levels), finest, one.where))
         named = {name: None for one in margins for name in (*one.attributes, *(name for name, _ in one.where))}
-        named |= {name: None for _, attributes in weights for name in sorted(attributes)}
+        named |= {name: None for _, attributes, _ in weights for name in sorted(attributes)}
         attributes = tuple(name for name in named if name not in levels)
         parts = self._allocation.parts
         recodes = {

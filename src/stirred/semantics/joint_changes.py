@@ -66,6 +66,9 @@ def _changes(partition: Partition, members: int = ALL_FOUR) -> list[int]:
 SQUARED = tuple(sum(change * change for change in _changes(one)) // 2 for one in range(len(PARTITIONS)))
 """Half the squared change of the counts: what Gaussian noise loses, in units of the rho of one changed record."""
 
+ONE_ONLY = tuple(int(blocks[BEFORE_1] != blocks[AFTER_1]) for blocks in PARTITIONS)
+"""The same where the first record alone changes."""
+
 DISTANT = tuple((sum(map(abs, _changes(one))) // 2) ** 2 for one in range(len(PARTITIONS)))
 """The squared number of records in which a query sees a difference: what any noise loses at most, in the same units."""
 
@@ -82,14 +85,17 @@ def _alone(partition: Partition, members: int) -> bool:
 BREAKS_ALONE = tuple(tuple(_alone(one, members) for members in range(16)) for one in range(len(PARTITIONS)))
 """Whether the first record's change alone would break a margin."""
 
-_PREFERRED = (
-    APART,
-    TOGETHER,
-    *(one for one in range(len(PARTITIONS)) if one not in (APART, TOGETHER)),
-)
-"""All partitions; of equally bad ones the first is taken, so that no more is told than matters."""
+_USUAL = (APART, TOGETHER, CROSSING, STAYING, SAME)
+"""What free levels can be where margins have no conditions: a kept level stays, crosses or is the same, so is every
+level above it, and below the last one both move to one place or to different ones. Of equally bad partitions the first
+is taken, so that no more is told than matters."""
 
-MOST_COMBINATIONS = 1024
+_PREFERRED = (*_USUAL, *(one for one in range(len(PARTITIONS)) if one not in _USUAL))
+
+Weights = Mapping[tuple[int, frozenset[str], str], Fraction]
+"""rho of queries, by level (as a position), attributes, and which other unit's records they count, empty for none."""
+
+MOST_COMBINATIONS = 512
 """Of what attributes have in common; beyond it the search becomes an upper bound."""
 
 Masks = tuple[int, ...]
@@ -102,6 +108,10 @@ Condition = tuple[str, str]
 _States = dict[tuple[Partition, tuple[tuple[Condition, int], ...], bool], tuple[int, tuple[Partition, ...]]]
 """For a partition of a level, the records that satisfy conditions on levels and whether one record alone would break
 something: the best sum so far, and the levels that lead to it."""
+
+
+_Priced = list[list[tuple[frozenset[str], int, Sequence[int]]]]
+"""For each level its queries: their attributes, their weights as whole numbers, and what a partition is worth."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +136,10 @@ class JointChange:
 class Search:
     """What may change, what is kept, and what each margin costs.
 
-    ``weights`` has the rho of each query by its level (as a position) and attributes; ``free`` are the attributes that
-    may change, and levels from ``free_from`` on; ``recodes`` pairs coarser versions of attributes with these. ``kept``
-    are the margins that a change of one record would break. ``single_root`` says that the first level is one place.
+    ``weights`` has the rho of each query; with each of the two records goes at most one record of every other unit.
+    ``free`` are the attributes that may change, and levels from ``free_from`` on; ``recodes`` pairs coarser versions of
+    attributes with these. ``kept`` are the margins that a change of one record would break. ``single_root`` says that
+    the first level is one place.
     ``telling`` are the attributes that make up a record together with its place at the finest level, and all of them
     matter here; None where records have others besides, in which any two can differ.
     """
@@ -137,7 +148,7 @@ class Search:
     attributes: tuple[str, ...]
     free: frozenset[str]
     free_from: int
-    weights: Mapping[tuple[int, frozenset[str]], Fraction]
+    weights: Weights
     kept: tuple[KeptMargin, ...]
     recodes: tuple[tuple[str, str], ...] = ()
     single_root: bool = False
@@ -153,12 +164,17 @@ class Search:
         that keep all margins and that the first record could not make alone; None where there is no such change.
         """
         scale = lcm(*(weight.denominator for weight in self.weights.values())) if self.weights else 1
-        whole = {at: int(weight * scale) for at, weight in self.weights.items()}
+        others = sorted({other for *_, other in self.weights if other})
         best: tuple[int, dict[str, Partition], tuple[Partition, ...]] | None = None
-        for columns, masks in self._combinations():
-            found = self._best_levels(columns, masks, whole, values)
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found[0], columns, found[1]
+        for along in product((values, ONE_ONLY), repeat=len(others)):
+            valued = dict(zip(others, along, strict=True)) | {"": values}
+            priced: _Priced = [[] for _ in self.levels]
+            for (level, attributes, other), weight in self.weights.items():
+                priced[level].append((attributes, int(weight * scale), valued[other]))
+            for columns, masks in self._combinations():
+                found = self._best_levels(columns, masks, priced)
+                if found is not None and (best is None or found[0] > best[0]):
+                    best = found[0], columns, found[1]
         return None if best is None else JointChange(Fraction(best[0], scale), best[1], best[2])
 
     # -- attributes ------------------------------------------------------------------------------------------
@@ -244,8 +260,7 @@ class Search:
         self,
         columns: Mapping[str, Partition],
         masks: Mapping[tuple[str, str], int],
-        weights: Mapping[tuple[int, frozenset[str]], int],
-        values: Sequence[int],
+        priced: _Priced,
     ) -> tuple[int, tuple[Partition, ...]] | None:
         """The best partitions of the levels, from the root to the leaves; None where no margin is broken alone."""
         broken = False
@@ -257,7 +272,7 @@ class Search:
                 broken |= verdict
         states: _States = {(SAME, (), broken): (0, ())}
         for number, level in enumerate(self.levels):
-            worth = self._worth(number, columns, weights, values)
+            worth = self._worth(columns, priced[number])
             asked = self._asked.get(level, ())
             decided = [margin for margin in self.kept if self._decided_at(margin) == number]
             further: _States = {}
@@ -290,7 +305,7 @@ class Search:
     def _places(self, number: int) -> Sequence[Partition]:
         """What the places of the two records can have in common at a level."""
         if number >= self.free_from:
-            return _PREFERRED
+            return _PREFERRED if self._asked else _USUAL
         return (SAME,) if number == 0 and self.single_root else (STAYING, SAME)
 
     def _decided_at(self, margin: KeptMargin) -> int | None:
@@ -314,22 +329,17 @@ class Search:
         return BREAKS_ALONE[partition][members] if KEEPS[partition][members] else None
 
     def _worth(
-        self,
-        number: int,
-        columns: Mapping[str, Partition],
-        weights: Mapping[tuple[int, frozenset[str]], int],
-        values: Sequence[int],
+        self, columns: Mapping[str, Partition], priced: Sequence[tuple[frozenset[str], int, Sequence[int]]]
     ) -> list[int]:
         """What the queries of a level add, for each partition of its places."""
         worth = [0] * len(PARTITIONS)
-        for (level, attributes), weight in weights.items():
-            if level != number:
-                continue
+        places = _PREFERRED if self._asked else _USUAL
+        for attributes, weight, values in priced:
             told = SAME
             for name in attributes - self._loose:
                 told = REFINED[told][columns[name]]
             loose = bool(attributes & self._loose)
-            for place in range(len(PARTITIONS)):
+            for place in places:
                 cells = REFINED[place][told]
                 value = values[cells]
                 worth[place] += weight * (max(value, values[REFINED[cells][STAYING]]) if loose else value)
