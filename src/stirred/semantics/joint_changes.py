@@ -95,8 +95,11 @@ _PREFERRED = (*_USUAL, *(one for one in range(len(PARTITIONS)) if one not in _US
 Weights = Mapping[tuple[int, frozenset[str], str], Fraction]
 """rho of queries, by level (as a position), attributes, and which other unit's records they count, empty for none."""
 
-MOST_COMBINATIONS = 512
+MOST_COMBINATIONS = 1024
 """Of what attributes have in common; beyond it the search becomes an upper bound."""
+
+MOST_ATTRIBUTES = 8
+"""Of those that stay and that no margin binds: each doubles the time."""
 
 Masks = tuple[int, ...]
 """Which of the four records satisfy each of some conditions, as bits."""
@@ -213,7 +216,7 @@ class Search:
         number = prod(len(self._options(one)) for one in self._bound)
         if number > MOST_COMBINATIONS:
             return None
-        room = (MOST_COMBINATIONS // number).bit_length() - 1
+        room = min((MOST_COMBINATIONS // number).bit_length() - 1, MOST_ATTRIBUTES)
         return (*self._bound, *rest[:room])
 
     @cached_property
