@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
-from stirred.loss import EpsilonProfile, PowerCurve
+from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.semantics import Beliefs, allowed_power, explain, replaced_record, smallest_change
 from stirred.spec import FiniteMechanism, InputPremetric, Invariant, OutputPremetric, flavors
 from stirred.spec.allocations import Allocation, AllocationPart, Query, allocation
@@ -91,9 +91,36 @@ def test_allocations_and_attributes_of_another_unit_are_refused():
 def test_chosen_queries_are_held_against_the_invariants():
     explained = explain(load("topdown-2020-pl"), concerns=["only total at state", "only cenrace at county"])
     state, county = [one for one in explained.setting.concerned if one.asked]
-    assert state.exchanged and not county.exchanged
+    assert state.joint and not county.joint
+    assert state.rho == 0  # the totals of states are held fixed
     first, second = [one.words for one in explained.statements if one.id == "concerns.one"]
-    assert "two persons exchange" in first and "if there are such datasets" in second
+    assert "two persons of different states" in first and "if there are such datasets" in second
+
+
+def test_the_power_follows_from_the_rho_beside_it_wherever_it_is_told():
+    explained = explain(load("topdown-2020-pl"), concerns=["state within us", "cenrace + within us", "cenrace"])
+    rows = {row["concern"]: row for row in explained.exposures}
+    moved = rows["location within us"]
+    # Every query counts twice but the totals of states, which are held fixed. An exchange has rho 2.066.
+    table = {cell: allocation("pl94-2020").rho(*cell, rounded=True) for cell in allocation("pl94-2020").cells()}
+    expected = 2 * sum(rho for cell, rho in table.items() if cell[0] != "us" and cell != ("state", "total"))
+    assert Fraction(moved["rho_exact"]) == expected and moved["distance"] == 2
+    assert moved["gaussian"] == pytest.approx([0.621, 0.839, 0.912], abs=6e-4)
+    assert "each move to another block of the other's state" in moved["change"]
+    said = [one for one in explained.statements if one.id == "concerns.one"]
+    for one, row in zip(said, list(rows.values())[:3], strict=True):
+        for rho in (row["rho"], one.facts["bound"].value):
+            assert row["gaussian"] == pytest.approx(list(GaussianCurve(math.sqrt(2 * rho)).power([0.01, 0.05, 0.1])))
+        assert row["bound"] == pytest.approx(list(ZcdpCurve(row["rho_any_noise"]).power([0.01, 0.05, 0.1])))
+        assert one.facts["power"].value == row["gaussian"][1] and one.facts["worst"].value == row["bound"][1]
+    for text in (str(explained), explained._repr_html_()):
+        assert "3.4730" in text and "2.066" not in text
+    bars = {bar.name: bar for bar in explained.pictures()[-1].bars}
+    for concern, row in rows.items():
+        assert bars[concern].value == pytest.approx(row["gaussian"][1])
+    assert bars["location within us"].words == "rho = 3.473; 2 persons change together"
+    (barred, _) = [one for one in explained.statements if one.id == "concerns.barred"]
+    assert barred.facts["rho"].value == expected and "2 apart" in barred.words
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from stirred.spec import Invariant, compose
 from stirred.spec.allocations import allocation
 from stirred.spec.loading import load
 from stirred.tables.synthetic.population import DOMAINS
+from stirred.topdown.checking import concern_powers
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.presets import preset
 from stirred.topdown.specifying import specify
@@ -76,10 +77,33 @@ def test_a_plan_is_explained_per_attribute():
     chosen = plan()
     explained = explain(specify(chosen), allocation=chosen.allocation(), concerns=["colour", "town within county"])
     colour, town = [one for one in explained.setting.concerned if one.asked]
-    assert not colour.exchanged and not town.exchanged  # persons by county are kept by both
+    assert not colour.joint and not town.joint  # persons by county are kept by both
     between = explain(specify(chosen), allocation=chosen.allocation(), concerns=["county within state"])
     (county,) = [one for one in between.setting.concerned if one.asked]
-    assert county.exchanged
+    assert county.joint
+    # All but the totals of counties change for both: four cells of each query by one.
+    table = {cell: chosen.allocation().rho(*cell, rounded=False) for cell in chosen.allocation().cells()}
+    below = sum(rho for cell, rho in table.items() if cell[0] != "state" and cell != ("county", "total of persons"))
+    assert county.rho == 2 * below
+    powers = {one.concern: one for one in concern_powers(chosen)}
+    assert powers["location within state"].rho == float(county.rho)
+    assert powers["location within state"].change == county.change.words
+    assert powers["location within state"].power == float(county.gaussian.power(0.05))
+    assert powers["colour"].rho == float(colour.rho) and powers["colour"].between == "one person changed"
+
+
+def test_a_check_of_wholly_held_counts_says_so():
+    held = fields()
+    held["invariants"].append({"table": "persons", "level": "town", "by": ["kind", "adult", "colour"]})
+    assert {one.between for one in concern_powers(TopDownPlan(**held))} == {"none: it is held fixed"}
+
+
+def test_dwellings_with_a_guarantee_of_their_own_move_only_in_pairs():
+    own = TopDownPlan(**fields(unit="dwelling"))
+    powers = {one.concern: one for one in concern_powers(own)}
+    assert powers["occupied"].between == "one dwelling changed"
+    assert powers["location within county"].between == "two dwellings changed"  # dwellings by town are kept
+    assert "each move to the other's town" in powers["location within county"].change
 
 
 def test_unknown_presets_are_refused():
@@ -88,7 +112,7 @@ def test_unknown_presets_are_refused():
 
 
 def test_an_invariant_by_a_recode_binds_the_attribute_it_is_of():
-    """One person who becomes an adult changes the number of minors: two must exchange (the recode is one to one)."""
+    """One person who becomes an adult changes the number of minors: two must exchange that."""
     kept = [{"table": "persons", "level": "state", "by": ["minor"]}, *fields()["invariants"][1:]]
     chosen = plan(invariants=kept)
     exposed = exposure(chosen.allocation(), "adult", rounded=False)

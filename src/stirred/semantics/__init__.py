@@ -16,7 +16,8 @@ if TYPE_CHECKING:
         lowest_posterior,
     )
     from stirred.semantics.beliefs import Beliefs, GaussianBelief
-    from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview, published_exposures
+    from stirred.semantics.concern_changes import WorstChange, concerned_change, worst_change
+    from stirred.semantics.concerns import Concern, Exposure, exposure, overview, published_exposures
     from stirred.semantics.counterfactuals import (
         Change,
         change_of_record,
@@ -48,6 +49,7 @@ __all__ = [
     "RatioTest",
     "Statement",
     "TrueRecordBelief",
+    "WorstChange",
     "allowed_power",
     "audit",
     "audit_kind",
@@ -70,6 +72,7 @@ __all__ = [
     "replaced_record",
     "smallest_change",
     "uncertain_power",
+    "worst_change",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -80,7 +83,8 @@ __getattr__, __dir__ = lazy(
                 "AnyPriorBelief PredictiveBelief PureBelief TrueRecordBelief highest_posterior lowest_posterior"
             ),
             "stirred.semantics.beliefs": "Beliefs GaussianBelief",
-            "stirred.semantics.concerns": "Concern Exposure concerned_change exposure overview published_exposures",
+            "stirred.semantics.concern_changes": "WorstChange concerned_change worst_change",
+            "stirred.semantics.concerns": "Concern Exposure exposure overview published_exposures",
             "stirred.semantics.counterfactuals": (
                 "Change change_of_record changed_group replaced_record smallest_change"
             ),

@@ -6,8 +6,8 @@ whose answers then change tell anything, and their shares of rho add up (Kifer e
 tests and beliefs holds with that smaller rho, for that concern.
 
 Keep in mind: a concern restricts which datasets are compared; no noise is added. So an
-:class:`Exposure` always names its queries, and a concern whose changes would break an invariant of the specification is
-explained at the distance of the nearest dataset that does not.
+:class:`Exposure` always names its queries. A concern whose changes would break an invariant of the specification is
+explained between datasets that keep it, further apart (:mod:`stirred.semantics.concern_changes`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
-from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.allocations import Allocation, PublishedConcern
-from stirred.spec.invariant import Invariant, plural
-from stirred.spec.specification import Specification
 
 EVERYTHING = "everything"
 """The concern of someone who minds the whole record."""
@@ -135,7 +132,10 @@ class Concern:
         chosen queries, what they tell about; a total tells about its level."""
         if self.cells is not None:
             told = {query.name: query.attributes for part in allocation.parts for query in part.queries}
-            columns = tuple(dict.fromkeys(name for level, query in self.cells for name in (told[query] or (level,))))
+            named = [name for level, query in self.cells for name in (told[query] or (level,))]
+            highest = min((allocation.levels.index(one) for one in named if one in allocation.levels), default=None)
+            places = () if highest is None else allocation.levels[highest:]  # who moves to another state moves house
+            columns = (*places, *dict.fromkeys(one for one in named if one not in places))
         elif self.whole:
             columns = (*allocation.levels, *allocation.attributes)
         else:
@@ -183,25 +183,6 @@ class Exposure:
         variances = Counter(1 / self.rho_of(level, query) for level, query in self.cells)
         parts = [(discrete_gaussian(variance), MOVED_CELLS * count) for variance, count in variances.items()]
         return compose(parts, grid)
-
-    @cached_property
-    def exchanged_rho(self) -> Fraction:
-        """What the queries cost where two records exchange what the concern is about, and keep the rest.
-
-        Each record moves two cells, and those of the two never move the same way: at most four cells by one. A query
-        that tells nothing but what is exchanged does not change at all.
-        """
-        attributes = set(self.concern.attributes)
-        lower = _below(self.allocation, self.concern.within) if self.concern.within is not None else ()
-        told = {query.name: set(query.attributes) for part in self.allocation.parts for query in part.queries}
-        return 2 * sum(
-            (
-                self.rho_of(level, query)
-                for level, query in self.cells
-                if level not in lower or told[query] - attributes
-            ),
-            Fraction(0),
-        )
 
     def queries(self) -> str:
         """The queries in words, by the levels at which they are asked."""
@@ -270,56 +251,7 @@ def published_exposures(allocation: Allocation) -> tuple[PublishedExposure, ...]
     )
 
 
-@says_what_it_takes
-def concerned_change(specification: Specification, exposed: Exposure) -> Change:
-    """The nearest datasets of a universe that differ only in what the concern is about.
-
-    One record that changes alone may break an invariant: one person who moves to another state changes the number of
-    persons in both. Two that change places do not, and lie twice as far apart.
-    """
-    smallest = smallest_change(specification)
-    if not smallest.exists or exposed.concern.whole:
-        return smallest
-    one = replaced_record(specification)
-    if one is None:  # nobody's record can change alone
-        return smallest
-    unit = specification.input_premetric.unit
-    columns = exposed.concern.columns(exposed.allocation)
-    certain = one.status == "inside" and exposed.concern.cells is None and not _unread(specification)
-    status: Status = "inside" if certain else "assumed"
-    if broken_invariants(specification, columns):
-        words = f"two {plural(unit)} exchange {_exchanged(exposed.concern)}, all else as it is"
-        return Change(words, 2 * one.distance, status)
-    return Change(f"one {unit} {_changed(exposed.concern)}, all else as it is", one.distance, status)
-
-
-def broken_invariants(specification: Specification, columns: tuple[str, ...]) -> tuple[Invariant, ...]:
-    """The invariants that change when one record changes in ``columns``: those that count its unit by one of them."""
-    unit = specification.input_premetric.unit
-    return tuple(
-        invariant
-        for invariant in specification.multiverse.invariants
-        if invariant.counts == unit and {*invariant.by, *(column for column, _ in invariant.where)} & set(columns)
-    )
-
-
 # -- helpers -------------------------------------------------------------------------------------------------
-
-
-def _changed(concern: Concern) -> str:
-    """What is different about the one record."""
-    if concern.cells is not None:
-        return "changes in nothing but what the chosen queries tell"
-    values = f"has another {' and another '.join(concern.attributes)}" if concern.attributes else ""
-    place = f"lives elsewhere in the same {concern.within}" if concern.within is not None else ""
-    return " and ".join(part for part in (values, place) if part)
-
-
-def _exchanged(concern: Concern) -> str:
-    if concern.cells is not None:
-        return "what the chosen queries tell"
-    place = ["where they live"] if concern.within is not None else []
-    return " and ".join([*(f"their {attribute}" for attribute in concern.attributes), *place])
 
 
 def _cells(text: str) -> tuple[tuple[str, str], ...]:
@@ -331,11 +263,6 @@ def _cells(text: str) -> tuple[tuple[str, str], ...]:
 def _named(typed: str, names: tuple[str, ...]) -> str:
     """The one of ``names`` that was typed, whatever its capitals; else what was typed."""
     return next((name for name in names if name.casefold() == typed.casefold()), typed)
-
-
-def _unread(specification: Specification) -> bool:
-    """Whether an invariant is given in words alone, so that what breaks it cannot be computed."""
-    return any(invariant.name for invariant in specification.multiverse.invariants)
 
 
 def _below(allocation: Allocation, level: str) -> tuple[str, ...]:

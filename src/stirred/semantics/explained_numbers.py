@@ -31,7 +31,8 @@ from stirred.loss import (
 )
 from stirred.loss.conversions import power_to_epsilon
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
-from stirred.semantics.concerns import Concern, Exposure, concerned_change, exposure, overview
+from stirred.semantics.concern_changes import WorstChange, worst_change
+from stirred.semantics.concerns import Concern, Exposure, exposure, overview
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
 from stirred.spec.allocations import Allocation, allocation_of
@@ -65,17 +66,24 @@ class Concerned:
     """One concern: how much of the budget tells about it, between which datasets, and what that allows."""
 
     exposure: Exposure
-    change: Change
+    worst: WorstChange
     asked: bool
     """Whether somebody asked about it; the others are those of the overview."""
 
-    exchanged: bool
-    """Whether two records exchange what differs, since one alone would break what is held fixed."""
+    @property
+    def change(self) -> Change:
+        """The two datasets: of those at their distance the ones that are told apart best."""
+        return self.worst.change
+
+    @property
+    def joint(self) -> bool:
+        """Whether several records change together, since one alone would break what is held fixed."""
+        return self.worst.joint
 
     @property
     def rho(self) -> Fraction:
         """At most what Gaussian noise loses between the two datasets."""
-        return self.exposure.exchanged_rho if self.exchanged else self.exposure.rho
+        return self.worst.rho
 
     @property
     def gaussian(self) -> GaussianCurve:
@@ -84,14 +92,13 @@ class Concerned:
 
     @property
     def bound(self) -> ZcdpCurve:
-        """What any noise of these shares allows: rho times the squared distance."""
-        apart = Fraction(self.change.distance) if self.change.exists else Fraction(0)
-        return ZcdpCurve(float(self.exposure.rho * apart * apart))
+        """What any noise of these shares allows between datasets at this distance."""
+        return ZcdpCurve(float(self.worst.any_rho))
 
     @cached_property
     def exact(self) -> ComposedLoss | None:
         """The loss of the noise itself, where one record is replaced."""
-        return self.exposure.loss(GRID) if not self.exchanged and self.exposure.cells else None
+        return self.exposure.loss(GRID) if not self.joint and self.exposure.cells else None
 
 
 @brief
@@ -292,18 +299,26 @@ class Setting:
 
     @cached_property
     def concerned(self) -> tuple[Concerned, ...]:
-        """The concerns asked about, then those of the overview."""
+        """The concerns asked about, then those of the overview, as far as anything about them is protected."""
+        return tuple(one for one in self._concerned if one.change.exists)
+
+    @property
+    def unprotected(self) -> tuple[Concerned, ...]:
+        """The concerns about which what is held fixed tells everything."""
+        return tuple(one for one in self._concerned if not one.change.exists)
+
+    @cached_property
+    def _concerned(self) -> tuple[Concerned, ...]:
         if self.allocation is None or not self.protects:
             return ()
         asked = [exposure(self.allocation, concern, rounded=self.rounded) for concern in self.concerns]
         rest = overview(self.allocation, self.specification.input_premetric.unit, rounded=self.rounded)
         known = {one.cells for one in asked}
-        found = []
-        for number, one in enumerate((*asked, *(one for one in rest if one.cells not in known))):
-            change = concerned_change(self.specification, one)
-            exchanged = self.replaced is not None and change.distance > self.replaced.distance
-            found.append(Concerned(one, change, number < len(asked), exchanged))
-        return tuple(found)
+        every = (*asked, *(one for one in rest if one.cells not in known))
+        return tuple(
+            Concerned(one, worst_change(self.specification, one), number < len(asked))
+            for number, one in enumerate(every)
+        )
 
 
 def setting(

@@ -31,6 +31,7 @@ from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, display_down, written
+from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
 
@@ -94,15 +95,18 @@ class Explanation:
 
     @cached_property
     def exposures(self) -> list[dict[str, Any]]:
-        """One row for each concern."""
+        """One row for each concern: the powers with Gaussian noise follow from ``rho``, those of any noise from
+        ``rho_any_noise``, both between the two datasets that ``change`` tells; ``rho_of_queries`` is the share of the
+        queries, and the same as ``rho`` where one record changes."""
         return [
             {
                 "concern": str(one.exposure.concern),
                 "change": one.change.words,
                 "distance": float(one.change.distance),
-                "rho": float(one.exposure.rho),
-                "rho_exact": written(one.exposure.rho),
-                "rho_between": float(one.rho),
+                "rho": float(one.rho),
+                "rho_exact": written(one.rho),
+                "rho_any_noise": float(one.worst.any_rho),
+                "rho_of_queries": float(one.exposure.rho),
                 "levels": list(self.setting.levels),
                 "gaussian": [float(power) for power in one.gaussian.power(self.setting.levels)],
                 "bound": [float(power) for power in one.bound.power(self.setting.levels)],
@@ -199,7 +203,7 @@ class Explanation:
                 *([r["noise"], f"{r['delta']:g}", _shown(r["bounded"]), _shown(r["approximate"])] for r in self.losses),
             ]
         if section == "concerns" and self.exposures:
-            head = ["power with Gaussian noise (any noise)", "rho", "distance", *levels]
+            head = ["power with Gaussian noise of this rho (any noise)", "rho", "distance", *levels]
             yield [
                 head,
                 *(
@@ -265,10 +269,15 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
     yield from _beliefs(given)
     yield from _true_record(given)
     if given.concerned:
-        near = [one.exposure for one in given.concerned if not one.exchanged]
-        further = [str(one.exposure.concern) for one in given.concerned if one.exchanged]
-        left_out = f"Not shown, since one record alone cannot change so: {'; '.join(further)}." if further else ""
-        yield pictures.concern_bars(near, level=given.level, caption=left_out)
+        near = [one.exposure for one in given.concerned if not one.joint]
+        units = plural(given.specification.input_premetric.unit)
+        joint = [one for one in given.concerned if one.joint]
+        further = [
+            (str(one.exposure.concern), one.rho, f"{one.worst.records} {units} change together") for one in joint
+        ]
+        told = [f"{one.exposure.concern}: {one.change.words}" for one in joint]
+        said = f"Where one record alone cannot change so, several do. {'. '.join(told)}." if told else ""
+        yield pictures.concern_bars(near, level=given.level, caption=said, joint=further)
 
 
 def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from decimal import ROUND_UP, Context
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ from stirred.loss import (
 from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
 from stirred.semantics.concerns import Exposure
+from stirred.semantics.testing import gaussian_curve
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
@@ -426,11 +428,18 @@ def _beliefs(epsilons: list[tuple[float, str]], caption: str) -> Picture:
 # -- concerns ------------------------------------------------------------------------------------------------
 
 
-def concern_bars(exposures: Iterable[Exposure], *, level: Number | None = None, caption: str = "") -> Bars:
+def concern_bars(
+    exposures: Iterable[Exposure],
+    *,
+    level: Number | None = None,
+    caption: str = "",
+    joint: Iterable[tuple[str, Fraction, str]] = (),
+) -> Bars:
     """A bar for each concern: rho of the queries about it, or the power at the false-alarm probability ``level``.
 
     A concern restricts the two worlds to records that differ in nothing else (:mod:`stirred.semantics.concerns`); the
-    power is that of Gaussian noise of the same rho.
+    power is that of Gaussian noise of the same rho. ``joint`` are concerns in which several records must differ: the
+    name, rho between the two worlds, and the words beside the bar.
 
     >>> from stirred.semantics.concerns import exposure
     >>> from stirred.spec.allocations import allocation
@@ -440,14 +449,15 @@ def concern_bars(exposures: Iterable[Exposure], *, level: Number | None = None, 
     """
     title, worlds = "What can the release tell, concern by concern?", "two records that differ only in what a bar names"
     said = _joined(f"Told apart are {worlds}, all other records being known.", caption)
-    told = [(str(one.concern), one, "all queries" if one.concern.whole else one.queries()) for one in exposures]
+    told = [(str(one.concern), one.rho, "all queries" if one.concern.whole else one.queries()) for one in exposures]
+    told += joint
     if level is None:
-        bars = tuple(Bar(name, float(one.rho), words=words) for name, one, words in told)
+        bars = tuple(Bar(name, float(rho), words=words) for name, rho, words in told)
         return Bars("concerns", title, "The budget of the queries that tell about it", "rho", bars, said)
     at = probability("level", level)
     bars = tuple(
-        Bar(name, float(one.gaussian.power(at)), words=f"rho = {rounded_up(float(one.rho), 4)}; {words}")
-        for name, one, words in told
+        Bar(name, float(gaussian_curve(rho).power(at)), words=f"rho = {rounded_up(float(rho), 4)}; {words}")
+        for name, rho, words in told
     )
     subtitle = f"Largest probability of detection where that of a false alarm is {at:g}"
     return Bars("concerns", title, subtitle, DETECTION, bars, said, at, "blind guess")

@@ -20,7 +20,8 @@ from stirred.loss import (
 )
 from stirred.semantics import formatting
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
-from stirred.semantics.concerns import broken_invariants, published_exposures
+from stirred.semantics.concern_changes import broken_invariants
+from stirred.semantics.concerns import published_exposures
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Concerned, Setting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
@@ -266,21 +267,24 @@ def groups(given: Setting) -> Iterator[Statement]:
 
 def concerns(given: Setting) -> Iterator[Statement]:
     """What the guarantee is worth to someone concerned about one attribute or place."""
-    if given.allocation is None or not given.concerned:
+    if given.allocation is None or not (given.concerned or given.unprotected):
         return
     level = given.level
     total = given.allocation.total(rounded=given.rounded)
+    for one in given.unprotected:
+        yield say("concerns.fixed", concern=_title(one), invariants=_broken(given, one))
     for one in given.concerned:
-        concern = str(one.exposure.concern)
-        title = concern[:1].upper() + concern[1:]
-        broken = broken_invariants(given.specification, one.exposure.concern.columns(given.allocation))
-        if broken and one.exchanged:
+        title = _title(one)
+        if one.joint and (broken := _broken(given, one)):
             yield say(
                 "concerns.barred",
                 concern=title,
                 unit=given.specification.input_premetric.unit,
-                invariants=formatting.listed_plainly(str(invariant) for invariant in broken),
+                invariants=broken,
                 distance=formatting.plain(one.change.distance),
+                change=one.change.words,
+                assumed=_assumed(one),
+                rho=formatting.up(one.rho, 4),
             )
         if not one.asked:
             continue
@@ -289,11 +293,12 @@ def concerns(given: Setting) -> Iterator[Statement]:
             "concerns.one",
             concern=title,
             change=one.change.words,
-            assumed=" (if there are such datasets)" if one.change.status == "assumed" else "",
+            assumed=_assumed(one),
             queries=one.exposure.queries() or "none",
             rho=formatting.up(one.exposure.rho, 4),
             total=formatting.up(total, 4),
             bound=formatting.up(one.rho, 4),
+            any=formatting.up(one.worst.any_rho, 4),
             level=formatting.typed(level),
             power=formatting.power(power),
             worst=formatting.power(worst),
@@ -375,6 +380,21 @@ def _one_point(given: Setting, curve: TradeOff) -> Iterator[Statement]:
             point=formatting.power(point),
             curve=formatting.power(whole),
         )
+
+
+def _title(one: Concerned) -> str:
+    concern = str(one.exposure.concern)
+    return concern[:1].upper() + concern[1:]
+
+
+def _broken(given: Setting, one: Concerned) -> str:
+    """What one record that changes alone would break."""
+    broken = broken_invariants(given.specification, one.exposure.concern.columns(one.exposure.allocation))
+    return formatting.listed_plainly(map(str, broken)) if broken else ""
+
+
+def _assumed(one: Concerned) -> str:
+    return " (if there are such datasets)" if one.change.status == "assumed" else ""
 
 
 def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:

@@ -34,12 +34,21 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Query:
-    """A marginal: the attributes it tells about, its number of cells, and its share of each level."""
+    """A marginal: the attributes it tells about, its number of cells, and its share of each level.
+
+    ``by`` are the columns it counts by where these are not the attributes themselves: recodes are coarser.
+    """
 
     name: str
     attributes: tuple[str, ...]
     cells: int | None
     shares: tuple[Fraction, ...]
+    by: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The attributes or recodes whose values are counted."""
+        return self.attributes if self.by is None else self.by
 
 
 @brief
@@ -119,7 +128,9 @@ class Allocation:
     concerns: tuple[PublishedConcern, ...] = ()
     errata: tuple[Erratum, ...] = ()
     recodes: tuple[tuple[str, str], ...] = ()
-    """Coarser versions of attributes that invariants may name: the recode, and the attribute it is of."""
+    """Coarser versions of attributes that invariants or queries may name: the recode, and the attribute it is of."""
+    single_root: bool = False
+    """Whether the first level is known to be one place, such as a nation."""
 
     def _repr_html_(self) -> str:
         rows = [
@@ -282,9 +293,12 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
         ),
         concerns=tuple(_concern(one) for one in fields.get("concern", ())),
         errata=tuple(Erratum(**one) for one in fields.get("errata", ())),
+        recodes=tuple((recode, of) for recode, of in fields.get("recodes", ())),
+        single_root=fields.get("single_root", False) is True,
     )
     texts = [*result.levels, *(part.unit for part in result.parts), *result.queries]
-    texts += [name for part in result.parts for query in part.queries for name in query.attributes]
+    texts += [name for part in result.parts for query in part.queries for name in (*query.attributes, *query.columns)]
+    texts += [name for pair in result.recodes for name in pair]
     if not all(isinstance(one, str) and one and not _received.has_controls(one) for one in texts):
         raise errors.not_an_allocation("a level, unit, query or attribute is not a name")
     names = result.queries
@@ -302,7 +316,13 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
 
 def _part(fields: Mapping[str, Any]) -> AllocationPart:
     queries = tuple(
-        Query(one["name"], tuple(one["attributes"]), one.get("cells"), _fractions(one["shares"]))
+        Query(
+            one["name"],
+            tuple(one["attributes"]),
+            one.get("cells"),
+            _fractions(one["shares"]),
+            tuple(one["by"]) if "by" in one else None,
+        )
         for one in fields["query"]
     )
     return AllocationPart(

@@ -99,17 +99,29 @@ def _fit(check: TopDownCheck) -> str:
 
 def _concerns(check: TopDownCheck) -> str:
     rows = [("what an attacker asks", "between", "rho", f"power at {LEVEL:g}")]
-    rows += [(one.concern, one.between, _number(one.rho), f"{one.power:.3f}") for one in check.concerns]
+    rows += [
+        (one.concern, one.between, "-" if one.rho is None else _number(one.rho), f"{one.power:.3f}")
+        for one in check.concerns
+    ]
+    alone = f"one {check.plan.unit} changed"
+    joint = [f"- {one.concern}: {one.change}." for one in check.concerns if one.between != alone]
     return (
         f"What the measurements reveal about one {check.plan.unit} if all else is known: power of the best test with "
         f"false-alarm\nprobability {LEVEL:g} (a power of {LEVEL:g} is blind guessing)\n"
         + columns(rows, numbers_right=True)
         + "\n"
-        + fill(
-            "Where changing one record would break an invariant, the nearest files that keep it are those in which two "
-            "records exchange values. stirred explain says more."
-        )
+        + "\n".join([*_joint(joint), fill("stirred explain says more.")])
     )
+
+
+def _joint(changes: list[str]) -> list[str]:
+    if not changes:
+        return []
+    why = (
+        "Where changing one record alone would break an invariant, several change together. Of all such changes that "
+        "keep the invariants these are told apart best:"
+    )
+    return [fill(why), *(fill(one, "  ") for one in changes)]
 
 
 def _forecast(check: TopDownCheck) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from stirred import errors
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
-from stirred.semantics import concerned_change, overview
+from stirred.semantics import overview, worst_change
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification
 from stirred.spec.exact import display
@@ -47,11 +48,16 @@ class LevelPlan:
 
 @dataclass(frozen=True)
 class ConcernPower:
-    """The greatest power of a test about one concern, between nearest files that differ in it alone."""
+    """The greatest power of a test about one concern, between nearest files that differ in it alone: of all at that
+    distance that keep the invariants, the ones that are told apart best."""
 
     concern: str
     between: str
-    rho: float
+    """How many records differ."""
+    change: str
+    """In what the files differ."""
+    rho: float | None
+    """What the measurements lose between the two files; None where what is held fixed tells all."""
     power: float
     """Of the best test at level 0.05, with Gaussian noise in place of the discrete one."""
 
@@ -104,7 +110,13 @@ class TopDownCheck:
             "expected_errors": [asdict(one) for one in self.expected],
             "fit": [asdict(one) for one in self.levels],
             "concerns": [
-                {"concern": one.concern, "between": one.between, "rho": one.rho, "power_at_0.05": one.power}
+                {
+                    "concern": one.concern,
+                    "between": one.between,
+                    "change": one.change,
+                    "rho": one.rho,
+                    "power_at_0.05": one.power,
+                }
                 for one in self.concerns
             ],
             "forecast": asdict(self.forecast),
@@ -155,11 +167,17 @@ def concern_powers(plan: TopDownPlan) -> tuple[ConcernPower, ...]:
     specification = specify(plan)
     found = []
     for exposed in overview(plan.allocation(), plan.unit, rounded=False):
-        exchange = concerned_change(specification, exposed).words.startswith("two ")
-        rho = exposed.exchanged_rho if exchange else exposed.rho
-        between = f"two {plural(plan.unit)} that exchange" if exchange else f"one {plan.unit} changed"
-        found.append(ConcernPower(str(exposed.concern), between, float(rho), float(gaussian_curve(rho).power(LEVEL))))
+        worst = worst_change(specification, exposed)
+        between, rho, power = "none: it is held fixed", None, 1.0
+        if worst.change.exists:
+            between = f"{_count(worst.records)} {plural(plan.unit) if worst.joint else plan.unit} changed"
+            rho, power = float(worst.rho), float(gaussian_curve(worst.rho).power(LEVEL))
+        found.append(ConcernPower(str(exposed.concern), between, worst.change.words, rho, power))
     return tuple(found)
+
+
+def _count(records: Fraction) -> str:
+    return {Fraction(1): "one", Fraction(2): "two", Fraction(4): "four"}.get(records, f"{float(records):g}")
 
 
 def _kappa(plan: TopDownPlan, name: str, level: str) -> float:

@@ -140,13 +140,16 @@ class TopDownPlan(Plan):
                     tuple(dict.fromkeys(table.schema_of.base(name) for name in query.by)),
                     table.schema_of.number_of_groups(query.by),
                     tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
+                    tuple(query.by),
                 )
                 for query in table.queries
             )
             shares = tuple(spent[level] / rho for level in levels)
             parts.append(AllocationPart(table.name, table.unit, None, rho, shares, queries))
         recodes = tuple((one.name, one.of) for table in self.released for one in table.recodes)
-        return Allocation(self.dataset or "plan", self.dataset or "the plan", levels, tuple(parts), recodes=recodes)
+        name, title = self.dataset or "plan", self.dataset or "the plan"
+        one = self.spine.root is not None
+        return Allocation(name, title, levels, tuple(parts), recodes=recodes, single_root=one)
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:

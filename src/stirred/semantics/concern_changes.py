@@ -1,0 +1,256 @@
+"""Which datasets are compared for a concern, and what the queries can lose between them.
+
+One record that changes alone may break an invariant: a person who moves to another state changes the number of persons
+in both. Then the datasets that are compared keep the invariant and lie further apart, and there are many of them. Two
+persons may take each other's place, or move to other blocks of each other's state, or change alike in what nothing
+holds fixed. Noise protects least between those that the queries tell apart best: every number is about these.
+
+Keep in mind: changes that one record could make alone are compared at its own distance. Two records that make such
+changes side by side are a group of two, and not what a concern under an invariant is about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stirred._calls import says_what_it_takes
+from stirred._shown import brief
+from stirred.semantics import joint_changes as joint
+from stirred.semantics.concerns import Concern, Exposure
+from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
+from stirred.semantics.joint_words import told_in_words
+from stirred.spec.allocations import Allocation, AllocationPart, Query
+from stirred.spec.invariant import Invariant, plural
+from stirred.spec.specification import Specification
+
+
+@brief
+@dataclass(frozen=True)
+class WorstChange:
+    """The datasets that are compared for a concern: of those at their distance the ones that are told apart best."""
+
+    change: Change
+    records: Fraction
+    """How many records differ: the distance, in records that are replaced."""
+
+    rho: Fraction
+    """At most what Gaussian noise in the stated shares loses between the two datasets."""
+
+    any_rho: Fraction
+    """At most what any noise of the stated shares loses."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether more than one record changes, since one alone would break what is held fixed."""
+        return self.records > 1
+
+
+@says_what_it_takes
+def concerned_change(specification: Specification, exposed: Exposure) -> Change:
+    """The nearest datasets of a universe that differ in all that the concern is about, and in nothing else; of several
+    the ones that the queries tell apart best."""
+    return worst_change(specification, exposed).change
+
+
+@says_what_it_takes
+def worst_change(specification: Specification, exposed: Exposure) -> WorstChange:
+    """The datasets that are compared for a concern, and how much the queries lose between them.
+
+    >>> from stirred.semantics.concerns import exposure
+    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.loading import load
+    >>> moving = exposure(allocation("pl94-2020"), "state within us", rounded=True)
+    >>> worst = worst_change(load("topdown-2020-pl"), moving)
+    >>> print(worst.change.words.removesuffix(", all else as it is"))
+    two persons of different states, unlike in every attribute, each move to another block of the other's state
+    >>> round(float(worst.rho), 3)
+    3.473
+    """
+    smallest, one = smallest_change(specification), replaced_record(specification)
+    if not smallest.exists:
+        return WorstChange(smallest, Fraction(0), Fraction(0), Fraction(0))
+    if one is None or exposed.concern.whole:
+        return _further(specification, exposed, smallest)
+    apart = Fraction(one.distance)
+    columns = exposed.concern.columns(exposed.allocation)
+    certain = one.status == "inside" and exposed.concern.cells is None and not _unread(specification)
+    status: Status = "inside" if certain else "assumed"
+    if broken := broken_invariants(specification, columns):
+        return _Kept(specification, exposed, broken).worst(apart, status)
+    return _single(exposed, f"one {specification.input_premetric.unit}", apart, status)
+
+
+def broken_invariants(specification: Specification, columns: tuple[str, ...]) -> tuple[Invariant, ...]:
+    """The invariants that change when one record changes in ``columns``: those that count its unit by one of them.
+
+    Whether counts reach a threshold is not among them: it stays the same wherever counts are not next to it.
+    """
+    unit = specification.input_premetric.unit
+    return tuple(
+        invariant
+        for invariant in specification.multiverse.invariants
+        if invariant.counts == unit
+        and invariant.at_least is None
+        and {*invariant.by, *(column for column, _ in invariant.where)} & set(columns)
+    )
+
+
+def _single(exposed: Exposure, who: str, apart: Fraction, status: Status) -> WorstChange:
+    """One record changes in all that the concern is about, and two cells of each query move by one."""
+    change = Change(f"{who} {_changed(exposed.concern)}, all else as it is", apart, status)
+    return WorstChange(change, Fraction(1), exposed.rho, exposed.rho * apart**2)
+
+
+def _further(specification: Specification, exposed: Exposure, smallest: Change) -> WorstChange:
+    """Where the specification says how far apart datasets are and not why: records that differ may change alike, and
+    then a query moves as many times as far as for one."""
+    premetric = specification.input_premetric
+    distance = Fraction(smallest.distance)
+    one = Fraction(premetric.scale if premetric.bounded else 2 * premetric.scale)
+    records = distance / one if premetric.kind == "records" else Fraction(1)
+    rho = exposed.rho * max(records, Fraction(1)) ** 2
+    return WorstChange(smallest, records, rho, exposed.rho * distance**2)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A concern whose changes would break invariants, and the search for changes that keep them."""
+
+    specification: Specification
+    exposed: Exposure
+    broken: tuple[Invariant, ...]
+
+    def worst(self, apart: Fraction, status: Status) -> WorstChange:
+        """The worst change of two records; of four, where no two can change so."""
+        search = self._search()
+        if not search.searchable:
+            return self._several(2, self._together(), apart, "assumed")
+        gaussian, any_noise = search.worst(joint.SQUARED), search.worst(joint.DISTANT)
+        if gaussian is None or any_noise is None:
+            if any(self._holds(one, self._every_column) for one in self.broken):
+                words = "no other dataset that differs in this alone agrees with what is held fixed"
+                return WorstChange(Change(words, math.inf, "none"), Fraction(0), Fraction(0), Fraction(0))
+            if all(one.where for one in self.broken):  # whoever satisfies no condition can change alone
+                who = f"one {self._unit} to whom no condition of what is held fixed applies"
+                return _single(self.exposed, who, apart, "assumed")
+            # Datasets that agree on every pair of columns differ in at least four records.
+            words = f"four {plural(self._unit)} or more change together, all else as it is"
+            return self._several(4, words, apart, "assumed")
+        change = Change(told_in_words(self._unit, search, gaussian, self._spoken), 2 * apart, status)
+        return WorstChange(change, Fraction(2), gaussian.cost, any_noise.cost * apart**2)
+
+    def _several(self, records: int, words: str, apart: Fraction, status: Status) -> WorstChange:
+        """An upper bound without a search: the records change alike in every query whose answers are not held fixed."""
+        free = [
+            self.exposed.rho_of(level, query.name)
+            for level, part, query in self._queries()
+            if part.unit != self._unit or not any(self._holds(one, {level, *query.columns}) for one in self.broken)
+        ]
+        rho = sum(free, Fraction(0)) * records**2
+        return WorstChange(Change(words, records * apart, status), Fraction(records), rho, rho * apart**2)
+
+    @property
+    def _unit(self) -> str:
+        return self.specification.input_premetric.unit
+
+    @property
+    def _allocation(self) -> Allocation:
+        return self.exposed.allocation
+
+    @property
+    def _free(self) -> frozenset[str]:
+        return frozenset(self.exposed.concern.columns(self._allocation))
+
+    @property
+    def _every_column(self) -> set[str]:
+        """All columns of a record that invariants or queries name."""
+        queries = [query for part in self._allocation.parts if part.unit == self._unit for query in part.queries]
+        own = {name for query in queries for name in query.attributes}
+        return own | {name for one in self.broken for name in one.by} | set(self._allocation.levels)
+
+    def _holds(self, invariant: Invariant, columns: set[str]) -> bool:
+        """Whether an invariant fixes all counts by some columns."""
+        if invariant.where:
+            return False
+        known = set(invariant.by)
+        levels = self._allocation.levels
+        finest = max((levels.index(one) for one in known if one in levels), default=-1)
+        known |= {*levels[: finest + 1], *(recode for recode, of in self._allocation.recodes if of in known)}
+        if self._allocation.single_root:
+            known.add(levels[0])
+        return columns <= known
+
+    def _queries(self) -> Iterator[tuple[str, AllocationPart, Query]]:
+        found = {query.name: (part, query) for part in self._allocation.parts for query in part.queries}
+        for level, name in self.exposed.cells:
+            yield level, *found[name]
+
+    def _column(self, part: AllocationPart, name: str) -> str:
+        """The column of another unit's record that goes with the changing one has a name of its own."""
+        return name if part.unit == self._unit else f"{name} of {part.name}"
+
+    def _weights(self) -> joint.Weights:
+        weights: dict[tuple[int, frozenset[str], str], Fraction] = {}
+        for level, part, query in self._queries():
+            columns = frozenset(self._column(part, one) for one in query.columns)
+            key = self._allocation.levels.index(level), columns, "" if part.unit == self._unit else part.unit
+            weights[key] = weights.get(key, Fraction(0)) + self.exposed.rho_of(level, query.name)
+        return weights
+
+    def _search(self) -> joint.Search:
+        levels, weights = self._allocation.levels, self._weights()
+        margins = []
+        for one in self.broken:
+            finest = max((levels.index(name) for name in one.by if name in levels), default=None)
+            margins.append(joint.KeptMargin(tuple(name for name in one.by if name not in levels), finest, one.where))
+        named = {name: None for one in margins for name in (*one.attributes, *(name for name, _ in one.where))}
+        named |= {name: None for _, attributes, _ in weights for name in sorted(attributes)}
+        attributes = tuple(name for name in named if name not in levels)
+        parts = self._allocation.parts
+        recodes = {
+            (self._column(part, recode), self._column(part, of)): None
+            for part in parts
+            for recode, of in self._allocation.recodes
+        }
+        free = {self._column(part, name) for part in parts for name in self._free} | self._free
+        own = frozenset(self._every_column - set(levels))
+        return joint.Search(
+            levels,
+            attributes,
+            frozenset(free),
+            min((number for number, level in enumerate(levels) if level in free), default=len(levels)),
+            weights,
+            tuple(margins),
+            tuple((recode, of) for recode, of in recodes if recode in named and of in named),
+            self._allocation.single_root,
+            own if own <= set(attributes) else None,
+        )
+
+    @property
+    def _spoken(self) -> frozenset[str]:
+        """The attributes that are named where a change is told: the records' own."""
+        kept = {name for one in self.broken for name in one.by}
+        return frozenset(self._every_column - {recode for recode, _ in self._allocation.recodes if recode not in kept})
+
+    def _together(self) -> str:
+        return f"two {plural(self._unit)} change together in what is asked about, all else as it is"
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _changed(concern: Concern) -> str:
+    """What is different about the one record."""
+    if concern.cells is not None:
+        return "changes in nothing but what the chosen queries tell"
+    values = f"has another {' and another '.join(concern.attributes)}" if concern.attributes else ""
+    place = f"lives elsewhere in the same {concern.within}" if concern.within is not None else ""
+    return " and ".join(part for part in (values, place) if part)
+
+
+def _unread(specification: Specification) -> bool:
+    """Whether an invariant is given in words alone, so that what breaks it cannot be computed."""
+    return any(invariant.name for invariant in specification.multiverse.invariants)
