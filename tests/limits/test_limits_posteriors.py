@@ -332,6 +332,7 @@ def test_what_cannot_be_computed_says_what_is_needed():
     drawn = Prior.drawn(lambda size: np.ones(size))
     refused("posterior-needs", lambda: published(3, prior=drawn).mean)
     refused("posterior-needs", lambda: published(3, prior=drawn).density(1))
+    refused("posterior-needs", lambda: published(3, prior=drawn).probability(1, 2))
     refused("posterior-needs", lambda: published(3, model=DataModel.drawn(np.floor)).mean)
     no_sampler = Prior.function(lambda x: np.exp(-x), 0)
     refused("posterior-needs", lambda: published(3, prior=no_sampler).draws(5))

@@ -164,7 +164,9 @@ class Posterior:
             raise errors.parameter_out_of_range("high", high, "at least as large as low")
         if self.prior.values is not None:
             return self._expected(lambda theta: ((theta >= a) & (theta <= b)).astype(np.float64), ())
-        ends = self._solved and self.prior.breaks
+        if self.prior.density is None:
+            raise errors.posterior_needs("An integral over theta", "a prior with a density or a list of values")
+        ends = self.prior.breaks
         a, b = max(a, ends[0]), min(b, ends[-1])
         if a >= b:
             return WithError(0.0, 0.0)
