@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import brief
 from stirred.estimates.error_laws import ErrorLaw, Term
-from stirred.estimates.intervals import Array, normal_coverage, normal_half_widths, plain_law
+from stirred.estimates.intervals import Array, exact_half_width, normal_coverage, normal_half_widths, plain_law
 from stirred.spec.pages import table
 
 _SHOWN = 20
@@ -83,7 +83,7 @@ class Estimates:
         true count with at least this probability. With ``normal`` all are found from the normal law."""
         half = normal_half_widths(self.standard_errors, confidence)
         for law, some in self._certified(confidence, normal):
-            half[some] = law.reach(confidence)
+            half[some] = exact_half_width(law, confidence)
         middle = np.where(np.isnan(self.values), 0.0, self.values)
         return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
 
@@ -93,7 +93,7 @@ class Estimates:
         half = normal_half_widths(self.standard_errors, confidence)
         found = normal_coverage(self.standard_errors, half)
         for law, some in self._certified(confidence, normal):
-            found[some] = law.within(law.reach(confidence) or 0.0)
+            found[some] = law.within(exact_half_width(law, confidence) or 0.0)
         found[(self.variances == 0) | np.isinf(self.variances)] = 1.0
         return found
 
