@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import polars as pl
 import pytest
@@ -76,6 +78,28 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
                 release.estimate("persons", by, where, level=level)
             continue
         agree(release.estimate("persons", by, where, level=level), expected, variances)
+
+
+@pytest.mark.repeats
+@settings(max_examples=some_or(20, 40), deadline=None)
+@given(question=questions())
+def test_the_noise_of_an_estimate_has_the_weights_of_the_dense_solution(tmp_path_factory, question):
+    # From these weights the law of the error is listed, and from the law the interval.
+    dense, release, by, where = build(tmp_path_factory, question)
+    parameters = np.concatenate([
+        np.full(entry.units * entry.cells, float(Fraction(entry.variance)))
+        for entry in release.measurements.entries if entry.table == "persons"
+    ])  # fmt: skip
+    for number, level in enumerate(LEVELS):
+        _, variances, weights = dense.answer(dense.forms(number, by, where))
+        if np.isinf(variances).all():
+            continue
+        found = release.estimate("persons", by, where, level=level)
+        for at, terms in enumerate(found.sums):
+            for row in np.flatnonzero(found.sum_of.ravel() == at):
+                expected = sorted((s, w) for w, s in zip(np.abs(weights[row]), parameters, strict=True) if w > 1e-8)
+                listed = sorted((one.parameter, one.weight) for one in terms for _ in range(one.times))
+                np.testing.assert_allclose([one for one in listed if one[1] > 1e-8], expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.repeats

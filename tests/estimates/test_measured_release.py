@@ -115,12 +115,16 @@ def test_at_rho_20_intervals_contain_the_truth_as_seldom_as_whole_numbers_allow(
         law = np.exp(-(values**2) / (2 * parameter))
         sums = np.add.outer(sums, weight * values).ravel()
         chances = np.multiply.outer(chances, law / law.sum()).ravel()
-    _, place = np.unique(np.round(np.abs(sums), 9), return_inverse=True)
+    distances, place = np.unique(np.round(np.abs(sums), 9), return_inverse=True)
     inside = np.cumsum(np.bincount(place.ravel(), weights=chances))
-    least = np.searchsorted(inside, confidence)
+    # An interval holds one whole number at least, which is the truth whenever the error is below a half.
+    least = max(np.searchsorted(inside, confidence), np.searchsorted(distances, 0.5, side="right") - 1)
+    shortest = distances[least] <= 0.5
     covers = found.coverage(confidence)[0, 0]
     assert confidence <= covers <= inside[least] + 1e-9 and covers > inside[least] - 1e-6
-    assert least == 0 or inside[least - 1] < confidence
+    assert shortest or inside[least - 1] < confidence
+    lower, upper = found.interval(confidence)
+    assert (lower <= upper).all() and (upper - lower <= (0 if shortest else 2)).all()
     assert found.coverage(confidence, normal=True)[0, 0] > covers
 
 

@@ -15,6 +15,7 @@ from stirred.limits import (
     DensityRatioNeighbourhood,
     DistortingFunction,
     DistortionModel,
+    approximate_function,
     continuity_radius,
     convexity_counterexample,
     distorting_function,
@@ -22,7 +23,7 @@ from stirred.limits import (
     multiplicative_distance,
 )
 
-ALL = [*DISTORTING.values(), distorting_function("approximate", 0.07)]
+ALL = [*DISTORTING.values(), approximate_function(0.07)]
 by_function = pytest.mark.parametrize("function", ALL, ids=lambda one: one.name)
 by_metric = pytest.mark.parametrize("function", [one for one in ALL if one.metric], ids=lambda one: one.name)
 

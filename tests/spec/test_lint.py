@@ -242,6 +242,10 @@ def cases() -> dict[str, tuple[list[Case], list[Case]]]:
                 (flavors.approximate(0, domain=RAW).at("0.5"), TIDY),
             ],
         ),
+        "no-events": (
+            [replace(TIDY, output_premetric=OutputPremetric(partition=(("yes", "no"),)))],
+            [TIDY, replace(TIDY, output_premetric=OutputPremetric(partition=(("yes",), ("no",))))],
+        ),
         "fewer-events": (
             [
                 flavors.subspace("sums over counties", domain=RAW).at(1),

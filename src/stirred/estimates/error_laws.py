@@ -72,7 +72,7 @@ class ErrorLaw:
 
     >>> law = ErrorLaw.of([Term(1, parameter=1)])
     >>> law.reach(0.9), round(law.within(2), 4), round(law.within(1), 4)
-    (2.0, 0.9911, 0.8831)
+    (2.0, 0.9909, 0.8829)
     """
 
     step: float

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import brief
 from stirred.estimates.error_laws import ErrorLaw, Term
-from stirred.estimates.intervals import Array, normal_coverage, normal_half_widths, plain_law
+from stirred.estimates.intervals import Array, exact_half_width, normal_coverage, normal_half_widths, plain_law
 from stirred.spec.pages import table
 
 _SHOWN = 20
@@ -81,34 +81,41 @@ class Estimates:
     def interval(self, confidence: float = 0.9, *, normal: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, as whole numbers, ends included. Each interval by itself contains the
         true count with at least this probability. With ``normal`` all are found from the normal law."""
-        half, _, _ = self._found(confidence, normal)
+        half = normal_half_widths(self.standard_errors, confidence)
+        for law, some in self._certified(confidence, normal):
+            half[some] = exact_half_width(law, confidence)
         middle = np.where(np.isnan(self.values), 0.0, self.values)
         return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
 
     def coverage(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
         """How often each interval contains the true count, at least the asked probability: certified for *exact*
         intervals, about for *normal* ones, which are conservative where noise is small."""
-        return self._found(confidence, normal)[1]
+        half = normal_half_widths(self.standard_errors, confidence)
+        found = normal_coverage(self.standard_errors, half)
+        for law, some in self._certified(confidence, normal):
+            found[some] = law.within(exact_half_width(law, confidence) or 0.0)
+        found[(self.variances == 0) | np.isinf(self.variances)] = 1.0
+        return found
 
     @property
     def interval_kinds(self) -> NDArray[np.str_]:
         """How each interval is found: *exact* from the law of the noise itself, *normal* from the normal law widened by
         half a unit; *known* where an invariant tells the count, *none* where nothing does."""
-        return self._found(0.9, False)[2]
+        return self._kinds(0.9)
 
-    def _found(self, confidence: float, normal: bool) -> tuple[Array, Array, NDArray[np.str_]]:
-        """How far the intervals reach, how often they contain the truth, and of what kind they are."""
+    def _kinds(self, confidence: float) -> NDArray[np.str_]:
+        kinds = np.full(self.variances.shape, "normal")
+        for _, some in self._certified(confidence, False):
+            kinds[some] = "exact"
+        return np.where(self.variances == 0, "known", np.where(np.isinf(self.variances), "none", kinds))
+
+    def _certified(self, confidence: float, normal: bool) -> Iterator[tuple[ErrorLaw, NDArray[np.bool_]]]:
+        """The laws that give intervals at this confidence, and the estimates that have them."""
         if not 0 < confidence < 1:
             raise errors.parameter_out_of_range("The confidence", confidence, "between 0 and 1")
-        half = normal_half_widths(self.standard_errors, confidence)
-        coverage = normal_coverage(self.standard_errors, half)
-        kinds = np.full(half.shape, "normal")
         for law, some in () if normal else self._laws():
-            if (reach := law.reach(confidence)) is not None:
-                half[some], coverage[some], kinds[some] = reach, law.within(reach), "exact"
-        known, unknown = self.variances == 0, np.isinf(self.variances)
-        half[known], coverage[known | unknown] = 0.0, 1.0
-        return half, coverage, np.where(known, "known", np.where(unknown, "none", kinds))
+            if law.reach(confidence) is not None:
+                yield law, some
 
     def _laws(self) -> Iterator[tuple[ErrorLaw, NDArray[np.bool_]]]:
         """The laws of errors that are listed, and the estimates that have them."""
@@ -124,7 +131,7 @@ class Estimates:
     def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
         """One row for each place and group."""
         lower, upper = self.interval(confidence)
-        _, coverage, kinds = self._found(confidence, False)
+        coverage, kinds = self.coverage(confidence), self._kinds(confidence)
         groups = len(self.labels)
         texts = {self.level or "place": [place for place in self.places for _ in range(groups)]}
         texts |= {name: [label[at] for label in self.labels] * len(self.places) for at, name in enumerate(self.by)}
@@ -189,7 +196,7 @@ class Source:
 def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
     """A table to print: the head, then a line for each place and group, at most ``most``."""
     lower, upper = estimates.interval(confidence)
-    _, coverage, kinds = estimates._found(confidence, False)
+    coverage, kinds = estimates.coverage(confidence), estimates._kinds(confidence)
     percent = f"{100 * confidence:g}%"
     rows = [(estimates.level or "place", *estimates.by, "estimate", "std. error", f"{percent} interval", "covers")]
     for at, place in enumerate(estimates.places):
@@ -208,7 +215,7 @@ def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | Non
 
 def kind_lines(estimates: Estimates, confidence: float = 0.9) -> list[str]:
     """For each kind of interval among the estimates, what it means."""
-    kinds = estimates._found(confidence, False)[2]
+    kinds = estimates._kinds(confidence)
     return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()]
 
 

@@ -6,7 +6,8 @@ below (0.215 for s = 1/4), while s bounds its moment generating function like th
 compute with s: variances of estimates are exact where noise has parameters of 1 and more, and safe below.
 
 Counts are whole numbers, so intervals are too. Where the noise in an estimate is a sum of few terms its law is listed,
-and the interval holds the whole numbers within the smallest distance that the error keeps often enough (*exact*).
+and the interval holds the whole numbers within the smallest distance that the error keeps often enough, and always the
+nearest one (*exact*).
 Elsewhere it holds all whole numbers within half a unit of the normal interval (*normal*): the half covers the lattice,
 whose steps are the weights of single measurements, as long as none is above one. That makes normal intervals
 conservative where noise is small: at a standard error of 1 the one that is asked to contain the truth in 50 of 100
@@ -32,6 +33,9 @@ WORTHWHILE = 10.0
 """Up to this standard error the law of a weighted sum is worth listing: above it, the half unit adds at most 4 points
 of coverage to a normal interval."""
 
+SHORTEST = 0.5
+"""An error below it leaves the truth the nearest whole number, and an interval that reaches less far may hold none."""
+
 
 @lru_cache(maxsize=256)
 def plain_law(parameter: float, terms: int) -> ErrorLaw | None:
@@ -49,6 +53,13 @@ def reach(parameter: float, terms: int, confidence: float) -> int | None:
     law = plain_law(parameter, terms)
     found = None if law is None else law.reach(confidence)
     return None if found is None else round(found)
+
+
+def exact_half_width(law: ErrorLaw, confidence: float) -> float | None:
+    """How far an interval reaches to either side of an estimate whose error has this law; None where the law cannot
+    certify the confidence. At least half a unit: every interval holds the nearest whole number."""
+    found = law.reach(confidence)
+    return None if found is None else max(found, SHORTEST)
 
 
 def normal_half_widths(errors: Array, confidence: float) -> Array:

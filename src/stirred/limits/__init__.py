@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         DistortingFunction,
         DistortionModel,
         Mixture,
+        approximate_function,
         continuity_radius,
         convexity_counterexample,
         distorting_function,
@@ -112,6 +113,7 @@ __all__ = [
     "WithError",
     "all_but_one_known",
     "approximate_distance",
+    "approximate_function",
     "chapter_figure",
     "clamp_to",
     "continuity_radius",
@@ -176,8 +178,8 @@ __getattr__, __dir__ = lazy(
                 "multiplicative_distance odds_ratio_distance total_variation_distance"
             ),
             "stirred.limits.distortions": (
-                "DISTORTING DistortingFunction DistortionModel Mixture continuity_radius convexity_counterexample "
-                "distorting_function mixture"
+                "DISTORTING DistortingFunction DistortionModel Mixture approximate_function continuity_radius "
+                "convexity_counterexample distorting_function mixture"
             ),
             "stirred.limits.figures": "FIGURES Curve LimitFigure chapter_figure figures_at",
             "stirred.limits.graphs": (

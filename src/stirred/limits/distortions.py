@@ -149,20 +149,16 @@ class DistortionModel:
 
 
 @says_what_it_takes
-def distorting_function(name: DistortingFunction | str, delta: Number | None = None) -> DistortingFunction:
-    """A distorting function by its name; ``delta`` belongs to *approximate*.
+def distorting_function(name: DistortingFunction | str) -> DistortingFunction:
+    """A distorting function by its name; that of (epsilon, delta) is :func:`approximate_function`.
 
-    >>> distorting_function("odds-ratio").symbol, distorting_function("approximate", 0.1).symbol
-    ('d_COR', 'D_MULT^0.1')
+    >>> distorting_function("odds-ratio").symbol
+    'd_COR'
     """
     if isinstance(name, DistortingFunction):
         return name
-    if name == "approximate":
-        if delta is None:
-            raise errors.parameter_out_of_range("delta", "missing", "given for the approximate distance")
-        return _approximate(probability("delta", delta))
     if not isinstance(name, str) or name not in DISTORTING:
-        raise errors.unknown_choice("distorting function", str(name), [*DISTORTING, "approximate"])
+        raise errors.unknown_choice("distorting function", str(name), list(DISTORTING))
     return DISTORTING[name]
 
 
@@ -263,7 +259,15 @@ def _total_variation(nucleus: Array, radius: float, values: Array) -> Array:
     return np.asarray(point)
 
 
-def _approximate(delta: float) -> DistortingFunction:
+@says_what_it_takes
+def approximate_function(delta: Number) -> DistortingFunction:
+    """The distorting function of (epsilon, delta) in both directions, D_MULT^delta: delta is taken off first.
+
+    >>> approximate_function(0.1).symbol
+    'D_MULT^0.1'
+    """
+    taken = probability("delta", delta)
+
     def attaining(nucleus: Array, radius: float, values: Array) -> Array:
         """The masses p, and by how much p exceeds e^r P0, and P0 exceeds e^r p; both add up to at most delta."""
         size, factor = len(nucleus), math.exp(min(radius, 700.0))
@@ -274,7 +278,7 @@ def _approximate(delta: float) -> DistortingFunction:
         found = optimize.linprog(
             np.concatenate([-values, np.zeros(2 * size)]),
             A_ub=np.vstack([rows, sums]),
-            b_ub=np.concatenate([factor * nucleus, -nucleus, [delta, delta]]),
+            b_ub=np.concatenate([factor * nucleus, -nucleus, [taken, taken]]),
             A_eq=np.concatenate([np.ones(size), np.zeros(2 * size)])[None, :],
             b_eq=[1.0],
             bounds=(0, None),
@@ -283,9 +287,9 @@ def _approximate(delta: float) -> DistortingFunction:
         masses = np.clip(found.x[:size], 0.0, None)
         return np.asarray(masses / masses.sum())
 
-    symbol = f"D_MULT^{delta:g}"
+    symbol = f"D_MULT^{taken:g}"
     return DistortingFunction(
-        "approximate", symbol, lambda p, q: approximate_distance(p, q, delta), attaining=attaining
+        "approximate", symbol, lambda p, q: approximate_distance(p, q, taken), attaining=attaining
     )
 
 

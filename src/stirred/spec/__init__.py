@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         least_budgets,
         transferred,
     )
+    from stirred.spec.continuous import ContinuousLaw, ContinuousMechanism, LossBounds, NoiseLaw
     from stirred.spec.conversions import as_approximate
     from stirred.spec.finite import FiniteMechanism
     from stirred.spec.invariant import Invariant
@@ -41,6 +42,8 @@ __all__ = [
     "Budget",
     "Comparison",
     "Composition",
+    "ContinuousLaw",
+    "ContinuousMechanism",
     "Counterfactual",
     "Domain",
     "Finding",
@@ -49,7 +52,9 @@ __all__ = [
     "InputPremetric",
     "Invariant",
     "Kind",
+    "LossBounds",
     "Multiverse",
+    "NoiseLaw",
     "OutputPremetric",
     "Specification",
     "Step",
@@ -88,6 +93,7 @@ __getattr__, __dir__ = lazy(
             "stirred.spec.completion": (
                 "coarsens comparable completed is_complete laplace_scales least_budgets transferred"
             ),
+            "stirred.spec.continuous": "ContinuousLaw ContinuousMechanism LossBounds NoiseLaw",
             "stirred.spec.conversions": "as_approximate",
             "stirred.spec.finite": "FiniteMechanism",
             "stirred.spec.invariant": "Invariant",

@@ -73,6 +73,21 @@ def _asks_less(now: OutputPremetric, then: OutputPremetric) -> bool:
 
 
 @rule(
+    "no-events",
+    "output premetric",
+    "Where all outputs are one event, its probability is always 1: every mechanism has loss 0, also one that publishes "
+    "the data.",
+    "Appendix A.1",
+    voids=True,
+)
+def no_events(specification: Specification) -> str:
+    """The standard tells no two outputs apart."""
+    if len(specification.output_premetric.partition) == 1:
+        return "No two outputs are told apart, so that nothing is asked of the mechanism."
+    return ""
+
+
+@rule(
     "fewer-events",
     "output premetric",
     "The budget is a largest value over events. Looking at fewer of them lowers it, down to zero, and the output that "
@@ -84,9 +99,9 @@ def fewer_events(specification: Specification) -> str:
     output = specification.output_premetric
     if output.events:
         return f"Of the output, only these events are looked at: {output.events}."
-    if output.partition:
-        outputs = sum(map(len, output.partition))
-        return f"{outputs:,} outputs are told apart as {len(output.partition):,} groups only."
+    groups, outputs = len(output.partition), sum(map(len, output.partition))
+    if groups > 1:
+        return f"{f'{outputs:,} outputs' if outputs > groups else 'Outputs'} are told apart as {groups:,} groups only."
     return ""
 
 

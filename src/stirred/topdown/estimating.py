@@ -123,7 +123,7 @@ class MeasuredRelease:
         _, first, alike = np.unique(kinds, return_index=True, return_inverse=True)
         samples = [{at: chosen[[one]]} for one in first]
         sums = self._weighted_sums(table, by, where, samples, variances[first], plain[1][first])
-        sums = sums[0], sums[1][alike.ravel()]
+        sums = sums[0], sums[1][alike.ravel()] if sums[0] else None
         return self._estimates(table, by, where, level, names, values, variances, plain, sums)
 
     def union(

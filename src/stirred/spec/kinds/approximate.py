@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from stirred import errors
@@ -10,7 +11,7 @@ from stirred.loss.curves import PowerCurve, approximate_power
 from stirred.loss.pair_measures import Approximate as Measured
 from stirred.loss.pair_measures import Measure
 from stirred.spec.exact import near
-from stirred.spec.kinds.kind import Grouped, Kind, Number, Parameter, Rule
+from stirred.spec.kinds.kind import Grouped, Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import MULTIPLICATIVE, errors_of_pure, odds_words
 
 
@@ -64,6 +65,15 @@ class Approximate(Kind):
     def measure(self, parameter: Parameter) -> Measure:
         """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured(float(parameter or 0))
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float:
+        """The number between two laws of noise of one scale: the epsilon at which delta is 1 - e^((epsilon - shift)/2),
+        or that of Gaussian noise."""
+        if parameter == 1:
+            return 0.0
+        if noise == "normal":
+            return conversions.gaussian_epsilon(shift, float(parameter or 0))
+        return max(0.0, shift + 2 * math.log1p(-float(parameter or 0)))
 
     def told(self, bound: Number, parameter: Parameter) -> Number | None:
         """The probability with which a mechanism within this bound may reveal the dataset outright."""

@@ -27,6 +27,7 @@ from stirred.loss.tradeoffs import TradeOff
 
 Number = Fraction | float
 Parameter = Fraction | float | None
+Noise = Literal["laplace", "normal"]
 Array = NDArray[np.float64]
 
 
@@ -220,6 +221,10 @@ class Kind:
     def between(self, p: ArrayLike, q: ArrayLike, parameter: Parameter) -> float:
         """The number D(P, Q) for two finite distributions."""
         return float(self.measure(parameter).between(p, q))
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float | None:
+        """The number between two laws of noise of one scale, ``shift`` scales apart; None where no formula is known."""
+        return None
 
     def keeps_mirrored(self, chance: float, bound: Any, parameter: Parameter, slack: float) -> bool:
         """Whether the laws (p, 1 - p) and (1 - p, p) satisfy a bound, or exceed it by no more than a factor."""

@@ -10,7 +10,7 @@ from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import NormalisedRenyi as Measured
 from stirred.loss.tradeoffs import ZcdpCurve
 from stirred.spec.exact import near
-from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import RESPONSE
 from stirred.spec.kinds.renyi import TAIL
 from stirred.spec.kinds.trade_off import errors_of_gaussians
@@ -48,6 +48,10 @@ class NormalisedRenyi(Kind):
     def measure(self, parameter: Parameter) -> Measure:
         """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured()
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float | None:
+        """The number between two laws of noise of one scale: for normal ones rho is shift^2 / 2, and this its root."""
+        return shift / math.sqrt(2) if noise == "normal" else None
 
     def classical_epsilon(self, budget: Number, delta: Number) -> float:
         """Epsilon at a delta by the classical formula."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from stirred import errors
@@ -9,7 +10,7 @@ from stirred.loss import conversions
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import Renyi as Measured
 from stirred.loss.tradeoffs import RenyiCurve
-from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import ORDERS
 
 TAIL = "Canonne, Kamath and Steinke 2020, Proposition 12"
@@ -49,6 +50,17 @@ class Renyi(Kind):
     def measure(self, parameter: Parameter) -> Measure:
         """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured(_order(parameter))
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float | None:
+        """The number between two laws of noise of one scale (Mironov 2017, Table II)."""
+        order = _order(parameter)
+        if math.isinf(order):
+            return shift if noise == "laplace" else math.inf
+        if noise == "normal":
+            return order * shift**2 / 2
+        # ln of (a e^((a-1) s) + (a-1) e^(-a s)) / (2a-1), over a-1, with the larger power taken out
+        rest = math.log1p((order - 1) / order * math.exp(-(2 * order - 1) * shift))
+        return shift + (math.log(order / (2 * order - 1)) + rest) / (order - 1)
 
     def tests(self, bound: Number, parameter: Parameter) -> RenyiCurve:
         """The greatest power of tests between laws within a bound."""

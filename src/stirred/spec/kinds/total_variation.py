@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from stirred.loss.curves import PowerCurve, approximate_power
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import TotalVariation as Measured
-from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
+from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 
 
 class TotalVariation(Kind):
@@ -36,6 +37,10 @@ class TotalVariation(Kind):
     def measure(self, parameter: Parameter) -> Measure:
         """The divergence of finite distributions, and the search for a mechanism's worst pair."""
         return Measured()
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float:
+        """The number between two laws of noise of one scale."""
+        return -math.expm1(-shift / 2) if noise == "laplace" else math.erf(shift / math.sqrt(8))
 
     def coin(self, distance: Number) -> float:
         """The probability of heads of a coin that is moved by a distance along a line."""
