@@ -21,6 +21,7 @@ from stirred.limits import (
     MeasureInterval,
     Pufferfish,
     all_but_one_known,
+    approximate_function,
     continuity_radius,
     data_bounds,
     density_bounds,
@@ -247,7 +248,7 @@ def approximate_is_no_interval(epsilon: float, delta: float) -> bool:
     Of eight outcomes any one may be raised far. Two raised at once still lie between the extremes, and are beyond.
     """
     outcomes = np.eye(8)
-    ball = DistortionModel(np.full(8, 1 / 8), epsilon, distorting_function("approximate", delta))
+    ball = DistortionModel(np.full(8, 1 / 8), epsilon, approximate_function(delta))
     between = MeasureInterval(ball.lower_probability(outcomes), ball.upper_probability(outcomes))
     raised = math.exp(epsilon) / 8 + 0.8 * delta
     two = np.array([raised] * 2 + [(1 - 2 * raised) / 6] * 6)
@@ -403,7 +404,7 @@ def density_distance(distance: Literal["multiplicative", "density-ratio"]) -> fl
     first = Density.linear((-1, 0, 1), ((2 / 3, 2 / 3), (2 / 3, 0)))
     second = Density.linear((-1, 0, 1), ((0, 2 / 3), (2 / 3, 2 / 3)))
     found = density_distances(first, second)
-    return (found.multiplicative if distance == "multiplicative" else found.density_ratio).lower
+    return (found.density_ratio if distance == "density-ratio" else found.multiplicative).lower
 
 
 @computation
@@ -463,7 +464,7 @@ def distance_of_events(distance: Literal["multiplicative", "density-ratio"]) -> 
     """Propositions 10 and 12: the forms by events and by single outcomes agree, over all events of nine outcomes."""
     events = (np.arange(1, 2**9)[:, None] >> np.arange(9)) & 1
     logs = np.log(events @ _MASSES["P"]) - np.log(events @ _MASSES["Q"])
-    by_events = np.abs(logs).max() if distance == "multiplicative" else logs.max() - logs.min()
+    by_events = logs.max() - logs.min() if distance == "density-ratio" else np.abs(logs).max()
     return math.isclose(float(by_events), measure_distance(distance, "P", "Q"))
 
 
