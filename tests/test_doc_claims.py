@@ -1,4 +1,4 @@
-"""What the documents say about noise of small parameters, computed anew: the numbers, and the conditions beside them."""
+"""What the documents say about noise of small parameters, computed anew: numbers, and the conditions beside them."""
 
 from decimal import Decimal, localcontext
 from pathlib import Path
