@@ -20,7 +20,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.semantics.templates import Number, Numbers
-from stirred.spec.exact import bound, display, display_down, exact, significant, written
+from stirred.spec.exact import LARGE, bound, display, display_down, exact, significant, written
 
 WIDTH = 110
 
@@ -134,7 +134,7 @@ def up(value: Fraction | float, decimals: int | None = None) -> Number:
     """A budget, or a bound that follows from it: exactly where that is short, else rounded up to two decimals.
     ``decimals`` asks for so many."""
     number = exact(value)
-    if decimals is None and (isinstance(value, Fraction) or len(written(number)) <= 8):
+    if decimals is None and (isinstance(value, Fraction) or len(written(number)) <= 8 or value > LARGE):
         return Number(value, bound(number))
     slack = SLACK * value if isinstance(value, float) and value < math.inf else 0  # what searches leave behind
     return Number(value, display(max(0, value - slack), 2 if decimals is None else decimals))

@@ -147,7 +147,7 @@ def spent_at(specification: Specification, distance: Fraction | float | int) -> 
 def shown_at(specification: Specification, distance: Fraction | float | int) -> str:
     """The number of the budget between datasets so far apart, by thousands."""
     text = bound(specification.budget_at(distance))
-    return f"{Decimal(text):,}" if re.fullmatch(r"[\d.]+", text) else text
+    return f"{Decimal(text):,}" if re.fullmatch(r"\d{4,}[\d.]*", text) else text
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
