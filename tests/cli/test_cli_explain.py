@@ -50,7 +50,7 @@ def test_a_deployment_with_concerns(run):
 
 def test_a_release_folder(run, tmp_path):
     (tmp_path / "specification.json").write_text(flavors.pure("person").at(1).to_json())
-    assert "probabilities above 0.028, 0.136 and 0.272" in " ".join(run(tmp_path).split())
+    assert "probabilities above 0.0272, 0.136 and 0.272" in " ".join(run(tmp_path).split())
 
 
 def test_json_holds_statements_and_numbers(run):

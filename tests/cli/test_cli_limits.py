@@ -26,7 +26,7 @@ def test_the_standard_questions(run):
     assert "What is tested (one record, all others known, distance 1)" in out
     assert "at most 0.0272, 0.136 and 0.272" in out
     assert "What is believed (the whole database, only its size known, distance 10)" in out
-    assert "at least 4.53e-05 and at most 22,100 times" in out
+    assert "at least 4.53e-5 and at most 22,100 times" in out
     assert "prior predictive" in out
 
 

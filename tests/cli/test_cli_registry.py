@@ -24,6 +24,8 @@ GIVEN = (
     "Nowhere",
     "--date",
     "2026-01-31",
+    "--author",
+    "A. Writer",
 )
 
 
@@ -58,7 +60,15 @@ def test_a_release_is_exported_with_all_that_its_folder_knows(folder, command):
 def test_what_the_folder_does_not_know_is_asked_for(folder, command):
     ended = command("registry", "export", folder, *GIVEN[:4])
     assert ended.code == 2 and ended.out == ""
-    assert "--use, --region, --date" in ended.err
+    assert "--use, --region, --date, --author" in ended.err
+
+
+def test_nobody_is_named_as_author_who_was_not_given_as_one(folder, command):
+    ended = command("registry", "export", folder, *GIVEN[:-2])  # the office publishes; it did not write the record
+    assert ended.code == 2 and ended.out == ""
+    assert "needs 'author'" in ended.err and "An office" not in ended.err
+    record = yaml.safe_load(command("registry", "export", folder, *GIVEN).out)
+    assert record["deployment"]["administrative"]["registry_authors"] == ["A. Writer"]
 
 
 def test_a_deployment_is_exported_by_its_name(command):

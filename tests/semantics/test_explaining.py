@@ -74,6 +74,7 @@ EXAMPLES = {
         InputPremetric.table({("a", "b"): 2, ("b", "a"): 2}), OutputPremetric(),
     ).at(1),
     "doubted": flavors.pure().at(1, marks=("not for release",), findings=(Finding("a-doubt", "Some doubt."),)),
+    "certain": flavors.approximate(1).at(1),
     "census": CENSUS,
     "swap": load("psa-2010"),
 }  # fmt: skip

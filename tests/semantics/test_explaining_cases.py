@@ -10,6 +10,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve, ZcdpCurve
+from stirred.reports.limits_section import of_explanation
 from stirred.semantics import Beliefs, allowed_power, explain, replaced_record, smallest_change
 from stirred.spec import FiniteMechanism, InputPremetric, Invariant, OutputPremetric, flavors
 from stirred.spec.allocations import Allocation, AllocationPart, Query, allocation
@@ -153,6 +154,57 @@ def test_nearly_certain_powers_keep_their_digits():
     assert "tests.vacuous" not in said(explained)
     assert "0.9991" in explained.statement("tests.bound").words
     assert "tests.vacuous" in said(explain(flavors.pure().at(30)))
+
+
+def test_a_finite_epsilon_is_never_told_as_certainty():
+    words = explain(flavors.pure().at(20)).statement("tests.vacuous").words
+    # e^-20 (1 - level), rounded down
+    assert "rules out next to nothing" in words
+    assert "a test may miss the change with probabilities of only 2e-9, 1.9e-9 and 1.8e-9" in words
+    assert "less than 1e-12" in explain(flavors.pure().at(745)).statement("tests.vacuous").words
+    total = explain(flavors.flavor(OutputPremetric("total-variation")).at(1))
+    assert "tests.certain" in said(total) and "tests.vacuous" not in said(total)
+    assert "tests.certain" in said(explain(flavors.approximate("0.99").at(1)))
+    assert "tests.certain" not in said(explain(flavors.approximate("0.95").at(745)))
+
+
+def test_certainty_of_an_output_is_told_by_delta_however_large_epsilon_is():
+    words = explain(flavors.approximate("1e-6").at(745)).statement("delta.catastrophe").words
+    assert "with a probability of 1e-06" in words
+    profile = EpsilonProfile(((1e-6, 745.0), (0.5, 700.0)))
+    given = flavors.flavor(OutputPremetric("approximate-profile")).at(profile)
+    assert "with a probability of 1e-06" in explain(given).statement("delta.catastrophe").words
+
+
+def test_what_is_wrongly_believed_is_told_with_its_factor():
+    words = explain(flavors.pure().at(20)).statement("beliefs.perceived").words
+    assert "a factor of 4.86e8" in words and "breach" not in words and "imagined" not in words
+
+
+@pytest.mark.parametrize("epsilon", ["1.0003", "1.003", "1", "0.0123456789", "2.8903717578961645", "20", "745"])
+def test_one_bound_has_one_number(epsilon):
+    given = flavors.pure().at(epsilon)
+    explained = explain(given)
+    odds = explained.statement("beliefs.odds").facts
+    assert odds["epsilon"].shown == given.budget.shown()
+    # The factor follows from the epsilon beside it, by a calculator.
+    if float(epsilon) < 100:
+        followed = math.exp(float(odds["epsilon"].shown))
+        factor = float(odds["factor"].shown.replace(",", ""))
+        assert followed <= factor * (1 + 1e-12) and factor <= followed * 1.01
+    else:
+        assert odds["factor"].shown == f"e^{odds['epsilon'].shown}"
+    others = [one for one in explained.statements if one.id in ("beliefs.every", "beliefs.perceived")]
+    shared = {one.facts["factor"].shown for one in others}
+    assert shared == {odds["factor"].shown}
+    # Powers are the same text in the sentences of explanations and of limits, and the same number in the data.
+    limits = {one.id: one.facts for one in of_explanation(explained).statements}
+    if "limits.power" in limits:
+        told = explained.statement("tests.bound").facts["powers"].shown
+        assert told == limits["limits.power"]["powers"].shown
+        shown = [float(one) for one in told.replace(" and ", ", ").split(", ")]
+        assert [row["upper"] for row in explained.powers] == shown
+        assert all(f"  {one} (" in explained.text() for one in told.replace(" and ", ", ").split(", "))
 
 
 def test_a_bound_that_holds_for_every_mechanism_is_not_told():

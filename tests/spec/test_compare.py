@@ -40,6 +40,14 @@ def test_more_invariants_are_weaker_whatever_the_number():
     assert any("more invariants make for a smaller number and protect less" in note for note in found.notes)
 
 
+def test_invariants_are_spoken_of_only_where_they_differ():
+    county = Invariant("person", by=("county",))
+    for held in ([], [county]):
+        found = compare(pure(1, invariants=held), pure(1, "household", invariants=held))
+        assert "The flavors differ" in found.notes[0] and "invariants" not in found.notes[0]
+    assert "more invariants" in compare(pure(1), pure(1, "household", invariants=[county])).notes[0]
+
+
 def test_households_are_a_stronger_unit_than_persons_who_stay_in_them():
     blocks, together = judged(pure(1, "household"), pure(1, "person", stays_in=("household",)))
     assert blocks["input premetric"] == FIRST

@@ -10,7 +10,7 @@ import pytest
 from test_lint import BLOCKS, PLAIN, RAW, STATES, TIDY, found, held, premetric, swap, with_facts
 
 from stirred import errors
-from stirred.spec import Budget, Specification, facts, flavors
+from stirred.spec import Budget, OutputPremetric, Specification, facts, flavors
 from stirred.spec.deployments import deployment, names
 from stirred.spec.linting import lint, rules, table
 
@@ -53,15 +53,45 @@ def test_a_swap_at_epsilon_4_04_is_read_at_8_08():
 
 def test_rho_of_a_respondent_who_enters_two_records_is_four_times_rho():
     overall = with_facts(flavors.zcdp("person", domain=RAW).at("55.371"), records_per_respondent=2)
-    assert "rho = 221.49, not rho = 55.371" in found(overall)["units-after-imputation"]
+    assert "rho = 221.484, not rho = 55.371" in found(overall)["units-after-imputation"]
 
 
 def test_an_epsilon_of_events_is_read_for_the_user_where_their_number_is_declared():
     words = found(premetric(unit="event", within=(("user", 20),)))["finer-unit"]
     assert words == (
-        "The unit is one event and not one user, which has up to 20 events; for all of them together the bound is "
-        "epsilon = 20.00, not epsilon = 1.00."
+        "The unit is one event and not one user, which has up to 20 events; together 2 events have the bound "
+        "epsilon = 2.00, 4 have 4.00, 10 have 10.00 and 20 have 20.00, not epsilon = 1.00."
     )
+
+
+def test_a_household_of_any_size_is_read_for_the_usual_sizes_first():
+    given = flavors.zcdp("person", domain=RAW, within=(("household", 99_999),)).at("55.371")
+    assert found(given)["household-not-covered"] == (
+        "The unit is one person and not one household, which has up to 99,999 persons; together 2 persons have the "
+        "bound rho = 221.484, 4 have 885.936 and 10 have 5,537.1, not rho = 55.371; for 99,999 it is beyond 1,000,000, "
+        "which promises next to nothing."
+    )
+    small = flavors.pure("person", domain=RAW, within=(("household", 3),)).at("0.1")
+    assert (
+        "together 2 persons have the bound epsilon = 0.2 and 3 have 0.3, not epsilon = 0.1."
+        in (found(small)["household-not-covered"])
+    )
+    pair = flavors.pure("person", domain=RAW, within=(("family", 2),)).at(1)
+    assert (
+        "; together 2 persons have the bound epsilon = 2.00, not epsilon = 1.00."
+        in (found(pair)["household-not-covered"])
+    )
+
+
+def test_delta_is_spoken_of_only_where_a_standard_has_one():
+    total = flavors.flavor(OutputPremetric("total-variation"), domain=RAW).at("0.3")
+    pairs = [(total, None), (flavors.zcdp().at("0.1"), flavors.pure().at(1)), (total, flavors.pure().at(1))]
+    pairs += [(flavors.renyi(2).at("0.1"), flavors.renyi(4).at(1))]
+    for given, before in pairs:
+        findings = lint(given, before=before)
+        assert "weaker-standard" in {one.id for one in findings}
+        assert not [one for one in findings if "delta" in one.words or "delta" in one.why]
+    assert "delta = 0.01 is not limited at all" in found(flavors.approximate("0.01").at(1))["weaker-standard"]
 
 
 def test_delta_is_read_as_records_published_whole():

@@ -27,7 +27,8 @@ def export(
     description: Annotated[str, typer.Option(help="What it is. Default: what the guarantee covers.")] = "",
     sector: Annotated[str, typer.Option(help="Its sector, such as 'Government'.")] = "",
     author: Annotated[
-        list[str] | None, typer.Option(help="Who fills in the record. Default: the curators. Repeatable.")
+        list[str] | None,
+        typer.Option(help="Who wrote the record; needed where it has notes or sources. Repeatable."),
     ] = None,
 ) -> None:
     """Print a registry record in YAML. Options give what the specification does not contain."""

@@ -12,28 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from stirred.limits import Limit, laplace_power, radius
 from stirred.semantics import formatting
+from stirred.semantics.formatting import shown_down
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
-from stirred.spec.exact import display_down, exact, significant, written
+from stirred.spec.exact import display_down, significant
 
 NEARLY_CERTAIN = 1 - 1e-6
 """Powers and beliefs beyond this are shown as certainty."""
 
-SMALL = 0.1
-"""Below this a probability is shown by its first digits, not by its first decimals."""
-
 LARGE = 1e6
 """From here on two decimals of epsilon times the distance say nothing."""
-
-NEAR = (Fraction(1, 10**9), Fraction(1, 100))
-"""Differences of at most the second part of a start are shown by their own digits; floats have none of those
-below the first part, which is then shown in their place."""
-
-ROUNDING = 1e-12
-"""The part of a probability that floats leave behind."""
 
 _CHAPTER = "Bailie 2025"
 _FACTORS = "e^-r and e^r, with r = epsilon times the distance"
@@ -110,11 +100,11 @@ TEMPLATES = {
         ),
         Template(
             "limits.vacuous",
-            "Almost nothing is promised here ({question}): epsilon times the distance is {radius}. At every "
-            "false-alarm probability asked for, tests may have a power of {power}, and from every prior probability "
-            "asked for, something may become almost certain or almost impossible to somebody.",
+            "Next to nothing is promised here ({question}): epsilon times the distance is {radius}. At every "
+            "false-alarm probability asked for, a test may miss a difference with a probability below {miss}, and from "
+            "every prior probability asked for, something may become almost certain or almost impossible to somebody.",
             f"{_CHAPTER}, Corollary 5.5.2 and Theorem 5.6.3",
-            f"{_POWERS}; {_BELIEFS}",
+            f"e^-r; {_POWERS}; {_BELIEFS}",
         ),
         Template(
             "limits.secrets",
@@ -200,16 +190,16 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
     if r == 0:
         yield say("limits.zero", question=question, radius=Number(r, "0"))
         return
-    powers = upwards(limit.power.upper, limit.levels)
+    powers = formatting.powers(limit.power.upper, limit.levels)
     if min(powers.values) > NEARLY_CERTAIN and _all_believed(limit):
         size = formatting.up(r) if r < LARGE else Number(r, significant(r, 3))
-        yield say("limits.vacuous", question=question, radius=size, power=Number(max(powers.values), "1"))
+        yield say("limits.vacuous", question=question, radius=size, miss=_missed(r))
         return
     factors: dict[str, Fact] = {"lowest": formatting.lowest_factor(r), "factor": formatting.factor(r)}
     beliefs: dict[str, Fact] = {
         "priors": typed(limit.priors),
         "lower": downwards(limit.posterior.lower, limit.priors),
-        "upper": upwards(limit.posterior.upper, limit.priors),
+        "upper": formatting.powers(limit.posterior.upper, limit.priors),
     }
     if asked.secrets:
         yield say("limits.given", question=question, **factors)
@@ -238,6 +228,14 @@ def _all_believed(limit: Limit) -> bool:
     return all(low < 1 - NEARLY_CERTAIN and high > NEARLY_CERTAIN for prior, low, high in beliefs if 0 < prior < 1)
 
 
+def _missed(r: float) -> Number:
+    """e^-r, rounded up: above the smallest type II error at every false-alarm probability."""
+    value = math.exp(-r)
+    if r > formatting.LARGEST_FACTOR:
+        return Number(value, f"e^-{display_down(r)}")
+    return Number(value, significant(value * (1 + formatting.ROUNDING), 2))
+
+
 # -- how numbers are shown -----------------------------------------------------------------------------------
 
 
@@ -247,53 +245,10 @@ def typed(values: Iterable[float]) -> Numbers:
     return Numbers(found, formatting.listed_plainly(f"{value:.12g}" for value in found))
 
 
-def upwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Upper bounds, rounded up; ``starts`` are the priors or false-alarm probabilities that they belong to."""
-    found = tuple(map(float, values))
-    return Numbers(found, formatting.listed_plainly(map(shown_up, found, map(float, starts))))
-
-
 def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
     """Lower bounds and attained values, rounded down."""
     found = tuple(map(float, values))
     return Numbers(found, formatting.listed_plainly(map(shown_down, found, map(float, starts))))
-
-
-def shown_up(value: float, start: float = 0.0) -> str:
-    """A probability in three decimals, or three digits where it is small, rounded up; near the ``start``, a prior
-    or a false-alarm probability, by two digits of the difference.
-
-    >>> shown_up(0.01001), shown_up(0.01001, 0.01), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
-    ('0.0101', '0.01001', '1.4e-9', '0.272', '0')
-    """
-    if value <= 0:
-        return "0"
-    base, more = exact(start), exact(value) - exact(start)
-    if 0 < more < NEAR[1] * base:
-        return _beside(base, significant(max(more, NEAR[0] * base), 2))
-    return significant(value * (1 - ROUNDING), 3) if value < SMALL else formatting.shown_power(value)
-
-
-def shown_down(value: float, start: float = 0.0) -> str:
-    """A probability as in :func:`shown_up`, rounded down.
-
-    >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0), shown_down(0.0999, 0.1)
-    ('0.999', '4.54e-7', '1', '0.0999')
-    """
-    if value <= 0:
-        return "0"
-    base, more = exact(start), exact(value) - exact(start)
-    if 0 < -more < NEAR[1] * base:
-        return _beside(base, significant(max(-more, NEAR[0] * base), 2), -1)
-    if NEAR[0] * base < more < NEAR[1] * base:
-        return _beside(base, significant(more, 2, down=True))
-    if value < SMALL:
-        return significant(value * (1 + ROUNDING), 3, down=True)
-    return "1" if value > 1 - formatting.SLACK else display_down(value + formatting.SLACK, 3)
-
-
-def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:
-    return written(start + sign * exact(apart))
 
 
 def shown_distance(distance: float) -> Number:

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limits
-from stirred.reports.limit_sentences import Asked, about, say, shown_distance, shown_down, shown_up
+from stirred.reports.limit_sentences import Asked, about, say, shown_distance
 from stirred.semantics import Explanation
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Setting
-from stirred.semantics.formatting import bullet, columns, listed_plainly
+from stirred.semantics.formatting import bullet, columns, listed_plainly, shown_down, shown_up
 from stirred.semantics.templates import Statement
 from stirred.spec import facts
 from stirred.spec.exact import exact, quoted, written

@@ -165,7 +165,7 @@ def composition_rule(output: str) -> bool:
         for other in pairs_of_laws(2):
             both = divergence(premetric, *(np.outer(x, y).ravel() for x, y in zip((p, q), other, strict=True)))
             parts = divergence(premetric, p, q), divergence(premetric, *other)
-            together = sum(parts) if output == "multiplicative" else math.hypot(*parts)
+            together = sum(parts) if premetric.kind.pure else math.hypot(*parts)
             if both > together * (1 + 1e-7):
                 return False
     return True

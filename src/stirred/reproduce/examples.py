@@ -19,7 +19,7 @@ from stirred.loss.divergences import power_curve
 from stirred.spec import Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric
 
 NAMES = ("a", "b", "c", "d")
-_OUTPUTS = tuple(OutputPremetric(name) for name in ("multiplicative", "normalised-renyi", "total-variation"))
+_OUTPUTS = [OutputPremetric(name) for name in ["multiplicative", "normalised-renyi", "total-variation"]]
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 

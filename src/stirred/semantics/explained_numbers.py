@@ -20,6 +20,7 @@ from stirred.loss import (
     ComposedLoss,
     EpsilonProfile,
     GaussianCurve,
+    PowerCurve,
     RenyiCurve,
     TradeOff,
     ZcdpCurve,
@@ -36,7 +37,7 @@ from stirred.semantics.concerns import Concern, Exposure, exposure, overview
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
 from stirred.spec.allocations import Allocation, allocation_of
-from stirred.spec.exact import near
+from stirred.spec.exact import exact, near
 from stirred.spec.specification import Specification
 
 Array = NDArray[np.float64]
@@ -165,6 +166,34 @@ class Setting:
             return allowed_power(self.specification, distance)
         except errors.SpecificationError:
             return None
+
+    @cached_property
+    def certainty(self) -> float:
+        """The probability with which an output may give certainty: the power of a test without false alarms."""
+        assert self.curve is not None
+        specification, budget = self.specification, self.specification.budget
+        kind, parameter = specification.output_premetric.kind, specification.output_premetric.parameter
+        if kind.same_support:  # where the budget is finite
+            return 0.0
+        if self.change.distance == specification.input_premetric.scale:
+            # The curve of an epsilon whose factor is too large for a float has all its power at once.
+            if isinstance(budget.value, EpsilonProfile):
+                return min((delta for delta, epsilon in budget.value.points if epsilon < np.inf), default=1.0)
+            told = None if budget.is_curve else kind.told(budget.number, parameter)
+            if told is not None:
+                return float(told)
+        return float(self.curve.power(0.0))
+
+    @cached_property
+    def missed(self) -> tuple[float, ...]:
+        """The smallest probability of missing the change at each false-alarm probability; 0 only where the definition
+        allows certainty, and not where a float cannot tell."""
+        assert self.curve is not None
+        errors, sure = np.asarray(self.curve.type_two_error(self.levels)), 1 - exact(self.certainty)
+        if isinstance(self.specification.budget.value, PowerCurve):  # its powers are what was stated
+            return tuple(map(float, errors))
+        floored = np.maximum(errors, np.nextafter(0.0, 1.0))
+        return tuple(float(error) if exact(at) < sure else 0.0 for error, at in zip(floored, self.levels, strict=True))
 
     def bound_at(self, distance: Fraction | float) -> Fraction | float | None:
         """The budget between datasets at a distance; None for curves."""

@@ -26,11 +26,11 @@ from stirred.semantics import pictures
 from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
-from stirred.semantics.formatting import SLACK, WIDTH, bullet, columns, shown_power
+from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, shown_up, up
 from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
-from stirred.spec.exact import display, display_down, written
+from stirred.spec.exact import display, written
 from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
@@ -77,9 +77,15 @@ class Explanation:
 
     @cached_property
     def powers(self) -> list[dict[str, Any]]:
-        """Lower and upper bounds on the power of tests, one row for each noise and false-alarm probability."""
+        """Lower and upper bounds on the power of tests, one row for each noise and false-alarm probability, rounded as
+        in the sentences."""
         return [
-            {"noise": what, "level": level, "lower": float(low), "upper": float(high)}
+            {
+                "noise": what,
+                "level": level,
+                "lower": float(shown_down(float(low), level)),
+                "upper": float(shown_up(float(high), level)),
+            }
             for what, lower, upper in self.setting.powers()
             for level, low, high in zip(self.setting.levels, lower, upper, strict=True)
         ]
@@ -192,11 +198,11 @@ class Explanation:
         """The tables of a section as rows of texts, the first one the heading."""
         levels = [f"false alarm {level:g}" for level in self.setting.levels]
         if section == "tests" and self.powers:
-            rows: dict[str, list[str]] = {}
-            for row in self.powers:
-                said = f"{shown_power(row['upper'])} ({display_down(row['lower'], 3)})"
-                rows.setdefault(row["noise"], [row["noise"]]).append(said)
-            yield [["power of a test: at most (at least)", *levels], *rows.values()]
+            head = ["power of a test: at most (at least)", *levels]
+            yield [
+                head,
+                *([what, *_bounds(low, high, self.setting.levels)] for what, low, high in self.setting.powers()),
+            ]
         if section == "delta" and self.losses:
             yield [
                 ["epsilon at a delta", "delta", "bounds the odds", "(epsilon, delta)-DP"],
@@ -217,7 +223,7 @@ class Explanation:
                 head,
                 *(
                     [row["id"], row["concern"], row["rho_printed"], display(row["rho"], 4)]
-                    + [display(power, 3) for power in row["powers"]]
+                    + [shown_up(power) for power in row["powers"]]
                     for row in self.published
                 ),
             ]
@@ -320,9 +326,14 @@ def _brief(one: Statement) -> bool:
     return bool(one.formula) or one.section in ("compares", "protects", "exposed") or one.id in BRIEFLY
 
 
+def _bounds(lower: Iterable[float], upper: Iterable[float], levels: Iterable[float]) -> list[str]:
+    rows = zip(map(float, lower), map(float, upper), levels, strict=True)
+    return [f"{shown_up(high, level)} ({shown_down(low, level)})" for low, high, level in rows]
+
+
 def _both(row: dict[str, Any]) -> list[str]:
     pairs = zip(row["gaussian"], row["bound"], strict=True)
-    return [f"{shown_power(gaussian)} ({shown_power(bound)})" for gaussian, bound in pairs]
+    return [f"{shown_up(gaussian)} ({shown_up(bound)})" for gaussian, bound in pairs]
 
 
 def _finite(value: float | None) -> float | None:
@@ -330,4 +341,4 @@ def _finite(value: float | None) -> float | None:
 
 
 def _shown(value: float | None) -> str:
-    return "none" if value is None else display(max(0.0, value - SLACK * (1 + value)))
+    return "none" if value is None else up(value).shown

@@ -1,5 +1,12 @@
 """How numbers are shown in sentences: rounded so that what an attacker gains is never understated.
 
+One rule for each sort of number, used by sentences, tables and data alike, so that one bound has one number:
+
+* a budget, or a bound that follows from it, exactly where that is short, else rounded up to two decimals;
+* the factor of an epsilon in three digits, from the epsilon as it is shown, rounded up;
+* a probability in three digits, rounded up (what an attacker can reach at most) or down (at least); beside a prior or a
+  false-alarm probability that it hardly differs from, by two digits of the difference.
+
 Keep in mind: a :class:`Number` keeps the value beside its text, and the text is at least the value
 (but for :data:`SLACK`, which is what searches and floats leave behind).
 """
@@ -9,11 +16,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.semantics.templates import Number, Numbers
-from stirred.spec.exact import display, quoted, significant, written
+from stirred.spec.exact import LARGE, bound, display, display_down, exact, significant, written
 
 WIDTH = 110
 
@@ -22,34 +29,95 @@ SLACK = 1e-10
 SMALL = 0.01
 """Of an epsilon whose factor three digits would not tell from that of a larger one."""
 
+SMALL_PROBABILITY = 0.1
+"""Below this a probability is shown by its first digits, not by its first decimals: these are the same above it."""
+
+NEAR = (Fraction(1, 10**9), Fraction(1, 100))
+"""Differences of at most the second part of a start are shown by their own digits; floats have none of those
+below the first part, which is then shown in their place."""
+
+ROUNDING = 1e-12
+"""The part of a probability that floats leave behind."""
+
+SURELY = 1e-12
+"""Smaller probabilities of missing a change are not told apart: floats know powers no better."""
+
+LARGEST_FACTOR = 100
+"""Of a larger epsilon the factor is shown as a power of e."""
+
 
 def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
     """Several numbers with their texts joined to a list."""
     return Numbers(tuple(map(float, values)), listed_plainly(shown))
 
 
-def powers(values: Iterable[float]) -> Numbers:
-    """Powers of tests, rounded up, joined to a list."""
+def powers(values: Iterable[float], levels: Iterable[float] = ()) -> Numbers:
+    """Powers of tests, rounded up, joined to a list; ``levels`` are their false-alarm probabilities."""
     found = tuple(map(float, values))
-    return Numbers(found, listed_plainly(shown_power(one) for one in found))
+    starts = [*levels] or [0.0] * len(found)
+    return Numbers(found, listed_plainly(map(shown_up, found, starts)))
 
 
-def power(value: float) -> Number:
+def power(value: float, level: float = 0.0) -> Number:
     """The power of a test, rounded up."""
-    return Number(value, shown_power(value))
+    return Number(value, shown_up(value, level))
 
 
-def shown_power(power: float) -> str:
-    """Three digits, rounded up; more where three would turn it into certainty.
+def misses(values: Iterable[float]) -> Numbers:
+    """Probabilities of missing a change, rounded down, joined to a list."""
+    found = tuple(map(float, values))
+    return Numbers(found, listed_plainly(_shown_miss(value) for value in found))
 
-    >>> shown_power(0.69816), shown_power(0.99932), shown_power(1 - 1e-9)
-    ('0.699', '0.9994', '1')
+
+def _shown_miss(value: float) -> str:
+    if 0 < value < SURELY:
+        return f"less than {SURELY:g}".replace("e-0", "e-")
+    return significant(value * (1 - 1e-3), 2, down=True) if value else "0"  # floats leave four digits of the smallest
+
+
+def shown_up(value: float, start: float = 0.0) -> str:
+    """A probability in three digits, rounded up; near the ``start``, a prior or a false-alarm probability, by two
+    digits of the difference, and near 1 by more digits than three.
+
+    >>> shown_up(0.01001), shown_up(0.01001, 0.01), shown_up(1.4e-9), shown_up(0.2719), shown_up(0.0)
+    ('0.0101', '0.01001', '1.4e-9', '0.272', '0')
+    >>> shown_up(0.69816), shown_up(0.99932), shown_up(1 - 1e-8), shown_up(1 - 1e-12)
+    ('0.699', '0.9994', '0.99999999', '1')
     """
-    for decimals in (3, 4, 5, 6):
-        text = display(max(0.0, power - SLACK), decimals)
+    if value <= 0:
+        return "0"
+    base, more = exact(start), exact(value) - exact(start)
+    if 0 < more < NEAR[1] * base:
+        return _beside(base, significant(max(more, NEAR[0] * base), 2))
+    if value < SMALL_PROBABILITY:
+        return significant(value * (1 - ROUNDING), 3)
+    for decimals in range(3, 10):
+        text = display(value - SLACK, decimals)
         if not text.startswith("1."):
             return text
     return "1"
+
+
+def shown_down(value: float, start: float = 0.0) -> str:
+    """A probability as in :func:`shown_up`, rounded down.
+
+    >>> shown_down(0.999999), shown_down(4.54e-7), shown_down(1.0), shown_down(0.0999, 0.1)
+    ('0.999', '4.54e-7', '1', '0.0999')
+    """
+    if value <= 0:
+        return "0"
+    base, more = exact(start), exact(value) - exact(start)
+    if 0 < -more < NEAR[1] * base:
+        return _beside(base, significant(max(-more, NEAR[0] * base), 2), -1)
+    if NEAR[0] * base < more < NEAR[1] * base:
+        return _beside(base, significant(more, 2, down=True))
+    if value < SMALL_PROBABILITY:
+        return significant(value * (1 + ROUNDING), 3, down=True)
+    return "1" if value > 1 - SLACK else display_down(value + SLACK, 3)
+
+
+def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:
+    return written(start + sign * exact(apart))
 
 
 def listed_plainly(items: Iterable[str]) -> str:
@@ -62,21 +130,19 @@ def listed_plainly(items: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def up(value: Fraction | float, decimals: int = 2) -> Number:
-    """A number rounded up to some decimals."""
-    slack = SLACK * (1 + value) if isinstance(value, float) else 0  # what searches and floats leave behind
-    return Number(value, display(max(0, value - slack), decimals))
+def up(value: Fraction | float, decimals: int | None = None) -> Number:
+    """A budget, or a bound that follows from it: exactly where that is short, else rounded up to two decimals.
+    ``decimals`` asks for so many."""
+    number = exact(value)
+    if decimals is None and (isinstance(value, Fraction) or len(written(number)) <= 8 or value > LARGE):
+        return Number(value, bound(number))
+    slack = SLACK * value if isinstance(value, float) and value < math.inf else 0  # what searches leave behind
+    return Number(value, display(max(0, value - slack), 2 if decimals is None else decimals))
 
 
 def typed(value: float) -> Number:
     """A number as a person typed it."""
     return Number(value, f"{value:.12g}")
-
-
-def stated(value: Fraction | float) -> Number:
-    """A stated number: exactly while that is short, else rounded up."""
-    text = written(value)
-    return Number(value, text if len(text) <= 8 else quoted(value) if value < 1 else display(value))
 
 
 def plain(value: Fraction | float) -> Number:
@@ -93,22 +159,41 @@ def small(value: float) -> Number:
 
 
 def factor(epsilon: Fraction | float) -> Number:
-    """e^epsilon, three digits, rounded up; as a power where it is very large, by what exceeds 1 where it is small."""
+    """e^epsilon, three digits, rounded up, from the epsilon that is shown; as a power where it is very large, by what
+    exceeds 1 where it is small.
+
+    >>> factor(1.0003).shown, factor(2.8903717578961645).shown, factor(20.0).shown, factor(745.0).shown
+    ('2.72', '18.2', '4.86e8', 'e^745.00')
+    >>> factor(0.001).shown, factor(1e-9).shown
+    ('1.0011', '1.0000000011')
+    """
     value = math.exp(epsilon) if epsilon < 700 else math.inf
+    shown = up(epsilon).shown
+    if epsilon > LARGEST_FACTOR:
+        return Number(value, f"e^{shown}")
     if 0 < epsilon < SMALL:
-        above = math.expm1(epsilon) or Fraction(epsilon) * (1 + Fraction(epsilon))  # where it is too small for a float
-        return Number(value, written(1 + Fraction(significant(above, 2))))
-    if epsilon > 100:
-        return Number(value, f"e^{display(epsilon)}")
-    return Number(value, f"{float(Context(3, ROUND_CEILING).create_decimal(Decimal(repr(value)))):,.6g}")
+        return Number(value, written(1 + Fraction(significant(_exp(shown) - 1, 2))))
+    found = Decimal(significant(_exp(shown), 3))
+    return Number(value, f"{found:,}" if found < 10**6 else f"{found.normalize():e}".replace("e+", "e"))
 
 
 def lowest_factor(epsilon: Fraction | float) -> Number:
-    """e^-epsilon, three digits, rounded down."""
-    value = math.exp(-epsilon)
+    """e^-epsilon, three digits, rounded down, from the epsilon that is shown."""
+    value, shown = math.exp(-epsilon), up(epsilon).shown
+    if epsilon > LARGEST_FACTOR:
+        return Number(value, f"e^-{shown}")
     if 0 < epsilon < SMALL:
-        return Number(value, written(1 - Fraction(significant(-math.expm1(-epsilon) or Fraction(epsilon), 2))))
-    return Number(value, f"{float(Context(3, ROUND_FLOOR).create_decimal(Decimal(repr(value)))):.3g}")
+        return Number(value, written(1 - Fraction(significant(1 - 1 / _exp(shown), 2))))
+    return Number(value, significant(1 / _exp(shown), 3, down=True))
+
+
+def _exp(shown: str) -> Fraction:
+    """e to the power of a number that is shown, to forty digits, rounded up."""
+    number = Fraction(shown)
+    with localcontext(Context(prec=60)):
+        found = (Decimal(number.numerator) / Decimal(number.denominator)).exp()
+    with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+        return Fraction(+found) if number else Fraction(1)
 
 
 def columns(rows: Sequence[Sequence[str]], *, numbers_right: bool = False) -> str:

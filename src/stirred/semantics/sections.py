@@ -30,7 +30,7 @@ from stirred.spec.exact import display
 from stirred.spec.invariant import plural
 
 NEARLY_CERTAIN = 1 - 1e-6
-"""Powers beyond this are told as certainty."""
+"""Powers beyond this are told by the probability of missing the change."""
 
 
 def compares(given: Setting) -> Iterator[Statement]:
@@ -47,7 +47,7 @@ def compares(given: Setting) -> Iterator[Statement]:
         yield say("compares.assumed", distance=distance)
     yield say("compares.worlds", change=change.words, distance=distance)
     if budget.by_universe:
-        yield say("compares.universes", budget=formatting.stated(budget.number))
+        yield say("compares.universes", budget=formatting.up(budget.number))
     if budget.varies:
         yield say("compares.varies", varies=budget.varies)
     if given.unbounded:
@@ -60,7 +60,7 @@ def compares(given: Setting) -> Iterator[Statement]:
             "compares.further",
             letter=letter,
             unit=premetric.unit,
-            budget=formatting.stated(budget.number),
+            budget=formatting.up(budget.number),
             bound=formatting.up(specification.budget_at(change.distance)),
         )
     if premetric.kind == "records" and _of_datasets(given):
@@ -117,23 +117,25 @@ def tests(given: Setting) -> Iterator[Statement]:
             yield say("tests.none")
         return
     levels = _levels(given)
-    powers = formatting.powers(given.curve.power(given.levels))
-    if min(powers.values) > NEARLY_CERTAIN:
-        yield say("tests.vacuous", levels=levels, powers=powers)
+    powers = formatting.powers(given.curve.power(given.levels), given.levels)
+    if max(given.missed) == 0:
+        yield say("tests.certain", levels=levels)
+    elif min(powers.values) > NEARLY_CERTAIN:
+        yield say("tests.vacuous", levels=levels, misses=formatting.misses(given.missed))
     else:
         only = " that looks at these events alone" if given.partial else ""
         yield say("tests.bound", levels=levels, powers=powers, only=only)
     yield say("tests.ideal")
     yield say("tests.worst", unit=given.specification.input_premetric.unit)
     if given.gaussian is not None:
-        yield say("tests.gaussian", powers=formatting.powers(given.gaussian.power(given.levels)))
+        yield say("tests.gaussian", powers=formatting.powers(given.gaussian.power(given.levels), given.levels))
     if given.exact is not None and given.allocation is not None:
         bounds = given.exact_powers(given.exact)
         yield say(
             "tests.exact",
             cells=formatting.plain(len(list(given.allocation.cells()))),
             levels=levels,
-            powers=formatting.powers(bound.upper for bound in bounds),
+            powers=formatting.powers((bound.upper for bound in bounds), given.levels),
             gap=formatting.small(max(bound.upper - bound.lower for bound in bounds)),
         )
     if given.specification.input_premetric.kind == "records" and _of_datasets(given):
@@ -160,7 +162,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
         if isinstance(bound, PureBelief):
             factor, lowest = formatting.factor(bound.limit), formatting.lowest_factor(bound.limit)
             yield say("beliefs.every", unit=unit, factor=factor, lowest=lowest, knowing=knowing)
-            yield say("beliefs.perceived")
+            yield say("beliefs.perceived", factor=factor)
             if specification.input_premetric.bounded and not fixed:
                 yield say("beliefs.default", factor=formatting.factor(bound.default_record().limit))
             continue
@@ -194,7 +196,7 @@ def delta(given: Setting) -> Iterator[Statement]:
     curve, pure = given.readable, given.specification.output_premetric.kind.pure
     if curve is None or pure:
         return
-    units, certain = plural(given.specification.input_premetric.unit), float(curve.power(0.0))
+    units, certain = plural(given.specification.input_premetric.unit), given.certainty
     for one in (given.gaussian, curve):
         for at in given.read_deltas[:1] if one is not None else ():
             epsilon = given.bounded(one, at)  # type: ignore[arg-type]
@@ -236,7 +238,7 @@ def groups(given: Setting) -> Iterator[Statement]:
             "how": how,
             "level": level,
         }
-        power = formatting.power(float(curve.power(given.level)))
+        power = formatting.power(float(curve.power(given.level)), given.level)
         if linear:
             yield say(
                 "groups.units",
@@ -261,7 +263,7 @@ def groups(given: Setting) -> Iterator[Statement]:
                 bound=formatting.up(specification.budget_at(distance)),
             )
         elif (curve := given.curve_at(distance)) is not None:
-            power = formatting.power(float(curve.power(given.level)))
+            power = formatting.power(float(curve.power(given.level)), given.level)
             yield say("groups.answers", count=formatting.plain(records), level=level, power=power)
 
 
@@ -372,14 +374,9 @@ def _one_point(given: Setting, curve: TradeOff) -> Iterator[Statement]:
     if given.stated_delta is not None or epsilon is None or epsilon == math.inf:
         return
     point, whole = float(approximate_power(epsilon, at).power(level)), float(curve.power(level))
-    if display(point, 3) != display(whole, 3):
-        yield say(
-            "delta.curve",
-            delta=formatting.small(at),
-            level=formatting.typed(level),
-            point=formatting.power(point),
-            curve=formatting.power(whole),
-        )
+    told = {"point": formatting.power(point, level), "curve": formatting.power(whole, level)}
+    if told["point"].shown != told["curve"].shown:
+        yield say("delta.curve", delta=formatting.small(at), level=formatting.typed(level), **told)
 
 
 def _title(one: Concerned) -> str:

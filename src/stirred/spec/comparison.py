@@ -163,10 +163,10 @@ def _both_ways(first: str, second: str, forth: Answer, back: Answer) -> str:
 def _notes(specifications: Sequence[Specification]) -> list[str]:
     notes = []
     if len({one.flavor for one in specifications}) > 1:
-        notes.append(
-            "The flavors differ, so the budgets are not on one scale: a smaller number is not a better protection. "
-            "In particular more invariants make for a smaller number and protect less."
-        )
+        said = "The flavors differ, so the budgets are not on one scale: a smaller number is not a better protection."
+        if len({one.multiverse.invariants for one in specifications}) > 1:
+            said += " In particular more invariants make for a smaller number and protect less."
+        notes.append(said)
     for name, one in zip(_names(specifications), specifications, strict=True):
         if one.nearest not in (None, 1) and not one.budget.is_curve:
             notes.append(f"{name}: {one.nearest_words()}.")

@@ -18,6 +18,8 @@ from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 
 INFINITE = "infinity"
+LARGE = 10**6
+"""Bounds beyond this promise nothing, and are shown by their first digits."""
 DECIMAL_COMMA = re.compile(r"\d+,\d+")
 """A number as it is written in much of the world; here commas separate."""
 
@@ -95,15 +97,34 @@ Exact = Annotated[
 """A field of a block that holds an exact number; JSON has its text."""
 
 
+def bound(value: Fraction | float) -> str:
+    """A stated budget, or a bound that follows from one, as text: exactly where that is short, else rounded up.
+
+    Everything that shows such a number shows this text, so that one bound has one number.
+
+    >>> bound(exact("1.0003")), bound(exact("2.5")), bound(Fraction(1)), bound(Fraction(1, 3)), bound(2.890371757)
+    ('1.0003', '2.5', '1.00', '1/3', '2.90')
+    >>> bound(exact("0.000001")), bound(Fraction(1, 3 * 10**6)), bound(exact("55.371") * 99_999**2)
+    ('0.000001', '1/3000000', '5.54e11')
+    """
+    text = written(value)
+    if LARGE < value < math.inf:
+        return f"{Decimal(significant(value, 3)).normalize():e}".replace("e+", "e")
+    if "/" in text or 0 < value < Fraction(1, 100):
+        return quoted(value) if len(text) <= 10 else display(value)
+    decimals = len(text.partition(".")[2])
+    return text if 0 < decimals <= 3 or (decimals and len(text) <= 8) else display(value)
+
+
 def display(epsilon: Fraction | float, decimals: int = 2) -> str:
-    """An upper bound as text, rounded up: in some decimals, or in two digits where it is smaller than these show.
+    """An upper bound as text, rounded up: in some decimals, or in two digits where these would show one or none.
 
     >>> display(12.48496), display(1.1), display(0), display(Fraction(1, 3)), display(math.inf)
     ('12.49', '1.10', '0.00', '0.34', 'infinite')
-    >>> display(0.0012), display(Fraction(1, 3 * 10**6))
-    ('0.0012', '3.4e-7')
+    >>> display(0.01234), display(0.0012), display(Fraction(1, 3 * 10**6))
+    ('0.013', '0.0012', '3.4e-7')
     """
-    if 0 < epsilon < Fraction(1, 10**decimals):
+    if 0 < epsilon < Fraction(10, 10**decimals):
         return significant(epsilon, 2)
     return _displayed(epsilon, decimals, math.ceil)
 

@@ -7,13 +7,14 @@ text means nothing. Its docstring says when it gives a finding and is printed in
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from stirred.loss.curves import GaussianCurve, at_most
-from stirred.spec.exact import display, exact, near, written
+from stirred.spec.exact import bound, exact, near, written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
 
@@ -140,8 +141,13 @@ def spent_at(specification: Specification, distance: Fraction | float | int) -> 
     """The budget between datasets so far apart; empty where a curve gives none."""
     if specification.budget.is_curve:
         return ""
-    bound = specification.budget_at(distance)
-    return f"{letter(specification)} = {display(bound) if bound == math.inf else f'{Decimal(display(bound)):,}'}"
+    return f"{letter(specification)} = {shown_at(specification, distance)}"
+
+
+def shown_at(specification: Specification, distance: Fraction | float | int) -> str:
+    """The number of the budget between datasets so far apart, by thousands."""
+    text = bound(specification.budget_at(distance))
+    return f"{Decimal(text):,}" if re.fullmatch(r"\d{4,}[\d.]*", text) else text
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------

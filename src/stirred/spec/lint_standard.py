@@ -20,8 +20,7 @@ EXPECTED = Fraction(1, 10)
 @rule(
     "weaker-standard",
     "output premetric",
-    "A standard that finds the same two laws closer gives the same mechanism a smaller number. With delta, what "
-    "happens with that probability is not limited at all: publishing a record whole, for example.",
+    "A standard that finds the same two laws closer gives the same mechanism a smaller number, without more noise.",
     "section 4.3, fourth way; Equation 4.3; section 2.4.5",
 )
 def weaker_standard(specification: Specification) -> str:
@@ -35,7 +34,12 @@ def weaker_standard(specification: Specification) -> str:
     records = number(specification, facts.RECORDS)
     premetric = specification.input_premetric
     if records is None or premetric.kind != "records" or premetric.scale < 1:
-        return f"Events of probability {name} = {short(delta)} are not limited." if delta > LARGE_DELTA else ""
+        if delta <= LARGE_DELTA:
+            return ""
+        return (
+            f"What happens with a probability of {name} = {short(delta)} is not limited at all: publishing a record "
+            "whole, for example."
+        )
     if delta * records < EXPECTED:
         return ""
     return (

@@ -7,14 +7,16 @@ import re
 
 from stirred.spec import facts
 from stirred.spec.distances import KNOWN_UNITS, is_part
-from stirred.spec.exact import near, written
+from stirred.spec.exact import LARGE, near, written
 from stirred.spec.invariant import plural
-from stirred.spec.lint_rules import also_before, comparison, fall, number, rule, smaller, spent, spent_at
+from stirred.spec.lint_rules import also_before, comparison, fall, number, rule, shown_at, smaller, spent, spent_at
 from stirred.spec.specification import Specification
 
 HOMES = ("household", "family")
 AT_HOME = tuple(("person", home) for home in HOMES)
 COUNTED_HOMES = (*HOMES, "housing unit", "dwelling")
+USUAL_SIZES = (2, 4, 10)
+"""Of groups that bounds are told for, where a larger one is declared to be possible."""
 
 
 @rule(
@@ -44,7 +46,24 @@ def _coarser(specification: Specification, unit: str, most: int | None) -> str:
     said += f", which has up to {most:,} {plural(fine)}"
     if specification.budget.is_curve or not specification.input_premetric.sharpened:
         return f"{said}; the specification says nothing about changes in more than one {fine}."
-    return f"{said}; for all of them together the bound is {spent_at(specification, most)}, not {spent(specification)}."
+    if specification.budget.number == math.inf:
+        return f"{said}."
+    return f"{said}; {_together(specification, most)}."
+
+
+def _together(specification: Specification, most: int) -> str:
+    """The bounds for small groups first, since the largest possible one may be far from any that exists."""
+    fine, huge = plural(specification.input_premetric.unit), specification.budget_at(most) > LARGE
+    sizes = [size for size in USUAL_SIZES if size < most]
+    first, *rest = sizes if sizes and huge else [*sizes, most]
+    said = [f"{first:,} {fine} have the bound {spent_at(specification, first)}"]
+    said += [f"{size:,} have {shown_at(specification, size)}" for size in rest]
+    together = (
+        f"together {' and '.join([', '.join(said[:-1]), said[-1]] if rest else said)}, not {spent(specification)}"
+    )
+    return together + (
+        f"; for {most:,} it is beyond {LARGE:,}, which promises next to nothing" if sizes and huge else ""
+    )
 
 
 @also_before("finer-unit")

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred.loss.curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
-from stirred.spec.exact import Exact, display, exact, near, quoted, written
+from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.kinds import KINDS, Kind, register
 
 __all__ = ["KINDS", "Budget", "Curve", "Kind", "OutputPremetric", "lipschitz", "register"]
@@ -178,15 +178,12 @@ class Budget:
         return f"{said} ({self.conversion})" if self.conversion else said
 
     def shown(self) -> str:
-        """The value alone, rounded up: exact where two decimals are, and where it is small or a short quotient."""
+        """The value alone: exact where that is short, else rounded up."""
         if isinstance(self.value, GaussianCurve):
             return f"the Gaussian curve of mu = {self.value.mu:g}"
         if self.is_curve:
             return f"a curve of {len(self.value.points)} points"
-        text = written(self.value)
-        if "/" in text or 0 < self.value < Fraction(1, 100):
-            return quoted(self.value) if len(text) <= 10 else display(self.value)
-        return text if 0 < len(text.partition(".")[2]) <= 3 else display(self.value)
+        return bound(self.value)
 
 
 def lipschitz(output: OutputPremetric, budget: Fraction | float) -> float:

@@ -228,12 +228,12 @@ def to_registry(specification: Specification, details: Mapping[str, Any]) -> str
         known = _sections(specification)
     deployment = {section: known.get(section, {}) | given.get(section, {}) for section in {**known, **given}}
     missing = [option for field, option in OPTIONS.items() if field not in deployment.get("basic", {})]
+    administrative = deployment.get("administrative", {})
+    if administrative and "registry_authors" not in administrative:
+        missing.append("author")  # only who exports the record knows who wrote it
     if missing:
         raise errors.registry_details_missing(missing)
     basic = deployment["basic"]
-    administrative = deployment.get("administrative", {})
-    if administrative and "registry_authors" not in administrative:
-        administrative["registry_authors"] = basic["data_curators"]
     record = {
         "url_slug": details.get("url_slug") or _slug(basic),
         "status": details.get("status", "Draft"),

@@ -18,7 +18,7 @@ from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import function_later
 from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-from stirred.spec.exact import Exact, display, exact, near
+from stirred.spec.exact import Exact, bound, exact, near
 from stirred.spec.invariant import Invariant
 from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
@@ -206,7 +206,7 @@ class Specification:
         said = f"the nearest {objects} of a universe are {_plain(self.nearest)} apart"
         if self.budget.is_curve or self.nearest == 1:
             return said
-        return f"{said}, where {self.output_premetric.kind.budget} is {display(self.budget_at(self.nearest))}"
+        return f"{said}, where {self.output_premetric.kind.budget} is {bound(self.budget_at(self.nearest))}"
 
     def __repr__(self) -> str:
         """One line; ``print`` shows the blocks."""

@@ -2,8 +2,9 @@
 
 The fitted tables of a release are integer, nonnegative and consistent, and therefore biased. Its measurements are not:
 each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module
-gives the best linear unbiased estimate of any count in any place, its exact variance and an interval. Estimates are
-consistent as well: those of children add up to their parent's, those of a margin to its total.
+gives the best linear unbiased estimate of any count in any place, its variance and an interval; for noise
+parameters below 1 see :mod:`stirred.estimates.intervals`. Estimates are consistent as well: those of children add up
+to their parent's, those of a margin to its total.
 
 Not used, since they are not linear equations of margins: that counts are not negative, structural zeros, and
 constraints by other tables. Invariants are used where their values are given.

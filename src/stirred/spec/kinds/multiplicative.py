@@ -10,7 +10,7 @@ from stirred.loss import conversions
 from stirred.loss.curves import PowerCurve, pure_power
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import Multiplicative as Measured
-from stirred.spec.exact import display, near
+from stirred.spec.exact import bound, near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 
 PURE_ZCDP = "Bun and Steinke 2016, Proposition 3.3"
@@ -85,7 +85,7 @@ def errors_of_pure(epsilon: float) -> float:
 
 def odds_words(epsilon: Number) -> str:
     """By how much an epsilon allows odds to change."""
-    times = f"e^{display(epsilon)}, about 10^{near(epsilon) / math.log(10):.1f}"
+    times = f"e^{bound(epsilon)}, about 10^{near(epsilon) / math.log(10):.1f}"
     return f"the odds to change by a factor of {times}"
 
 

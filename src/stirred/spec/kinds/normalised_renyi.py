@@ -9,7 +9,7 @@ from stirred.loss import conversions
 from stirred.loss.pair_measures import Measure
 from stirred.loss.pair_measures import NormalisedRenyi as Measured
 from stirred.loss.tradeoffs import ZcdpCurve
-from stirred.spec.exact import near
+from stirred.spec.exact import display, near
 from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import RESPONSE
 from stirred.spec.kinds.renyi import TAIL
@@ -67,7 +67,7 @@ class NormalisedRenyi(Kind):
 
     def allows_words(self, bound: Any) -> str:
         """What a very large bound allows, in words."""
-        return f"Gaussian noise whose means are {math.sqrt(2 * near(bound)):.2f} deviations apart"
+        return f"Gaussian noise whose means are {display(math.sqrt(2 * near(bound)))} deviations apart"
 
 
 NORMALISED_RENYI = NormalisedRenyi(
