@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import composition_referee
+import estimates_referee
+import invariants_referee
 import loss_referee
+import noise_referee
 
-CLAIMS = (*loss_referee.CLAIMS, *composition_referee.CLAIMS)
+CLAIMS = (
+    *loss_referee.CLAIMS,
+    *composition_referee.CLAIMS,
+    *noise_referee.CLAIMS,
+    *invariants_referee.CLAIMS,
+    *estimates_referee.CLAIMS,
+)
