@@ -65,11 +65,11 @@ def normal_intervals(case: Case) -> None:
 
 @claim("estimates", cases=600)
 def standard_errors_of_noise(case: Case) -> None:
-    """The variance of a discrete Gaussian is below its parameter, and next to it from 1 on: what the intervals rest on."""
+    """The variance of a discrete Gaussian is below its parameter, and next to it from 1 on: intervals rest on that."""
     parameter = case.size("parameter", 0.05, 30)
     with mp.workdps(30):
         s, top = mpf(parameter), 3 + math.ceil(13 * math.sqrt(parameter))
-        weights = [mp.exp(-mpf(k) ** 2 / (2 * s)) for k in range(top)]
+        weights = [mp.exp(-(mpf(k) ** 2) / (2 * s)) for k in range(top)]
         variance = 2 * mp.fsum(k * k * w for k, w in enumerate(weights)) / (2 * mp.fsum(weights) - 1)
     values, chances = law(parameter)
     case.same(float((chances * values**2).sum()), variance, "the law used here", relative=1e-12)

@@ -72,8 +72,12 @@ def intervals_of_measures(case: Case) -> None:
     corners = corners[corners.sum(axis=1) > 0]
     means = corners @ function / corners.sum(axis=1)
     found = limits.MeasureInterval(lower, upper)
-    case.same(float(found.upper_expectation(function)), means.max(), "upper expectation", relative=1e-12, absolute=1e-12)
-    case.same(float(found.lower_expectation(function)), means.min(), "lower expectation", relative=1e-12, absolute=1e-12)
+    case.same(
+        float(found.upper_expectation(function)), means.max(), "upper expectation", relative=1e-12, absolute=1e-12
+    )
+    case.same(
+        float(found.lower_expectation(function)), means.min(), "lower expectation", relative=1e-12, absolute=1e-12
+    )
     event = case.random.integers(0, 2, len(lower))
     shares = corners @ event / corners.sum(axis=1)
     case.same(float(found.upper_probability(event)), shares.max(), "upper probability", absolute=1e-12)
@@ -174,11 +178,15 @@ def bands_of_data_tests_and_beliefs(case: Case) -> None:
     apart, rows, graph = world(case)
     epsilon = loss(rows, apart) * (1 + 1e-14)
     case.same(limits.privacy_loss([floats(row) for row in rows], graph).ratio, epsilon, "the loss", relative=1e-12)
-    models = [dyadic(list(case.random.dirichlet(np.full(len(rows), 0.6)) + 1e-6)) for _ in range(case.whole("models", 2, 3))]
+    models = [
+        dyadic(list(case.random.dirichlet(np.full(len(rows), 0.6)) + 1e-6)) for _ in range(case.whole("models", 2, 3))
+    ]
     prior = dyadic(list(case.random.dirichlet(np.ones(len(models))) + 1e-3))
     case.say(models=[floats(one) for one in models], prior=floats(prior))
     outputs = range(len(rows[0]))
-    likelihood = [[sum((m * row[t] for m, row in zip(one, rows, strict=True)), Fraction(0)) for t in outputs] for one in models]
+    likelihood = [
+        [sum((m * row[t] for m, row in zip(one, rows, strict=True)), Fraction(0)) for t in outputs] for one in models
+    ]
     predictive = [sum((w * one[t] for w, one in zip(prior, likelihood, strict=True)), Fraction(0)) for t in outputs]
     band = limits.data_bounds([floats(row) for row in rows], graph, epsilon)
     mixture = limits.mixture_bounds([floats(row) for row in rows], graph)
@@ -198,7 +206,9 @@ def bands_of_data_tests_and_beliefs(case: Case) -> None:
         worst = 1 - power(likelihood[0], likelihood[1], 1 - level)
         case.at_most(best, float(told.upper), "the best test", relative=1e-12)
         case.at_most(float(told.lower), worst, "the worst test", absolute=1e-12)
-    analysis = limits.FiniteAnalysis([floats(row) for row in rows], graph, [floats(one) for one in models], floats(prior))
+    analysis = limits.FiniteAnalysis(
+        [floats(row) for row in rows], graph, [floats(one) for one in models], floats(prior)
+    )
     for t in outputs:
         case.same(float(analysis.predictive[t]), predictive[t], "predictive", relative=1e-12)
         for k in range(len(models)):
@@ -230,12 +240,17 @@ def pufferfish_losses(case: Case) -> None:
         if mass[a, s] == 0 or mass[a, r] == 0:
             continue
         given = [
-            [sum((laws[a][x] * rows[x][t] for x in secrets[one]), Fraction(0)) / mass[a, one] for t in range(len(rows[0]))]
+            [
+                sum((laws[a][x] * rows[x][t] for x in secrets[one]), Fraction(0)) / mass[a, one]
+                for t in range(len(rows[0]))
+            ]
             for one in (s, r)
         ]
         worst = max(worst, multiplicative(*given))
     found = limits.Pufferfish(tuple(range(size)), {f"a{a}": floats(laws[a]) for a in range(count)}, held, pairs)
-    case.same(found.loss([floats(row) for row in rows]).epsilon, worst, "the Pufferfish loss", relative=1e-12, absolute=1e-14)
+    case.same(
+        found.loss([floats(row) for row in rows]).epsilon, worst, "the Pufferfish loss", relative=1e-12, absolute=1e-14
+    )
 
 
 CLAIMS = (

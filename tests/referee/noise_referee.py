@@ -95,7 +95,9 @@ def distribution_functions(case: Case) -> None:
             floor = floored(one, value, share, width)
             case.holds(low <= floor <= high, f"floor(2^{width} F({value})) = {floor} is not from {low} to {high}")
     case.holds(known.low == sorted(known.low) and known.high == sorted(known.high), "bounds do not fall")
-    case.holds(known.ends == (one.count is not None and known.first + len(known.low) == one.count - 1), "the last value")
+    case.holds(
+        known.ends == (one.count is not None and known.first + len(known.low) == one.count - 1), "the last value"
+    )
 
 
 @claim("noise", cases=200)

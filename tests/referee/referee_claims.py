@@ -11,6 +11,7 @@ import noise_referee
 import semantics_referee
 import spec_referee
 import swap_referee
+import topdown_referee
 
 CLAIMS = (
     *loss_referee.CLAIMS,
@@ -21,5 +22,6 @@ CLAIMS = (
     *semantics_referee.CLAIMS,
     *limits_referee.CLAIMS,
     *swap_referee.CLAIMS,
+    *topdown_referee.CLAIMS,
     *estimates_referee.CLAIMS,
 )

@@ -1,8 +1,8 @@
 """What every room's referee is made of: claims, cases drawn from a seed, and messages that let one case be run again.
 
-A *claim* is a function that takes a case, draws parameters, asks stirred, and compares the answer with one that is found
-otherwise: by enumeration, in exact fractions, or with mpmath. A *case* is one draw. Its random numbers depend on the
-seed, the claim and the case's number only, so that one case can be run alone:
+A *claim* is a function that takes a case, draws parameters, asks stirred, and compares the answer with one that is
+found otherwise: by enumeration, in exact fractions, or with mpmath. A *case* is one draw. Its random numbers depend on
+the seed, the claim and the case's number only, so that one case can be run alone:
 
     make referee SEED=5 CASE=loss/renyi:17
 

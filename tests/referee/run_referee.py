@@ -6,6 +6,7 @@ The seed is that of STIRRED_REFEREE_SEED, or a new one; it is printed first. Two
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import secrets
 import sys
@@ -27,7 +28,7 @@ PIECES = 6
 def chunks(cases: int, pieces: int = PIECES) -> list[range]:
     """All cases, in order, in pieces of about one size."""
     edges = [cases * piece // pieces for piece in range(pieces + 1)]
-    return [range(low, high) for low, high in zip(edges, edges[1:], strict=False) if low < high]
+    return [range(low, high) for low, high in itertools.pairwise(edges) if low < high]
 
 
 def asked(case: str) -> list[tuple[Claim, range]]:

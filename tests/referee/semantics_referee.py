@@ -38,7 +38,9 @@ def powers_along_a_chain(case: Case) -> None:
     steps, kind = case.whole("steps", 1, 4), case.pick("kind", KINDS)
     while True:
         chain = random_laws(case.random, steps + 1, case.whole("outputs", 2, 4))
-        if kind == "approximate" or all((a > 0) == (b > 0) for one in chain for a, b in zip(one, chain[0], strict=True)):
+        if kind == "approximate" or all(
+            (a > 0) == (b > 0) for one in chain for a, b in zip(one, chain[0], strict=True)
+        ):
             break
     case.say(chain=[floats(one) for one in chain])
     pairs = list(itertools.pairwise(chain))
@@ -90,7 +92,9 @@ def tests_of_the_uncertain(case: Case) -> None:
     weights = dyadic(list(case.random.dirichlet(np.ones(rests))), 20)
     case.say(laws=[floats(one) for one in laws], weights=floats(weights))
     names = [f"{side}{rest}" for rest in range(rests) for side in "ab"]
-    mechanism = FiniteMechanism(tuple(names), tuple(f"t{k}" for k in range(len(laws[0]))), [floats(one) for one in laws])
+    mechanism = FiniteMechanism(
+        tuple(names), tuple(f"t{k}" for k in range(len(laws[0]))), [floats(one) for one in laws]
+    )
     known = {str(rest): weights[rest] for rest in range(rests)}
     curve = semantics.uncertain_power(
         mechanism, known, {str(r): f"a{r}" for r in range(rests)}, {str(r): f"b{r}" for r in range(rests)}
@@ -150,7 +154,9 @@ def worlds(prior: dict[tuple[str, ...], Fraction], laws: dict[str, Law]) -> dict
 def posteriors(case: Case) -> None:
     prior, laws = attacker(case)
     names = tuple(laws)
-    mechanism = FiniteMechanism(names, tuple(f"t{k}" for k in range(len(laws[names[0]]))), [floats(laws[n]) for n in names])
+    mechanism = FiniteMechanism(
+        names, tuple(f"t{k}" for k in range(len(laws[names[0]]))), [floats(laws[n]) for n in names]
+    )
     seen = semantics.Beliefs({one: float(chance) for one, chance in prior.items()}, mechanism, 0)
     truth = worlds(prior, laws)
     for row, record in enumerate(seen.records):
@@ -235,7 +241,9 @@ def dependent_records(case: Case) -> None:
     case.within(low, truth, high, "at most two records' worth", relative=1e-13)
     cov = table[1][1] - (table[1][0] + table[1][1]) * (table[0][1] + table[1][1])
     case.same(dependence.covariance([[float(x) for x in row] for row in table]), cov, "covariance", absolute=1e-15)
-    case.holds((truth > mp.exp(epsilon)) == (cov > 0) or abs(cov) < 1e-12, "above e^epsilon exactly if records go together")
+    case.holds(
+        (truth > mp.exp(epsilon)) == (cov > 0) or abs(cov) < 1e-12, "above e^epsilon exactly if records go together"
+    )
     share = sum(table[1])
     posterior = number(share) * both_ones(1) / (number(share) * both_ones(1) + number(1 - share) * both_ones(0))
     factor = float(dependence.posterior_factor(found, float(share)))

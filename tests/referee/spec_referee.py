@@ -19,14 +19,14 @@ from referee_harness import Case, claim
 
 sys.path.append(str(Path(__file__).parents[1] / "spec"))
 
-from random_specifications import FILES, budgets_like, random_flavor, random_pair, random_rows  # noqa: E402
+from random_specifications import FILES, budgets_like, random_flavor, random_pair, random_rows
 
-from stirred import errors  # noqa: E402
-from stirred.loss import worst_pair  # noqa: E402
-from stirred.loss.curves import EpsilonProfile, GaussianCurve  # noqa: E402
-from stirred.spec import Flavor, InputPremetric, Specification, compose  # noqa: E402
-from stirred.spec.conversions import convert  # noqa: E402
-from stirred.spec.finite import FiniteMechanism  # noqa: E402
+from stirred import errors
+from stirred.loss import worst_pair
+from stirred.loss.curves import EpsilonProfile, GaussianCurve
+from stirred.spec import Flavor, InputPremetric, Specification, compose
+from stirred.spec.conversions import convert
+from stirred.spec.finite import FiniteMechanism
 
 NAMES = tuple(FILES)
 SLACK = 1e-5
@@ -236,12 +236,16 @@ def losses_of_mechanisms(case: Case) -> None:
         for budget in budgets_like(flavor.output_premetric, Fraction(case.whole("budget", 0, 3), 2)):
             said = mechanism.satisfies(flavor.at(budget), FILES)
             if said:
-                case.holds(not broken(flavor.at(budget), rows), f"{broken(flavor.at(budget), rows)}; stirred says {said}")
+                case.holds(
+                    not broken(flavor.at(budget), rows), f"{broken(flavor.at(budget), rows)}; stirred says {said}"
+                )
         return
     loss = mechanism.loss(flavor, FILES).value
     case.same(float(loss), float(exact.budget.number), "the loss", relative=1e-4, absolute=1e-9)  # orders on a grid
     case.at_most(float(exact.budget.number), float(loss), "the loss is not too small", relative=SLACK, absolute=1e-9)
-    case.holds(mechanism.satisfies(flavor.at(Fraction(loss) * Fraction(1001, 1000) + Fraction(1, 10**9)), FILES), "enough")
+    case.holds(
+        mechanism.satisfies(flavor.at(Fraction(loss) * Fraction(1001, 1000) + Fraction(1, 10**9)), FILES), "enough"
+    )
 
 
 @claim("spec", cases=1000, counted=0.4)
