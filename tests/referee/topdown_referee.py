@@ -27,6 +27,7 @@ from random_census import random_census  # noqa: E402
 from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
 from stirred.releases.progress import Silent  # noqa: E402
+from stirred.semantics import Concern, exposure  # noqa: E402
 from stirred.topdown.constraints import invariant_values  # noqa: E402
 from stirred.topdown.counting import count_tables, read_spine  # noqa: E402
 from stirred.topdown.estimating import MeasuredRelease  # noqa: E402
@@ -125,6 +126,38 @@ def counts_on_the_spine(case: Case) -> None:
         case.holds(read == dict(truth), f"{level} by {by}: {read} instead of {dict(truth)}")
 
 
+# -- concerns ------------------------------------------------------------------------------------------------
+
+
+@claim("semantics", cases=250)
+def concerns(case: Case) -> None:
+    """What is spent on one attribute, or on the place within a unit: the most that changing it alone can cost."""
+    plan, data, counted = census(case)
+    found = [one for one in entries(plan, read_spine(plan, data["geography"])) if one.table == "persons"]
+    values = [one.values for one in plan.table("persons").attributes]
+    homes = list(counted.above)
+
+    def cost(before: Row, after: Row) -> Fraction:
+        moved = [e for e in found if counted.cell(before, e.level, e.by) != counted.cell(after, e.level, e.by)]
+        return sum((1 / Fraction(entry.variance) for entry in moved), Fraction(0))
+
+    someone = (homes[0], *(some[0] for some in values))
+    for at, name in enumerate(counted.names):
+        others = [(*someone[: at + 1], value, *someone[at + 2 :]) for value in values[at]]
+        worst = max((cost(x, y) for x, y in itertools.combinations(others, 2)), default=Fraction(0))
+        stated = exposure(plan.allocation(), Concern((name,)), rounded=False).rho
+        case.holds(worst <= stated, f"a change of {name} costs {worst}, stated are {stated}")
+        if len(values[at]) > 1:
+            case.holds(worst == stated, f"no change of {name} costs {stated}, the most is {worst}")
+    for level in plan.allocation().levels[:-1]:
+        worst = Fraction(0)
+        for x, y in itertools.combinations(homes[:12], 2):
+            if counted.unit(x, level) == counted.unit(y, level):
+                worst = max(worst, cost((x, *someone[1:]), (y, *someone[1:])))
+        stated = exposure(plan.allocation(), Concern(within=level), rounded=False).rho
+        case.holds(worst <= stated, f"a move within {level} costs {worst}, stated are {stated}")
+
+
 # -- fits ----------------------------------------------------------------------------------------------------
 
 
@@ -221,4 +254,4 @@ def estimates(case: Case) -> None:
                     case.same(values[k], means[k], f"estimate {k} at {level}", relative=1e-8, absolute=1e-7)
 
 
-CLAIMS = (what_is_spent, counts_on_the_spine, fits, estimates)
+CLAIMS = (what_is_spent, counts_on_the_spine, concerns, fits, estimates)
