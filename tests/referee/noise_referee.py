@@ -95,9 +95,8 @@ def distribution_functions(case: Case) -> None:
             floor = floored(one, value, share, width)
             case.holds(low <= floor <= high, f"floor(2^{width} F({value})) = {floor} is not from {low} to {high}")
     case.holds(known.low == sorted(known.low) and known.high == sorted(known.high), "bounds do not fall")
-    case.holds(
-        known.ends == (one.count is not None and known.first + len(known.low) == one.count - 1), "the last value"
-    )
+    last = known.first + len(known.low)
+    case.holds(not known.ends or last == (one.count or 0) - 1, "the value after the last bound is the largest of all")
 
 
 @claim("noise", cases=200)
