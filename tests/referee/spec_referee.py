@@ -80,6 +80,8 @@ def divergence(name: str, parameter: float | None, p: np.ndarray, q: np.ndarray)
     """D(P, Q) in the units of its Lipschitz condition; D_NoR is the root."""
     some = (p > 0) | (q > 0)
     p, q = p[some], q[some]
+    if bool(np.all(np.abs(p - q) <= 1e-14)):
+        return 0.0
     if name == "total-variation":
         return float(np.abs(p - q).sum() / 2)
     if name == "approximate":
@@ -110,8 +112,19 @@ def over_orders(p: np.ndarray, losses: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def approximate(p: np.ndarray, q: np.ndarray, delta: float) -> float:
-    """The smallest epsilon at delta, over all events one by one."""
+    """The smallest epsilon at delta: over all events one by one, or where there are too many by halving intervals."""
     worst = 0.0
+    if len(p) > 10:
+        for first, second in ((p, q), (q, p)):
+            low, high = 0.0, 60.0
+            if float(first[second == 0].sum()) > delta + 1e-12:
+                return math.inf
+            while high - low > 1e-11:
+                middle = (low + high) / 2
+                enough = float(np.maximum(first - math.exp(middle) * second, 0).sum()) <= delta + 1e-13
+                low, high = (low, middle) if enough else (middle, high)
+            worst = max(worst, low)
+        return worst
     events = np.array(list(itertools.product((0, 1), repeat=len(p))))
     for first, second in ((events @ p, events @ q), (events @ q, events @ p)):
         left = first - delta
@@ -163,7 +176,9 @@ def broken(specification: Specification, rows: np.ndarray) -> str:
         power = 2 if output.name == "normalised-renyi" else 1
         if budget.number == math.inf:
             continue
-        if found > apart * float(budget.number) ** (1 / power) * (1 + SLACK) + 1e-9:
+        # Divergences here are rounded to some 1e-13, of which D_NoR is the root.
+        rounding = 1e-6 if power == 2 else 1e-9
+        if found > apart * float(budget.number) ** (1 / power) * (1 + SLACK) + rounding:
             return f"'{NAMES[i]}' and '{NAMES[j]}', {apart} apart, have laws {found} apart"
     return ""
 
@@ -226,7 +241,7 @@ def distances(case: Case) -> None:
         case.holds(float(found) == truth, f"'{x}' and '{y}' are {truth} apart, not {found}")
 
 
-@claim("spec", cases=500, counted=0.6)
+@claim("spec", cases=500, counted=0.3)
 def losses_of_mechanisms(case: Case) -> None:
     flavor, rows = random_flavor(case.random), laws(case)
     mechanism = FiniteMechanism(NAMES, tuple(f"t{i}" for i in range(rows.shape[1])), rows)
@@ -296,15 +311,8 @@ def composed(case: Case) -> None:
     except errors.SpecificationError:
         return  # no rule: a refusal promises nothing
     both = np.einsum("ij,ik->ijk", one, other).reshape(len(NAMES), -1)
-    where = broken(total.specification, both) if both.shape[1] <= 12 else broken_few(total.specification, both)
+    where = broken(total.specification, both)
     case.holds(not where, f"{total}\n    but {where}")
-
-
-def broken_few(specification: Specification, rows: np.ndarray) -> str:
-    """As :func:`broken`; events of many outputs are not gone through one by one, so these kinds are left out."""
-    if specification.output_premetric.name in ("approximate", "approximate-profile"):
-        return ""
-    return broken(specification, rows)
 
 
 @claim("spec", cases=600, counted=0.4)
