@@ -132,7 +132,7 @@ def records_that_move(case: Case) -> None:
 
 @claim("swap", cases=800)
 def epsilons_and_rates(case: Case) -> None:
-    size, p = case.whole("largest stratum", 1, 400), rate(case)
+    size, p = case.whole("largest stratum", 2, 400), rate(case)
     odds = p / (1 - p)
     exact = mp.log(number(max((size + 1) / odds, odds)))
     stated = guarantee.epsilon(size, p)
