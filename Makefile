@@ -4,13 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-slow bench lint reproduced wheel-check clean
+# Of the referee: a seed of one's own, and a room, a claim or one case.
+SEED ?=
+CASE ?=
+
+.PHONY: help demo test test-slow referee reproduced bench lint wheel-check clean
 
 help:
 	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
 	@echo "make test         linters, type checker and all tests but the long ones"
 	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
 	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced.json"
+	@echo "make referee      thousands of random cases in each room beside independent answers; SEED=5 for a seed"
 	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"
 
@@ -38,6 +43,9 @@ test-slow: $(READY)
 
 reproduced: $(READY)
 	$(BIN)/python -m stirred.reproduce.page docs
+
+referee: $(READY)
+	@STIRRED_REFEREE_SEED=$(SEED) $(BIN)/python tests/referee/run_referee.py $(CASE)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py

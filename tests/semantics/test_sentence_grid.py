@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.resources import files
 
@@ -120,7 +120,10 @@ def cases(budgets):
     for name in ("psa-2010", "psa-2020-state-county-p50", "das-2020-overall", "safetab-p-2020"):
         if name in names():
             yield Case(name, load(name))
-    yield Case("topdown-2020-pl", load("topdown-2020-pl"), concerns=("cenrace", "cenrace + block within tract"))
+    census = load("topdown-2020-pl")
+    yield Case("topdown-2020-pl", census, concerns=("cenrace", "cenrace + block within tract"))
+    everything = Invariant("person", by=("block", "hhgq", "votingage", "hispanic", "cenrace"))
+    yield Case("all held fixed", replace(census, multiverse=Multiverse((everything,))), concerns=("cenrace",))
     for budget in ("0.1", "2.63"):
         yield Case(f"small false alarms, {budget}", flavors.zcdp().at(budget), (1e-6, 0.5), (0.2, 1e-12))
         yield Case(f"small false alarms, pure {budget}", flavors.pure().at(budget), (1e-9, 1e-4, 0.9), (0.5,))

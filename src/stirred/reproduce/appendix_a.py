@@ -126,9 +126,9 @@ def paths_of_neighbours(bounded: bool, ordered: bool) -> bool:
 
 
 @computation
-def neighbours_say_as_much_as_paths(output: str) -> bool:
+def neighbours_say_as_much_as_paths(output: str, delta: str = "") -> bool:
     """Whether d_r and its sharpening have the same mechanisms."""
-    premetric = OutputPremetric(output, Fraction(1, 10)) if output == "approximate" else OutputPremetric(output)
+    premetric = OutputPremetric(output, Fraction(delta)) if delta else OutputPremetric(output)
     chain = flavor_of({("a", "b"): 1, ("b", "c"): 1}, premetric, ("a", "b", "c"), symmetric=True).at(1)
     try:
         paths = sharpened(chain)

@@ -24,8 +24,9 @@ from stirred.errors import rate_out_of_range
 def epsilon(largest_stratum: int, rate: Fraction) -> float:
     """The privacy loss budget of Theorem 3.2.4.
 
-    Rounded up, by less than two units in a float's last place, and never below the true value. Without two
-    different records in any stratum (b = 0) nothing is lost; rates 0 and 1 have no finite epsilon.
+    Rounded up, by less than two units in a float's last place: the decimal that it prints as, which is how a budget is
+    read, is never below the true value. Without two different records in any stratum (b = 0) nothing is lost; rates 0
+    and 1 have no finite epsilon.
 
     >>> epsilon(264_331, Fraction("0.05"))  # Table 3.2: two-person households of Massachusetts, 1940
     15.4294...
