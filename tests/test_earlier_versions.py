@@ -1,4 +1,4 @@
-"""What 0.1 and 0.2 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+"""What 0.1, 0.2 and 0.3 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
 
 from __future__ import annotations
 
@@ -31,7 +31,14 @@ def made_by_0_2(made) -> Path:
     return made
 
 
-@pytest.mark.parametrize("version", ["v0_1", "v0_2"])
+@pytest.fixture
+def made_by_0_3(made) -> Path:
+    """The same plans and data, with what 0.3 made of them."""
+    shutil.copytree(FIXTURES / "v0_3", made, dirs_exist_ok=True)
+    return made
+
+
+@pytest.mark.parametrize("version", ["v0_1", "v0_2", "v0_3"])
 @pytest.mark.parametrize("name", ["swap", "topdown"])
 def test_a_release_of_an_earlier_version_verifies(name, version, command):
     ended = command("verify", FIXTURES / version / name)
@@ -62,7 +69,7 @@ def test_a_plan_of_0_1_is_read_and_publishes_the_same_tables(name, made, command
     assert published == sorted(path.name for path in (MADE / name / "tables").iterdir())
 
 
-@pytest.mark.parametrize("earlier", ["made", "made_by_0_2"])
+@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3"])
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
     draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stirred.topdown.plan import TopDownPlan
     from stirred.verbs import check, compare, estimate, explain, lint, read, release, tabulate, verify
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "Ledger",
