@@ -159,6 +159,8 @@ def _listen() -> None:
                 _tell(True)
 
         def on_end(self, event: Any) -> None:
+            if self.depth == 0:  # it began before anybody listened
+                return
             self.depth -= 1
             if self.depth == 0:
                 if self.collecting:
