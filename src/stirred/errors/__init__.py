@@ -218,8 +218,11 @@ from stirred.errors.specifications import (
     unknown_output_premetric,
 )
 from stirred.errors.stops import (
+    few_change,
     held_determines_swap,
+    many_unchangeable,
     nearly_distinct,
+    nothing_can_change,
 )
 from stirred.errors.topdown import (
     topdown_category,
@@ -277,6 +280,7 @@ __all__ = [
     "empty_role",
     "estimate_question",
     "estimate_too_wide",
+    "few_change",
     "filter_exceeded",
     "float_match",
     "folder_inside_another",
@@ -324,6 +328,7 @@ __all__ = [
     "linked_needs_id",
     "linked_without_record",
     "listed",
+    "many_unchangeable",
     "measurements_do_not_fit",
     "measures_differ",
     "mechanism_taken",
@@ -367,6 +372,7 @@ __all__ = [
     "not_offered",
     "not_post_processing",
     "not_utf8",
+    "nothing_can_change",
     "nothing_to_compose",
     "nothing_to_load",
     "nothing_to_look_up",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from stirred.errors.kinds import StoppedByCheck
 
 
@@ -21,4 +23,34 @@ def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
         f"The held column '{column}' of table '{table}' takes a different value in {percent}% of the rows: it is "
         "published unchanged and may identify them.",
         f'Drop it, list it as the id if that is what it is, group it, or add "distinct:{column}" to allow.',
+    )
+
+
+def nothing_can_change() -> StoppedByCheck:
+    return StoppedByCheck(
+        "nothing-can-change",
+        "No group of records that agree on the match variables has both two different held values and two different "
+        "swap values: no other file has the counts that are published, so the release would be the confidential file.",
+        "Match on fewer or coarser variables. This stop cannot be allowed.",
+    )
+
+
+def few_change(share: float, rate: Fraction) -> StoppedByCheck:
+    return StoppedByCheck(
+        "few-change",
+        f"Only {100 * share:.3g}% of the records are expected to end with other swap values, at a rate of "
+        f"{100 * float(rate):.3g}%: most groups of records that agree on the match variables are too small, or have "
+        "one swap value. The release would be nearly the confidential file, whatever its epsilon.",
+        'Match on fewer or coarser variables, or add "few-change" to allow.',
+    )
+
+
+def many_unchangeable(share: float, most: Fraction) -> StoppedByCheck:
+    return StoppedByCheck(
+        "many-unchangeable",
+        f"{100 * share:.3g}% of the records can never change: they are alone in their group of records that agree on "
+        "the match variables, or all of the group have the same held or the same swap values. The plan accepts at most "
+        f"{100 * float(most):.3g}%.",
+        "Match on fewer or coarser variables, state a larger most_unchangeable in the plan, or add "
+        '"many-unchangeable" to allow.',
     )

@@ -113,7 +113,12 @@ def _strata(check: SwapCheck) -> str:
     strata = check.strata
     fixed = ~strata.changeable
     rows = [
-        (size, f"{_many(many, 'stratum', 'strata')}, {held:,} records") for size, many, held in check.size_histogram()
+        (
+            one.size,
+            f"{_many(one.strata, 'stratum', 'strata')}, {one.records:,} records, of which "
+            f"{100 * one.moved_share:.2f}% move and {100 * one.changed_share:.2f}% end with other swap values",
+        )
+        for one in check.movement.by_size
     ]
     rows.append(
         (

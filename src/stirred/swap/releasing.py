@@ -26,7 +26,7 @@ from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
 from stirred.releases.releasing import release as run
-from stirred.spec import Specification
+from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.checking import check_table
@@ -34,6 +34,7 @@ from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.margins import Margins, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
+from stirred.swap.movement import movement_of, stops_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
@@ -101,6 +102,8 @@ class SwapRelease:
             f"{self.table.rows:,} {self.plan.records}",
             f"epsilon {display(stated.budget.number)} per {self.plan.unit}, given the invariants; the nearest "
             f"files that share them differ in {nearest} records",
+            f"{100 * float(stated.fact[facts.CHANGED_SHARE]):.3g}% of the records are expected to have other swap "
+            f"values than before, and {100 * float(stated.fact[facts.UNCHANGEABLE_SHARE]):.3g}% never can",
         )
 
     def write(
@@ -214,6 +217,8 @@ def draw(
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
+    movement = movement_of(strata, margins.swapped, plan.rate)
+    refuse_stops(stops_of(plan, strata, movement), plan.allow)
     progress.stage("swapping")
     moves = kernel.draw(dataset.strata, strata.sizes, plan.rate, source)
     table = dataset.table.replace(
@@ -224,7 +229,7 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    stated = specify(plan, dataset.held, dataset.linked_columns, strata, source.for_release)
+    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release)
     return SwapRelease(
         dataset=dataset,
         table=table,
