@@ -220,6 +220,7 @@ from stirred.errors.specifications import (
 from stirred.errors.stops import (
     few_change,
     held_determines_swap,
+    held_tells_swap,
     many_unchangeable,
     nearly_distinct,
     nothing_can_change,
@@ -286,6 +287,7 @@ __all__ = [
     "folder_inside_another",
     "grid_too_fine",
     "held_determines_swap",
+    "held_tells_swap",
     "id_types_differ",
     "impossible_condition",
     "impossible_secret",

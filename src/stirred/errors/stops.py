@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from stirred.errors.kinds import StoppedByCheck
+from stirred.errors.kinds import StoppedByCheck, listed
 
 
 def held_determines_swap(table: str, column: str, swapped: str, with_match: bool) -> StoppedByCheck:
@@ -14,6 +15,23 @@ def held_determines_swap(table: str, column: str, swapped: str, with_match: bool
         f"The held column '{column}' of table '{table}' {given}determines the swap variable '{swapped}' in this "
         "file: publishing it unchanged shows where every moved record came from.",
         f"Swap '{column}' too, drop it, or add \"determines:{column}\" to allow.",
+    )
+
+
+def held_tells_swap(
+    table: str, columns: Sequence[str], named: str, swapped: str, share: float, most: float
+) -> StoppedByCheck:
+    if len(columns) < 3:
+        what = f"The held column{'s' if len(columns) > 1 else ''} {listed(columns)} of table '{table}'"
+    else:
+        what = f"The held columns of table '{table}' together"
+    verb = "tells" if len(columns) == 1 else "tell"
+    return StoppedByCheck(
+        f"tells:{named}",
+        f"{what} {verb} the swap variable '{swapped}' of {100 * share:.0f}% of the rows that the match variables do "
+        "not tell: published unchanged, they show which records moved and where from. The plan accepts at most "
+        f"{100 * most:.0f}%.",
+        f'Swap, drop or coarsen them, state a larger most_told in the plan, or add "tells:{named}" to allow.',
     )
 
 

@@ -18,6 +18,7 @@ from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 
 _SHOWN_CELLS = 40
+_SHOWN_TOLD = 6
 
 
 def describe(check: SwapCheck) -> str:
@@ -29,6 +30,7 @@ def describe(check: SwapCheck) -> str:
         _guarantee(check),
         _strata(check),
         _movement(check),
+        _telling(check),
         *(_expected(table) for table in check.tables),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
         _what_if(check.what_if) if check.what_if else "",
@@ -141,6 +143,29 @@ def _movement(check: SwapCheck) -> str:
     )
 
 
+def _telling(check: SwapCheck) -> str:
+    telling = check.telling
+    if not telling.told:
+        return ""
+    looked = "all" if telling.rows >= check.records else f"a sample of {telling.rows:,} of"
+    head = (
+        "What held columns tell about swap variables, of the records that the match variables alone do not tell "
+        f"({_many(telling.columns, 'column', 'columns')}, {_many(telling.pairs, 'pair', 'pairs')} and a decision tree "
+        f"of all were tried on {looked} {check.records:,} {check.plan.records}; combinations of three and more only by "
+        "the tree, and knowledge from elsewhere not at all)"
+    )
+    rows = [
+        (f"{100 * one.share:.1f}%", f"of '{one.variable}' by {_columns(one.columns)} of table '{one.table}'")
+        for one in telling.told[:_SHOWN_TOLD]
+        if one.believed
+    ]
+    return fill(head) + "\n" + (named_rows(rows) if rows else "  nothing beyond chance")
+
+
+def _columns(names: Sequence[str]) -> str:
+    return listed(names) if len(names) < 3 else "all held columns (decision tree)"
+
+
 def _expected(table: ExpectedTable) -> str:
     head = f"Table by {listed(table.by)}"
     if table.is_invariant:
@@ -203,10 +228,7 @@ def _findings(check: SwapCheck) -> str:
     if check.open_stops:
         lines.append("A release of this plan would end with an error, because of the stops above.")
     else:
-        lines.append(
-            "No stops: no held column, alone or with the match variables, shows where records came from. Combinations "
-            "of several held columns were not examined."
-        )
+        lines.append("No stops.")
     return "\n".join(lines)
 
 

@@ -30,6 +30,8 @@ from stirred.swap.margins import Margins, Strata, count_margins, strata_of_datas
 from stirred.swap.movement import Movement, movement_of, stops_of
 from stirred.swap.plan import SwapPlan, exact_rate
 from stirred.swap.specifying import specify
+from stirred.swap.telling import Telling, measure
+from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Table
 from stirred.tables.groups import group
 
@@ -73,6 +75,7 @@ class SwapCheck:
     margins: Margins
     uniques: Uniques
     movement: Movement
+    telling: Telling
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
     too_large: tuple[tuple[str, ...], ...]
@@ -133,6 +136,7 @@ class SwapCheck:
             ],
             "unique_records": asdict(self.uniques),
             "movement": {name: value for name, value in asdict(self.movement).items() if name != "by_size"},
+            "held_columns_tell": [asdict(one) for one in self.telling.told],
             "tables": [_table_fields(table) for table in self.tables],
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
             "what_if": [asdict(entry) for entry in self.what_if],
@@ -182,7 +186,9 @@ def check(
     strata = strata_of_dataset(dataset, margins)
     progress.stage("looking for stops")
     movement = movement_of(strata, margins.swapped, plan.rate)
-    stops = [*find_stops(dataset), *stops_of(plan, strata, movement)]
+    telling = measure(dataset)
+    stops = find_stops(dataset)
+    stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
@@ -199,6 +205,7 @@ def check(
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
         movement=movement,
+        telling=telling,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
         too_large=tuple(by for by, table in forecasts if table is None),

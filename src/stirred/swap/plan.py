@@ -129,6 +129,9 @@ class SwapPlan(Plan):
         Tables to write beside the microdata, each by its columns; whether to write all combinations too.
     most_unchangeable
         The share of records that may lie in groups in which nothing can change; above it a release stops.
+    most_told
+        The share of records whose swap values held columns may predict beyond the match variables; above it a release
+        stops.
     allow
         Stops of a check that the release may pass, by name.
     input
@@ -159,6 +162,8 @@ class SwapPlan(Plan):
     """Whether to write also the counts of all combinations of values."""
     most_unchangeable: Rate = Fraction(1, 4)
     """The largest share of records that may lie in strata where nothing can change."""
+    most_told: Rate = Fraction(1, 2)
+    """The largest share of records whose swap values held columns may tell."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)
 
@@ -177,7 +182,7 @@ class SwapPlan(Plan):
         }
         _one_role_each(MAIN, roles)
         for name in self.allow:
-            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:")):
+            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:")):
                 raise errors.unknown_allowance(name)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)

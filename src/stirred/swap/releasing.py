@@ -40,6 +40,8 @@ from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
+from stirred.swap.telling import measure
+from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
@@ -213,7 +215,8 @@ def draw(
     for by in plan.publish:
         check_table(dataset, by)
     progress.stage("looking for stops")
-    refuse_stops(find_stops(dataset), plan.allow)
+    stops = find_stops(dataset)
+    refuse_stops([*stops, *telling_stops(dataset, measure(dataset), stops)], plan.allow)
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
