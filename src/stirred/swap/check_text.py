@@ -16,9 +16,11 @@ from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
+from stirred.swap.movement import Unchangeable
 
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
+_SHOWN_PLACES = 8
 
 
 def describe(check: SwapCheck) -> str:
@@ -140,6 +142,18 @@ def _movement(check: SwapCheck) -> str:
         f"{100 * movement.smallest:.2f}% and {100 * movement.largest:.2f}%); "
         f"{100 * movement.expected_changed_share:.2f}% "
         "expected to end with other swap values."
+    ) + "".join(f"\n{_fixed(one)}" for one in check.unchangeable if one.places)
+
+
+def _fixed(found: Unchangeable) -> str:
+    shown = [
+        f"{'(null)' if value is None else value} {fixed:,} of {many:,}"
+        for value, many, fixed in found.places[:_SHOWN_PLACES]
+    ]
+    more = len(found.places) - len(shown)
+    return fill(
+        f"Records that can never change, by '{found.variable}': {'; '.join(shown)}"
+        + (f"; and {more:,} values more (--json has all)." if more else ".")
     )
 
 

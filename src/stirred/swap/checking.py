@@ -27,7 +27,7 @@ from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
-from stirred.swap.movement import Movement, movement_of, stops_of
+from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
 from stirred.swap.plan import SwapPlan, exact_rate
 from stirred.swap.specifying import specify
 from stirred.swap.telling import Telling, measure
@@ -75,6 +75,7 @@ class SwapCheck:
     margins: Margins
     uniques: Uniques
     movement: Movement
+    unchangeable: tuple[Unchangeable, ...]
     telling: Telling
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
@@ -136,6 +137,10 @@ class SwapCheck:
             ],
             "unique_records": asdict(self.uniques),
             "movement": {name: value for name, value in asdict(self.movement).items() if name != "by_size"},
+            "records_that_cannot_change": {
+                one.variable: [{"value": value, "records": many, "fixed": fixed} for value, many, fixed in one.places]
+                for one in self.unchangeable
+            },
             "held_columns_tell": [asdict(one) for one in self.telling.told],
             "tables": [_table_fields(table) for table in self.tables],
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
@@ -205,6 +210,7 @@ def check(
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
         movement=movement,
+        unchangeable=unchangeable_places(dataset, strata),
         telling=telling,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.swap.dataset import Dataset
 from stirred.swap.margins import CountedMargin, Strata
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
@@ -86,6 +87,36 @@ def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction) -> Movem
         float(moved[plural].max(initial=0.0)),
         tuple(_by_size(sizes, moved * size, changed)),
     )
+
+
+@dataclass(frozen=True)
+class Unchangeable:
+    """How many records of each value of a swap variable can never change, values with the most of them first."""
+
+    variable: str
+    places: tuple[tuple[str | None, int, int], ...]
+    """(value, its records, those that can never change), where there are any."""
+
+
+def unchangeable_rows(dataset: Dataset, strata: Strata) -> NDArray[np.bool_]:
+    """Which records lie in strata where nothing can change. Confidential."""
+    fixed: NDArray[np.bool_] = ~strata.changeable[dataset.strata.ids]
+    return fixed
+
+
+def unchangeable_places(dataset: Dataset, strata: Strata) -> tuple[Unchangeable, ...]:
+    """By each swap variable, how many records can never change. Confidential."""
+    fixed = unchangeable_rows(dataset, strata)
+    found = []
+    for column in dataset.table.pick(dataset.plan.swap):
+        records = np.bincount(column.codes, minlength=column.cardinality)
+        stuck = np.bincount(column.codes[fixed], minlength=column.cardinality)
+        texts = column.texts()
+        order = np.argsort(-stuck, kind="stable")[: int(np.count_nonzero(stuck))]
+        found.append(
+            Unchangeable(column.name, tuple((texts[code], int(records[code]), int(stuck[code])) for code in order))
+        )
+    return tuple(found)
 
 
 def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.StoppedByCheck]:

@@ -32,9 +32,9 @@ from stirred.swap import kernel
 from stirred.swap.checking import check_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
-from stirred.swap.margins import Margins, count_margins, stated_margins, strata_of_dataset
+from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
-from stirred.swap.movement import movement_of, stops_of
+from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
@@ -60,6 +60,7 @@ class SwapRelease:
     rows: SortedRows | ShuffledRows
     linked: tuple[LinkedRows, ...]
     margins: Margins
+    strata: Strata
     specification: Specification
     for_release: bool
     nonce: str
@@ -177,6 +178,16 @@ class SwapRelease:
             write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
             lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
         (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self._write_unchangeable(folder / "records_that_cannot_change.csv")
+
+    def _write_unchangeable(self, path: Path) -> None:
+        """List the records that no swap can change: their rows in the input, sorted by place."""
+        plan, table = self.plan, self.dataset.table
+        rows = np.flatnonzero(unchangeable_rows(self.dataset, self.strata))
+        order = rows[np.lexsort([table[name].codes[rows] for name in reversed((*plan.swap, *plan.match))])]
+        label = free_label("row_of_the_input", (*plan.swap, *plan.match))
+        cells_of = [Cell(name, table[name].codes[order], table[name]) for name in (*plan.swap, *plan.match)]
+        write_table(path, "csv", [[*cells_of, Cell(label, order + 1)]])
 
     def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
         true = cells(self.dataset.table.pick(by), self.table.rows)
@@ -239,6 +250,7 @@ def draw(
         rows=rows,
         linked=followers,
         margins=margins,
+        strata=strata,
         specification=stated,
         for_release=source.for_release,
         nonce=draw_nonce(source),
