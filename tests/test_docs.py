@@ -114,7 +114,7 @@ def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 def test_the_commands_of_the_page_on_security_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 10, "county": list("abbac") * 8, "tenure": list("oororroo") * 5})
     stirred.release(SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1), rows, out="release")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "release-key"], check=True)
     line = signers_line("release-key", "publisher@your.office")

@@ -142,7 +142,7 @@ def test_a_column_may_be_called_what_the_package_calls_its_own(name, plan, tmp_p
     assert len(ended.out.splitlines()) == 3
     plan.write_text(PLAN.replace('["county", "tenure"]', f'["{name}"]').replace("tenure", name), encoding="utf-8")
     assert command("release", plan, "--out", tmp_path / "out2", "--confidential", tmp_path / "own2").code == 0
-    assert len(list((tmp_path / "own2").iterdir())) == 3
+    assert len(list((tmp_path / "own2").iterdir())) == 4
 
 
 @pytest.mark.parametrize("tables", ["[[]]", '[["county", "county"]]'])

@@ -317,6 +317,13 @@ def cases() -> dict[str, tuple[list[Case], list[Case]]]:
             [swap(10, "1/2", cap_on_swaps=5), swap(10, "1/2", pairwise=True)],
             [swap(10, "1/2", pairwise=False), swap(10, "1/2", math.inf, cap_on_swaps=5)],
         ),
+        "few-change": (
+            [
+                swap(10, "1/20", changed_share="0.01", unchangeable_share="0.1"),
+                swap(10, "1/20", changed_share="0.04", unchangeable_share="0.3"),
+            ],
+            [swap(10, "1/20", changed_share="0.0125", unchangeable_share="0.25"), swap(10, "1/20")],
+        ),
         "strata-of-duplicates": (
             [swap(10, "1/2", strata_of_duplicates=12), swap(10, "1/2", strata_of_duplicates=1)],
             [swap(10, "1/2", strata_of_duplicates=0)],

@@ -51,6 +51,7 @@ def main_plan(**changes: Any) -> SwapPlan:
         "hold": "rest",
         "id": "id",
         "rate": NEVER,
+        "allow": ["few-change"],
         "chosen_from": "public",
         "tables": [["county", "tenure"]],
         "saturated": True,

@@ -49,7 +49,12 @@ def tagged(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def tagged_plan() -> SwapPlan:
-    return main_plan(rate="1/2", tables=[], saturated=False, allow=[f"distinct:tag{i}" for i in range(18)])
+    return main_plan(
+        rate="1/2",
+        tables=[],
+        saturated=False,
+        allow=[*(f"distinct:tag{i}" for i in range(18)), "tells:all-held-columns"],
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -197,7 +202,7 @@ def test_three_persons_come_in_all_six_orders():
 def test_households_stand_in_no_relation_to_the_order_they_came_in(seed):
     main, persons = households(TAGGED, seed=10)
     main = main.with_columns(tag=pl.int_range(pl.len()))
-    plan = household_plan(hold=["tenure", "tag"], allow=["distinct:tag"])
+    plan = household_plan(hold=["tenure", "tag"], allow=["distinct:tag", "tells:all-held-columns"])
     drawn = draw(plan, {"microdata": main, "persons": persons}, source=SeededSource(seed))
     places = drawn.frame()["tag"].to_numpy()
     assert sorted(places) == list(range(TAGGED))

@@ -1,14 +1,13 @@
 """What verify finds out about linked rows, and what it will not take for a release."""
 
 import json
-import math
 import shutil
 
 import polars as pl
 import pytest
 
 from stirred import swap
-from stirred.errors import OutputError
+from stirred.errors import OutputError, PlanError, StoppedByCheck
 from stirred.releases.manifest import write_manifest
 from stirred.tables.synthetic import households_and_persons
 
@@ -104,7 +103,7 @@ def test_a_dictionary_that_points_outside_the_folder_is_not_followed(release):
 
 
 def test_tables_by_a_match_variable_that_persons_also_hold(tmp_path):
-    households, persons = households_and_persons(50)
+    households, persons = households_and_persons(200)
     persons = persons.join(households.select("household_id", "region"), on="household_id")
     out = swap.draw(PLAN, {"microdata": households, "persons": persons}).write(tmp_path / "out")
     counted = swap.tabulate(out, ["region", "tenure"], "persons").to_pydict()
@@ -112,19 +111,17 @@ def test_tables_by_a_match_variable_that_persons_also_hold(tmp_path):
     assert failing(out) == []
 
 
-def test_a_file_whose_strata_leave_nothing_to_swap_is_said_to_be_unprotected(tmp_path):
+def test_a_file_whose_strata_leave_nothing_to_swap_is_refused_and_cannot_be_allowed():
     households = households_and_persons(30)[0].with_columns(pl.int_range(30).cast(pl.String).alias("cell"))
     plan = swap.SwapPlan(match=["cell"], swap=["county", "tract"], hold="rest", id="household_id", rate=0.5)
-    drawn = swap.draw(plan, households)
-    assert drawn.specification.budget.value == 0
-    assert drawn.specification.nearest == math.inf
-    assert drawn.specification.findings[0].id == "nothing-can-change"
-    text = (drawn.write(tmp_path / "out") / "README.txt").read_text()
-    assert "nothing is protected" in text and "d is at least 2" not in text
+    with pytest.raises(StoppedByCheck, match="the release would be the confidential file"):
+        swap.draw(plan, households)
+    with pytest.raises(PlanError, match="nothing-can-change"):
+        swap.SwapPlan(match=["cell"], swap=["county"], hold="rest", rate=0.5, allow=["nothing-can-change"])
 
 
 def test_nothing_that_holds_data_shows_it_when_printed():
-    households, persons = households_and_persons(30)
+    households, persons = households_and_persons(200)
     drawn = swap.draw(PLAN, {"microdata": households, "persons": persons})
     for thing in (drawn, drawn.dataset, drawn.table, drawn.table["tenure"], drawn.rows, drawn.margins, drawn.linked[0]):
         assert "owned" not in repr(thing) and "array" not in repr(thing)

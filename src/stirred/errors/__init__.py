@@ -222,8 +222,12 @@ from stirred.errors.specifications import (
     unknown_output_premetric,
 )
 from stirred.errors.stops import (
+    few_change,
     held_determines_swap,
+    held_tells_swap,
+    many_unchangeable,
     nearly_distinct,
+    nothing_can_change,
 )
 from stirred.errors.topdown import (
     topdown_category,
@@ -281,11 +285,13 @@ __all__ = [
     "empty_role",
     "estimate_question",
     "estimate_too_wide",
+    "few_change",
     "filter_exceeded",
     "float_match",
     "folder_inside_another",
     "grid_too_fine",
     "held_determines_swap",
+    "held_tells_swap",
     "id_types_differ",
     "impossible_condition",
     "impossible_output",
@@ -329,6 +335,7 @@ __all__ = [
     "linked_needs_id",
     "linked_without_record",
     "listed",
+    "many_unchangeable",
     "measurements_do_not_fit",
     "measures_differ",
     "mechanism_taken",
@@ -373,6 +380,7 @@ __all__ = [
     "not_offered",
     "not_post_processing",
     "not_utf8",
+    "nothing_can_change",
     "nothing_to_compose",
     "nothing_to_load",
     "nothing_to_look_up",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import StoppedByCheck
+from collections.abc import Sequence
+from fractions import Fraction
+
+from stirred.errors.kinds import StoppedByCheck, listed
 
 
 def held_determines_swap(table: str, column: str, swapped: str, with_match: bool) -> StoppedByCheck:
@@ -15,10 +18,57 @@ def held_determines_swap(table: str, column: str, swapped: str, with_match: bool
     )
 
 
+def held_tells_swap(
+    table: str, columns: Sequence[str], named: str, swapped: str, share: float, most: float
+) -> StoppedByCheck:
+    if len(columns) < 3:
+        what = f"The held column{'s' if len(columns) > 1 else ''} {listed(columns)} of table '{table}'"
+    else:
+        what = f"The held columns of table '{table}' together"
+    verb = "tells" if len(columns) == 1 else "tell"
+    return StoppedByCheck(
+        f"tells:{named}",
+        f"{what} {verb} the swap variable '{swapped}' of {100 * share:.0f}% of the rows that the match variables do "
+        "not tell: published unchanged, they show which records moved and where from. The plan accepts at most "
+        f"{100 * most:.0f}%.",
+        f'Swap, drop or coarsen them, state a larger most_told in the plan, or add "tells:{named}" to allow.',
+    )
+
+
 def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
     return StoppedByCheck(
         f"distinct:{column}",
         f"The held column '{column}' of table '{table}' takes a different value in {percent}% of the rows: it is "
         "published unchanged and may identify them.",
         f'Drop it, list it as the id if that is what it is, group it, or add "distinct:{column}" to allow.',
+    )
+
+
+def nothing_can_change() -> StoppedByCheck:
+    return StoppedByCheck(
+        "nothing-can-change",
+        "No group of records that agree on the match variables has both two different held values and two different "
+        "swap values: no other file has the counts that are published, so the release would be the confidential file.",
+        "Match on fewer or coarser variables. This stop cannot be allowed.",
+    )
+
+
+def few_change(share: float, rate: Fraction) -> StoppedByCheck:
+    return StoppedByCheck(
+        "few-change",
+        f"Only {100 * share:.3g}% of the records are expected to end with other swap values, at a rate of "
+        f"{100 * float(rate):.3g}%: most groups of records that agree on the match variables are too small, or have "
+        "one swap value. The release would be nearly the confidential file, whatever its epsilon.",
+        'Match on fewer or coarser variables, or add "few-change" to allow.',
+    )
+
+
+def many_unchangeable(share: float, most: Fraction) -> StoppedByCheck:
+    return StoppedByCheck(
+        "many-unchangeable",
+        f"{100 * share:.3g}% of the records can never change: they are alone in their group of records that agree on "
+        "the match variables, or all of the group have the same held or the same swap values. The plan accepts at most "
+        f"{100 * float(most):.3g}%.",
+        "Match on fewer or coarser variables, state a larger most_unchangeable in the plan, or add "
+        '"many-unchangeable" to allow.',
     )

@@ -19,6 +19,8 @@ LARGEST_STRATUM = "largest_stratum"
 MATCH = "match"
 SWAP = "swap"
 NOTHING_CAN_CHANGE = "nothing_can_change"
+CHANGED_SHARE = "changed_share"
+UNCHANGEABLE_SHARE = "unchangeable_share"
 STRATA_OF_DUPLICATES = "strata_of_duplicates"
 UNIQUES = "uniques"
 CAP_ON_SWAPS = "cap_on_swaps"
@@ -48,6 +50,8 @@ MEANINGS = MappingProxyType(
         MATCH: "Swapping: the variables that divide records into strata.",
         SWAP: "Swapping: the variables that move.",
         NOTHING_CAN_CHANGE: "Whether the invariants leave no other dataset.",
+        CHANGED_SHARE: "Swapping: the share of records that are expected to end with other swap values.",
+        UNCHANGEABLE_SHARE: "Swapping: the share of records in strata where nothing can change.",
         STRATA_OF_DUPLICATES: "Swapping: the number of strata of two or more records that are all alike.",
         UNIQUES: "The number of records that stand alone in a cell of an invariant: published counts of one.",
         CAP_ON_SWAPS: "The most swaps that are made, if there is a limit.",

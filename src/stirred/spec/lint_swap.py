@@ -111,6 +111,26 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
 
 
 @rule(
+    "few-change",
+    "mechanism",
+    "Where few records end with other swap values, the release is nearly the confidential file. Matching on more "
+    "variables does that and makes epsilon smaller at the same time.",
+    "section 4.3, second way; Theorem 3.2.4",
+)
+def few_change(specification: Specification) -> str:
+    """The fact `changed_share` is below a quarter of the rate, or `unchangeable_share` above a quarter."""
+    rate = number(specification, facts.RATE)
+    changed = number(specification, facts.CHANGED_SHARE)
+    fixed = number(specification, facts.UNCHANGEABLE_SHARE)
+    if rate is None or changed is None or fixed is None or (4 * changed >= rate and 4 * fixed <= 1):
+        return ""
+    return (
+        f"{display(100 * changed)}% of the records are expected to end with other swap values, at a rate of "
+        f"{display(100 * rate)}%, and {display(100 * fixed)}% never can."
+    )
+
+
+@rule(
     "strata-of-duplicates",
     "mechanism",
     "Swapping changes nothing among records that are alike, and the counts that are published show them exactly, at "

@@ -16,8 +16,11 @@ from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
+from stirred.swap.movement import Unchangeable
 
 _SHOWN_CELLS = 40
+_SHOWN_TOLD = 6
+_SHOWN_PLACES = 8
 
 
 def describe(check: SwapCheck) -> str:
@@ -29,6 +32,7 @@ def describe(check: SwapCheck) -> str:
         _guarantee(check),
         _strata(check),
         _movement(check),
+        _telling(check),
         *(_expected(table) for table in check.tables),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
         _what_if(check.what_if) if check.what_if else "",
@@ -113,7 +117,12 @@ def _strata(check: SwapCheck) -> str:
     strata = check.strata
     fixed = ~strata.changeable
     rows = [
-        (size, f"{_many(many, 'stratum', 'strata')}, {held:,} records") for size, many, held in check.size_histogram()
+        (
+            one.size,
+            f"{_many(one.strata, 'stratum', 'strata')}, {one.records:,} records, of which "
+            f"{100 * one.moved_share:.2f}% move and {100 * one.changed_share:.2f}% end with other swap values",
+        )
+        for one in check.movement.by_size
     ]
     rows.append(
         (
@@ -133,7 +142,42 @@ def _movement(check: SwapCheck) -> str:
         f"{100 * movement.smallest:.2f}% and {100 * movement.largest:.2f}%); "
         f"{100 * movement.expected_changed_share:.2f}% "
         "expected to end with other swap values."
+    ) + "".join(f"\n{_fixed(one)}" for one in check.unchangeable if one.places)
+
+
+def _fixed(found: Unchangeable) -> str:
+    shown = [
+        f"{'(null)' if value is None else value} {fixed:,} of {many:,}"
+        for value, many, fixed in found.places[:_SHOWN_PLACES]
+    ]
+    more = len(found.places) - len(shown)
+    return fill(
+        f"Records that can never change, by '{found.variable}': {'; '.join(shown)}"
+        + (f"; and {more:,} values more (--json has all)." if more else ".")
     )
+
+
+def _telling(check: SwapCheck) -> str:
+    telling = check.telling
+    if not telling.told:
+        return ""
+    looked = "all" if telling.rows >= check.records else f"a sample of {telling.rows:,} of"
+    head = (
+        "What held columns tell about swap variables, of the records that the match variables alone do not tell "
+        f"({_many(telling.columns, 'column', 'columns')}, {_many(telling.pairs, 'pair', 'pairs')} and a decision tree "
+        f"of all were tried on {looked} {check.records:,} {check.plan.records}; combinations of three and more only by "
+        "the tree, and knowledge from elsewhere not at all)"
+    )
+    rows = [
+        (f"{100 * one.share:.1f}%", f"of '{one.variable}' by {_columns(one.columns)} of table '{one.table}'")
+        for one in telling.told[:_SHOWN_TOLD]
+        if one.believed
+    ]
+    return fill(head) + "\n" + (named_rows(rows) if rows else "  nothing beyond chance")
+
+
+def _columns(names: Sequence[str]) -> str:
+    return listed(names) if len(names) < 3 else "all held columns (decision tree)"
 
 
 def _expected(table: ExpectedTable) -> str:
@@ -198,10 +242,7 @@ def _findings(check: SwapCheck) -> str:
     if check.open_stops:
         lines.append("A release of this plan would end with an error, because of the stops above.")
     else:
-        lines.append(
-            "No stops: no held column, alone or with the match variables, shows where records came from. Combinations "
-            "of several held columns were not examined."
-        )
+        lines.append("No stops.")
     return "\n".join(lines)
 
 

@@ -27,9 +27,11 @@ from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
-from stirred.swap.moments import stratum_constants
+from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
 from stirred.swap.plan import SwapPlan, exact_rate
 from stirred.swap.specifying import specify
+from stirred.swap.telling import Telling, measure
+from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Table
 from stirred.tables.groups import group
 
@@ -39,8 +41,6 @@ Candidate = tuple[tuple[str, ...], tuple[str, ...]]
 Rate = Fraction | float | str
 Rates = Rate | Iterable[Rate]
 
-_SIZE_BOUNDS = (1, 2, 5, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
-
 
 @dataclass(frozen=True)
 class Forecast:
@@ -49,19 +49,6 @@ class Forecast:
     seconds: float
     memory_bytes: int
     disk_bytes: int
-
-
-@dataclass(frozen=True)
-class Movement:
-    """How many records move."""
-
-    expected_share: float
-    """Exact expected share of records that receive another record's swap variables."""
-    expected_changed_share: float
-    """Exact expected share of records whose swap variables then differ from what they were."""
-    smallest: float
-    largest: float
-    """Smallest and largest probability of moving among records in strata of two or more."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +75,8 @@ class SwapCheck:
     margins: Margins
     uniques: Uniques
     movement: Movement
+    unchangeable: tuple[Unchangeable, ...]
+    telling: Telling
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
     too_large: tuple[tuple[str, ...], ...]
@@ -118,16 +107,6 @@ class SwapCheck:
         """Stops that the plan does not allow: a release ends with the first of them."""
         return [stop for stop in self.stops if stop.kind not in self.plan.allow]
 
-    def size_histogram(self) -> list[tuple[str, int, int]]:
-        """(size range, strata, records)."""
-        rows = []
-        for low, high in zip(_SIZE_BOUNDS, [bound - 1 for bound in _SIZE_BOUNDS[1:]] + [None], strict=True):
-            inside = (self.strata.sizes >= low) & (self.strata.sizes <= (high or math.inf))
-            if inside.any():
-                label = f"{low:,}" if low == high else f"{low:,} to {high:,}" if high else f"{low:,} and more"
-                rows.append((label, int(inside.sum()), int(self.strata.sizes[inside].sum())))
-        return rows
-
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
         strata, largest, rate = self.strata, self.largest, self.plan.rate
@@ -141,9 +120,7 @@ class SwapCheck:
                 "records_in_unchangeable": int(strata.sizes[~strata.changeable].sum()),
                 "largest": largest,
                 "largest_changeable": strata.largest_changeable,
-                "sizes": [
-                    {"size": label, "strata": many, "records": held} for label, many, held in self.size_histogram()
-                ],
+                "sizes": [asdict(one) for one in self.movement.by_size],
             },
             "guarantee": {
                 "epsilon": self.epsilon,
@@ -159,7 +136,12 @@ class SwapCheck:
                 {"words": str(counted.margin), "cells": counted.margin.cells} for counted in self.margins.counted
             ],
             "unique_records": asdict(self.uniques),
-            "movement": asdict(self.movement),
+            "movement": {name: value for name, value in asdict(self.movement).items() if name != "by_size"},
+            "records_that_cannot_change": {
+                one.variable: [{"value": value, "records": many, "fixed": fixed} for value, many, fixed in one.places]
+                for one in self.unchangeable
+            },
+            "held_columns_tell": [asdict(one) for one in self.telling.told],
             "tables": [_table_fields(table) for table in self.tables],
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
             "what_if": [asdict(entry) for entry in self.what_if],
@@ -208,7 +190,10 @@ def check(
     margins = count_margins(dataset, prints=False)
     strata = strata_of_dataset(dataset, margins)
     progress.stage("looking for stops")
+    movement = movement_of(strata, margins.swapped, plan.rate)
+    telling = measure(dataset)
     stops = find_stops(dataset)
+    stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
@@ -218,13 +203,15 @@ def check(
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata),
+        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
-        movement=_movement(dataset, strata, margins),
+        movement=movement,
+        unchangeable=unchangeable_places(dataset, strata),
+        telling=telling,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
         too_large=tuple(by for by, table in forecasts if table is None),
@@ -246,20 +233,6 @@ def check_table(dataset: Dataset, by: Sequence[str]) -> None:
     unknown = [name for name in by if name not in known]
     if unknown:
         raise errors.table_columns(unknown, known)
-
-
-def _movement(dataset: Dataset, strata: Strata, margins: Margins) -> Movement:
-    constants = stratum_constants(strata.sizes, dataset.plan.rate)
-    moved = constants.moved[constants.rows(strata.sizes)]
-    size = strata.sizes.astype(np.float64)
-    differs = 1 - margins.swapped.pairs / np.maximum(size * (size - 1), 1)
-    plural = strata.sizes > 1
-    return Movement(
-        float(np.sum(moved * size) / dataset.records),
-        float(np.sum((moved * size * differs)[plural]) / dataset.records),
-        float(moved[plural].min(initial=1.0)) if plural.any() else 0.0,
-        float(moved[plural].max(initial=0.0)),
-    )
 
 
 def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) -> WhatIf:

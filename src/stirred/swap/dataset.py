@@ -93,12 +93,20 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     ties = tuple(_tie(plan, entry, ids, table, given.get(entry.name)) for entry in plan.linked)
     known = {*held, *(name for tie in ties for name in tie.held.columns)}
     for name in plan.allow:
-        if ":" in name and name.split(":", 1)[1] not in known:
+        if ":" in name and not _names_held(name, known):
             raise errors.unknown_allowance(name)
     kept = {*used, *([plan.id] if plan.id else [])}
     columns = tuple(name for name in opened.kinds if name in kept)
     ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
     return Dataset(plan, opened, columns, held, ordered, group(table.pick(plan.match), table.rows), ties)
+
+
+def _names_held(allowance: str, held: set[str]) -> bool:
+    """Whether an allowance such as "determines:tract" or "tells:x+y" is about held columns."""
+    kind, _, named = allowance.partition(":")
+    if kind == "tells":
+        return named == "all-held-columns" or named in held or set(named.split("+")) <= held
+    return named in held
 
 
 def _place(table: str, section: InputSection, given: Data | None) -> Data:

@@ -25,6 +25,8 @@ MAIN = "microdata"
 
 _TAKEN = {MAIN, "tables", "saturated", "manifest", "certificate", "specification", "data_dictionary", "readme"}
 """Names of other things in a release folder."""
+_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable")
+"""Stops without a column that a plan may allow."""
 _LARGEST_DENOMINATOR = 10**18
 
 
@@ -125,6 +127,11 @@ class SwapPlan(Plan):
         Tables whose rows belong to records, as :class:`LinkedTable`.
     publish, saturated
         Tables to write beside the microdata, each by its columns; whether to write all combinations too.
+    most_unchangeable
+        The share of records that may lie in groups in which nothing can change; above it a release stops.
+    most_told
+        The share of records whose swap values held columns may predict beyond the match variables; above it a release
+        stops.
     allow
         Stops of a check that the release may pass, by name.
     input
@@ -153,6 +160,10 @@ class SwapPlan(Plan):
     """Tables to be written beside the microdata, each by its columns."""
     saturated: bool = False
     """Whether to write also the counts of all combinations of values."""
+    most_unchangeable: Rate = Fraction(1, 4)
+    """The largest share of records that may lie in strata where nothing can change."""
+    most_told: Rate = Fraction(1, 2)
+    """The largest share of records whose swap values held columns may tell."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)
 
@@ -171,7 +182,7 @@ class SwapPlan(Plan):
         }
         _one_role_each(MAIN, roles)
         for name in self.allow:
-            if name != "rate-zero-or-one" and not name.startswith(("determines:", "distinct:")):
+            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:")):
                 raise errors.unknown_allowance(name)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)

@@ -8,7 +8,7 @@ from math import inf
 from stirred.errors import listed
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
-from stirred.spec import Specification
+from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.plan import SwapPlan, table_names
 
@@ -31,6 +31,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
             f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}, "
             f"each {plan.unit} was selected with probability {plan.rate} and the selected exchanged their values of "
             f"{listed(plan.swap)} at random. All other values are as they stood in the file."
+            + _how_many_change(specification)
         )
         + "\n",
         files_section(tables, published),
@@ -47,6 +48,18 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         + "\n",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _how_many_change(specification: Specification) -> str:
+    stated = specification.fact
+    if facts.CHANGED_SHARE not in stated:  # a release of a version before 0.4
+        return ""
+    changed, fixed = (100 * float(stated[name]) for name in (facts.CHANGED_SHARE, facts.UNCHANGEABLE_SHARE))
+    return (
+        f" {changed:.3g}% of the records are expected to have other values of these than in the file, and {fixed:.3g}% "
+        "cannot have: they are alone in their group, or all of the group have the same held or the same swap values. "
+        "These shares follow from the counts named in part 2 below; how many records changed in fact is not published."
+    )
 
 
 def _how_to_read(specification: Specification) -> str:

@@ -26,19 +26,22 @@ from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
 from stirred.releases.releasing import release as run
-from stirred.spec import Specification
+from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.checking import check_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
-from stirred.swap.margins import Margins, count_margins, stated_margins, strata_of_dataset
+from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
+from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
+from stirred.swap.telling import measure
+from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
@@ -57,6 +60,7 @@ class SwapRelease:
     rows: SortedRows | ShuffledRows
     linked: tuple[LinkedRows, ...]
     margins: Margins
+    strata: Strata
     specification: Specification
     for_release: bool
     nonce: str
@@ -101,6 +105,8 @@ class SwapRelease:
             f"{self.table.rows:,} {self.plan.records}",
             f"epsilon {display(stated.budget.number)} per {self.plan.unit}, given the invariants; the nearest "
             f"files that share them differ in {nearest} records",
+            f"{100 * float(stated.fact[facts.CHANGED_SHARE]):.3g}% of the records are expected to have other swap "
+            f"values than before, and {100 * float(stated.fact[facts.UNCHANGEABLE_SHARE]):.3g}% never can",
         )
 
     def write(
@@ -172,6 +178,16 @@ class SwapRelease:
             write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
             lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
         (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self._write_unchangeable(folder / "records_that_cannot_change.csv")
+
+    def _write_unchangeable(self, path: Path) -> None:
+        """List the records that no swap can change: their rows in the input, sorted by place."""
+        plan, table = self.plan, self.dataset.table
+        rows = np.flatnonzero(unchangeable_rows(self.dataset, self.strata))
+        order = rows[np.lexsort([table[name].codes[rows] for name in reversed((*plan.swap, *plan.match))])]
+        label = free_label("row_of_the_input", (*plan.swap, *plan.match))
+        cells_of = [Cell(name, table[name].codes[order], table[name]) for name in (*plan.swap, *plan.match)]
+        write_table(path, "csv", [[*cells_of, Cell(label, order + 1)]])
 
     def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
         true = cells(self.dataset.table.pick(by), self.table.rows)
@@ -210,10 +226,13 @@ def draw(
     for by in plan.publish:
         check_table(dataset, by)
     progress.stage("looking for stops")
-    refuse_stops(find_stops(dataset), plan.allow)
+    stops = find_stops(dataset)
+    refuse_stops([*stops, *telling_stops(dataset, measure(dataset), stops)], plan.allow)
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
+    movement = movement_of(strata, margins.swapped, plan.rate)
+    refuse_stops(stops_of(plan, strata, movement), plan.allow)
     progress.stage("swapping")
     moves = kernel.draw(dataset.strata, strata.sizes, plan.rate, source)
     table = dataset.table.replace(
@@ -224,13 +243,14 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    stated = specify(plan, dataset.held, dataset.linked_columns, strata, source.for_release)
+    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release)
     return SwapRelease(
         dataset=dataset,
         table=table,
         rows=rows,
         linked=followers,
         margins=margins,
+        strata=strata,
         specification=stated,
         for_release=source.for_release,
         nonce=draw_nonce(source),

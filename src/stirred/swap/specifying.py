@@ -20,6 +20,8 @@ from stirred.spec import (
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.swap.guarantee import epsilon
 from stirred.swap.margins import Strata
+from stirred.swap.movement import Movement
+from stirred.swap.movement import words as movement_words
 from stirred.swap.plan import SwapPlan
 
 
@@ -28,9 +30,13 @@ def specify(
     held: Sequence[str],
     linked: Mapping[str, Sequence[str]],
     strata: Strata,
+    movement: Movement | None,
     for_release: bool = True,
 ) -> Specification:
-    """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns."""
+    """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns.
+
+    ``movement`` is None for releases of versions before 0.4, which did not state how many records change.
+    """
     largest = strata.largest
     changeable = bool(strata.changeable.any())
     stated = Specification(
@@ -52,17 +58,18 @@ def specify(
             epsilon(largest, plan.rate),
             varies="a function of the largest stratum with two different records, which the invariants determine",
             conversion=f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records "
-            f"b = {largest:,}; a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)",
+            f"b = {largest:,}; a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)"
+            + (f". At this rate {movement_words(movement)}; epsilon does not depend on that" if movement else ""),
         ),
         nearest=2 if changeable else math.inf,
         covers=("the released records, and every table of them",),
-        facts=_facts(plan, strata),
+        facts=_facts(plan, strata, movement),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
     return stated.with_findings(*lint(stated), *_allowed(plan))
 
 
-def _facts(plan: SwapPlan, strata: Strata) -> tuple[tuple[str, str | int | bool], ...]:
+def _facts(plan: SwapPlan, strata: Strata, movement: Movement | None) -> tuple[tuple[str, str | int | bool], ...]:
     facts: dict[str, str | int | bool] = {
         "mechanism": "permutation-swapping",
         "rate": str(plan.rate),
@@ -71,6 +78,9 @@ def _facts(plan: SwapPlan, strata: Strata) -> tuple[tuple[str, str | int | bool]
         "swap": ", ".join(plan.swap),
         "nothing_can_change": not bool(strata.changeable.any()),
     }
+    if movement is not None:
+        facts["changed_share"] = movement.changed_text
+        facts["unchangeable_share"] = movement.unchangeable_text
     if plan.chosen_from is not None:
         facts["parameters_from"] = plan.chosen_from
     return tuple(facts.items())

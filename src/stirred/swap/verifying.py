@@ -31,9 +31,11 @@ from stirred.releases.release_folder import (
     tabulate_rows,
     verify_with,
 )
+from stirred.spec import facts
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
+from stirred.swap.movement import movement_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
@@ -64,7 +66,14 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.row_verdicts(name, found)
     margins = files.margins()
     strata = files.strata(margins)
-    rebuilt = specify(plan, files.held[MAIN], files.linked_columns, strata, release.for_release)
+    rebuilt = specify(
+        plan,
+        files.held[MAIN],
+        files.linked_columns,
+        strata,
+        None if _before_movement(release) else movement_of(strata, margins.swapped, plan.rate),
+        release.for_release,
+    )
     if _epsilon_of_earlier_version(release, plan, strata):
         rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
     stated = release.certificate["invariants"]
@@ -107,6 +116,11 @@ def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[V
     value = guarantee.epsilon(strata.largest, plan.rate)
     same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
     return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
+
+
+def _before_movement(release: ReleaseFolder) -> bool:
+    """Whether an earlier version wrote the release, which did not state how many records change."""
+    return not release.by_this_version and facts.CHANGED_SHARE not in release.specification.fact
 
 
 def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:

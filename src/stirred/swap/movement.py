@@ -1,0 +1,164 @@
+"""How many records a swap is expected to change, and how many it can never change.
+
+A small epsilon says nothing about this: with so many match variables that most strata hold one record, epsilon is
+small and the release is nearly the confidential file. All numbers here are exact expectations and functions of the
+invariants (strata sizes, counts by match and swap variables, and which strata have two held values), so that a release
+may state them (Corollary A.2.2) and a recipient computes them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.swap.dataset import Dataset
+from stirred.swap.margins import CountedMargin, Strata
+from stirred.swap.moments import stratum_constants
+from stirred.swap.plan import SwapPlan
+
+FEWEST = Fraction(1, 4)
+"""A release stops where fewer than this part of the rate is expected to change."""
+
+_SIZE_BOUNDS = (1, 2, 5, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class MovementBySize:
+    """Strata of a range of sizes: how many, their records, and the shares of these that move and that change."""
+
+    size: str
+    strata: int
+    records: int
+    moved_share: float
+    changed_share: float
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How many records move, and how many end with other swap values."""
+
+    expected_share: float
+    """Exact expected share of records that receive another record's swap variables."""
+    expected_changed_share: float
+    """Exact expected share of records whose swap values then differ from what they were, counting only strata in which
+    that can change the file."""
+    unchangeable_share: float
+    """Share of records in strata where nothing can change: one record, one held value or one swap value."""
+    smallest: float
+    largest: float
+    """Smallest and largest probability of moving among records in strata of two or more."""
+    by_size: tuple[MovementBySize, ...]
+
+    @property
+    def changed_text(self) -> str:
+        """The share of records that are expected to change, as a release states it."""
+        return f"{self.expected_changed_share:.3g}"
+
+    @property
+    def unchangeable_text(self) -> str:
+        """The share of records that can never change, as a release states it."""
+        return f"{self.unchangeable_share:.3g}"
+
+
+def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction) -> Movement:
+    """The movement that a swap at this rate has; ``swapped`` is the margin by match and swap variables.
+
+    A moved record receives the values of a uniformly random other record of its stratum. In a stratum of n records of
+    which n_s have the swap values s, it ends with other values with probability q (n - n_s)/(n - 1), where q is the
+    probability of moving.
+    """
+    sizes = strata.sizes
+    constants = stratum_constants(sizes, rate)
+    moved = constants.moved[constants.rows(sizes)]
+    size = sizes.astype(np.float64)
+    differs = np.where(strata.changeable, 1 - swapped.pairs / np.maximum(size * (size - 1), 1), 0.0)
+    changed = moved * size * differs
+    total, plural = float(size.sum()), sizes > 1
+    return Movement(
+        float(np.sum(moved * size) / total),
+        float(np.sum(changed) / total),
+        float(size[~strata.changeable].sum() / total),
+        float(moved[plural].min(initial=1.0)) if plural.any() else 0.0,
+        float(moved[plural].max(initial=0.0)),
+        tuple(_by_size(sizes, moved * size, changed)),
+    )
+
+
+@dataclass(frozen=True)
+class Unchangeable:
+    """How many records of each value of a swap variable can never change, values with the most of them first."""
+
+    variable: str
+    places: tuple[tuple[str | None, int, int], ...]
+    """(value, its records, those that can never change), where there are any."""
+
+
+def unchangeable_rows(dataset: Dataset, strata: Strata) -> NDArray[np.bool_]:
+    """Which records lie in strata where nothing can change. Confidential."""
+    fixed: NDArray[np.bool_] = ~strata.changeable[dataset.strata.ids]
+    return fixed
+
+
+def unchangeable_places(dataset: Dataset, strata: Strata) -> tuple[Unchangeable, ...]:
+    """By each swap variable, how many records can never change. Confidential."""
+    fixed = unchangeable_rows(dataset, strata)
+    found = []
+    for column in dataset.table.pick(dataset.plan.swap):
+        records = np.bincount(column.codes, minlength=column.cardinality)
+        stuck = np.bincount(column.codes[fixed], minlength=column.cardinality)
+        texts = column.texts()
+        order = np.argsort(-stuck, kind="stable")[: int(np.count_nonzero(stuck))]
+        found.append(
+            Unchangeable(column.name, tuple((texts[code], int(records[code]), int(stuck[code])) for code in order))
+        )
+    return tuple(found)
+
+
+def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.StoppedByCheck]:
+    """Reasons not to release because next to nothing would be swapped."""
+    if not strata.changeable.any():
+        return [errors.nothing_can_change()]
+    found = []
+    if movement.expected_changed_share < FEWEST * plan.rate:
+        found.append(errors.few_change(movement.expected_changed_share, plan.rate))
+    if movement.unchangeable_share > plan.most_unchangeable:
+        found.append(errors.many_unchangeable(movement.unchangeable_share, plan.most_unchangeable))
+    return found
+
+
+def words(movement: Movement) -> str:
+    """What a reader must know beside every epsilon."""
+    return (
+        f"{_percent(movement.changed_text)} of all records are expected to end with other swap values, and "
+        f"{_percent(movement.unchangeable_text)} never can"
+    )
+
+
+def _percent(share: str) -> str:
+    return f"{100 * float(share):.3g}%"
+
+
+def _by_size(
+    sizes: NDArray[np.int64], moved: NDArray[np.float64], changed: NDArray[np.float64]
+) -> Sequence[MovementBySize]:
+    rows = []
+    for low, high in zip(_SIZE_BOUNDS, [*(bound - 1 for bound in _SIZE_BOUNDS[1:]), None], strict=True):
+        inside = (sizes >= low) & (sizes <= (high or np.inf))
+        if inside.any():
+            label = f"{low:,}" if low == high else f"{low:,} to {high:,}" if high else f"{low:,} and more"
+            records = int(sizes[inside].sum())
+            rows.append(
+                MovementBySize(
+                    label,
+                    int(inside.sum()),
+                    records,
+                    float(moved[inside].sum() / records),
+                    float(changed[inside].sum() / records),
+                )
+            )
+    return rows

@@ -1,0 +1,322 @@
+"""Measures how well held columns tell the swap variables: what is held is published as it is, and may undo the swap.
+
+Held columns that predict where a record lives show which records moved, and where from: a postcode that is held while
+its county is swapped, two coordinates together, or a school code with a few typing errors. Each held column, each pair
+of them, and all of them together by a small decision tree are tried as predictors of each swap variable, beside the
+match variables, which are published with it anyway. Predictions are learnt on one half of the rows and counted on the
+other, and the other way round, so that a column of chance does not seem to tell anything.
+
+The measure is a share: of the records whose value the match variables alone do not predict rightly, how many more are
+predicted rightly with the held columns (less those that are then predicted wrongly). Large files are sampled; nothing
+here reaches a release but the decision to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred._compiled import helper, kernel
+from stirred.swap.dataset import Dataset
+from stirred.swap.plan import MAIN
+from stirred.swap.telling_tree import predicted_by_tree
+from stirred.tables.columns import Codes
+
+SAMPLED = 1 << 16
+"""About how many rows are looked at."""
+
+_FEWEST_IN_SAMPLE = 32
+"""Large strata are thinned to no fewer rows than this; smaller ones are taken whole or not at all."""
+
+_BELIEVED = 4.0
+"""A gain in right predictions is believed when it exceeds so many of its standard deviations under pure chance."""
+
+_MOST_VALUES = 1 << 20
+_LOW = np.uint64(22)
+"""Bits of a sort key below the cell: twenty of a value, its half, and what the match variables predict."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What some held columns of a table tell about a swap variable."""
+
+    table: str
+    columns: tuple[str, ...]
+    """One column, two, or all of them (by a decision tree)."""
+    variable: str
+    share: float
+    """Of the records that the match variables alone do not predict: how many more are predicted rightly."""
+    believed: bool
+    """Whether the gain is more than chance makes."""
+
+    @property
+    def named(self) -> str:
+        """What a plan calls these columns where it allows them."""
+        return "+".join(self.columns) if len(self.columns) < 3 else "all-held-columns"
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Everything that was tried, the most telling first."""
+
+    told: tuple[Told, ...]
+    rows: int
+    """Rows of the main table that were looked at."""
+    columns: int
+    pairs: int
+
+    def above(self, most: float) -> list[Told]:
+        """What tells more than is accepted; a pair only where neither of its columns does alone."""
+        telling = [one for one in self.told if one.believed and one.share > most]
+        alone = {(one.table, one.columns[0], one.variable) for one in telling if len(one.columns) == 1}
+        few = [
+            one
+            for one in telling
+            if len(one.columns) == 1 or not any((one.table, column, one.variable) in alone for column in one.columns)
+        ]
+        fewer = {(one.table, one.variable) for one in few if len(one.columns) < 3}
+        return [one for one in few if len(one.columns) < 3 or (one.table, one.variable) not in fewer]
+
+
+def measure(dataset: Dataset) -> Telling:
+    """Try every held column, every pair, and all together, on a sample of the rows."""
+    told: list[Told] = []
+    columns = pairs = rows = 0
+    for part in _parts(dataset):
+        rows = len(part.strata) if part.table == MAIN else rows
+        names = list(part.held)
+        groups = [(name,) for name in names] + list(combinations(names, 2))
+        columns, pairs = columns + len(names), pairs + len(groups) - len(names)
+        for variable, codes in part.swapped.items():
+            if int(codes.max(initial=0)) == 0 or int(codes.max()) >= _MOST_VALUES or not names:
+                continue
+            told += _of_variable(part, variable, codes, groups)
+    ranked = sorted(told, key=lambda one: (-one.share, len(one.columns), one.columns))
+    return Telling(tuple(ranked), rows, columns, pairs)
+
+
+def stops_of(dataset: Dataset, telling: Telling, found: Sequence[errors.StoppedByCheck]) -> list[errors.StoppedByCheck]:
+    """A stop for whatever tells more about a swap variable than the plan accepts.
+
+    ``found`` are the stops for columns that determine one exactly: what holds such a column is not said again.
+    """
+    most = float(dataset.plan.most_told)
+    exact = {stop.kind.removeprefix("determines:") for stop in found if stop.kind.startswith("determines:")}
+    return [
+        errors.held_tells_swap(one.table, one.columns, one.named, one.variable, one.share, most)
+        for one in telling.above(most)
+        if not exact & set(one.columns)
+    ]
+
+
+# -- the rows that are looked at -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Part:
+    """A sample of one table: per row its stratum, the half it belongs to, its held values and swap values."""
+
+    table: str
+    strata: NDArray[np.uint32]
+    half: NDArray[np.bool_]
+    held: dict[str, NDArray[np.uint32]]
+    swapped: dict[str, NDArray[np.uint32]]
+
+
+def _parts(dataset: Dataset) -> Iterator[_Part]:
+    """The main table and every linked one, sampled; rows of one record are in the same half."""
+    ids, sizes = dataset.strata.ids, dataset.strata.sizes()
+    swapped = dataset.table.pick(dataset.plan.swap)
+    if dataset.held:
+        rows = _sample(ids, sizes)
+        yield _Part(
+            MAIN,
+            ids[rows],
+            _halves(rows),
+            {name: _dense(dataset.table[name].codes[rows]) for name in dataset.held},
+            {column.name: _dense(column.codes[rows]) for column in swapped},
+        )
+    for entry in dataset.linked:
+        if entry.held.columns:
+            of_row = ids[entry.record]
+            rows = _sample(of_row, np.bincount(of_row, minlength=dataset.strata.count))
+            record = entry.record[rows]
+            yield _Part(
+                entry.held.name,
+                of_row[rows],
+                _halves(record),
+                {name: _dense(column.codes[rows]) for name, column in entry.held.columns.items()},
+                {column.name: _dense(column.codes[record]) for column in swapped},
+            )
+
+
+def _sample(ids: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """About SAMPLED rows: some of each large stratum, and some small strata whole, the same in every run."""
+    if len(ids) <= SAMPLED:
+        return np.arange(len(ids), dtype=np.int64)
+    part = SAMPLED / len(ids)
+    thinned = sizes * part >= _FEWEST_IN_SAMPLE
+    kept = np.zeros(len(ids), dtype=np.bool_)
+    _mark_sample(ids, thinned, np.uint64(int(part * 2.0**64)), kept)
+    return np.flatnonzero(kept)
+
+
+def _halves(rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    halves = np.zeros(len(rows), dtype=np.bool_)
+    _mark_half(rows.astype(np.int64), halves)
+    return halves
+
+
+def _dense(codes: Codes) -> NDArray[np.uint32]:
+    """Codes of a sample without gaps, in the same order."""
+    return np.unique(codes, return_inverse=True)[1].astype(np.uint32)
+
+
+# -- predictions ---------------------------------------------------------------------------------------------
+
+
+def _of_variable(
+    part: _Part, variable: str, codes: NDArray[np.uint32], groups: Sequence[tuple[str, ...]]
+) -> list[Told]:
+    """What each group of columns tells about one swap variable."""
+    base = _told_by_match(part, codes)
+    wrong = int(np.count_nonzero(~base))
+    low = codes.astype(np.uint64) * 4 + part.half.astype(np.uint64) * 2 + base.astype(np.uint64)
+
+    def of(columns: tuple[str, ...]) -> Told:
+        held = [part.held[name] for name in columns]
+        counts = [_gained_and_lost(_keys(cells, low)) for cells in (held, [part.strata, *held])]
+        return max((_told(part, columns, variable, *both, wrong) for both in counts), key=lambda one: one.share)
+
+    with ThreadPoolExecutor() as pool:  # sorting and counting do without the interpreter lock
+        found = list(pool.map(of, groups))
+    if len(part.held) > 2:
+        right = predicted_by_tree([part.strata, *part.held.values()], codes, part.half)
+        gained, lost = int(np.count_nonzero(right & ~base)), int(np.count_nonzero(base & ~right))
+        found.append(_told(part, tuple(part.held), variable, gained, lost, wrong))
+    return found
+
+
+def _told(part: _Part, columns: tuple[str, ...], variable: str, gained: int, lost: int, wrong: int) -> Told:
+    share = max(0.0, (gained - lost) / wrong) if wrong else 0.0
+    return Told(part.table, columns, variable, share, gained - lost > _BELIEVED * sqrt(gained + lost))
+
+
+def _told_by_match(part: _Part, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """For each row whether the commonest value of its stratum in the other half is its own."""
+    order = np.lexsort((part.half, codes, part.strata))
+    right = np.zeros(len(codes), dtype=np.bool_)
+    _commonest_of_other_half(part.strata, codes, part.half, order, right)
+    return right
+
+
+def _gained_and_lost(keys: NDArray[np.uint64]) -> tuple[int, int]:
+    """Rows that are predicted rightly by the commonest value of their cell in the other half and not by the match
+    variables, and the other way round. Where the other half does not have the cell, the match variables decide."""
+    keys.sort()
+    counts = np.zeros(2, dtype=np.int64)
+    _compare_halves(keys, counts)
+    return int(counts[0]), int(counts[1])
+
+
+def _keys(cells: Sequence[NDArray[np.uint32]], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """By cell, then value, half and what the match variables predict. Cells are mixed to 42 bits, so that two of them
+    are taken for one in one file of many."""
+    mixed = np.zeros(len(low), dtype=np.uint64)
+    for codes in cells:
+        _mix(mixed, codes)
+    keys: NDArray[np.uint64] = np.bitwise_or(mixed >> _LOW << _LOW, low)
+    return keys
+
+
+@helper
+def _mixed(value):  # type: ignore[no-untyped-def]
+    """Sixty-four bits that look unrelated to the value (the last step of splitmix64)."""
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@kernel
+def _mix(cell, codes):  # type: ignore[no-untyped-def]
+    for row in range(len(cell)):
+        cell[row] = _mixed(cell[row] + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(codes[row]) + np.uint64(1)))
+
+
+@kernel
+def _mark_sample(ids, thinned, bound, kept):  # type: ignore[no-untyped-def]
+    for row in range(len(ids)):
+        stratum = ids[row]
+        drawn = np.uint64(row) if thinned[stratum] else np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
+        if _mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
+            kept[row] = True
+
+
+@kernel
+def _mark_half(rows, halves):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        halves[i] = _mixed(np.uint64(rows[i]) + np.uint64(77)) & np.uint64(1) == np.uint64(1)
+
+
+@kernel
+def _commonest_of_other_half(strata, codes, half, order, right):  # type: ignore[no-untyped-def]
+    best = np.zeros(2, dtype=np.int64)
+    value = np.zeros(2, dtype=np.int64)
+    count = np.zeros(2, dtype=np.int64)
+    start = 0
+    while start < len(order):
+        end = start
+        best[:] = 0
+        while end < len(order) and strata[order[end]] == strata[order[start]]:
+            row = order[end]
+            if end == start or codes[order[end - 1]] != codes[row]:
+                count[:] = 0
+            side = 1 if half[row] else 0
+            count[side] += 1
+            if count[side] > best[side]:
+                best[side] = count[side]
+                value[side] = codes[row]
+            end += 1
+        for at in range(start, end):
+            row = order[at]
+            other = 0 if half[row] else 1
+            right[row] = best[other] > 0 and np.int64(codes[row]) == value[other]
+        start = end
+
+
+@kernel
+def _compare_halves(keys, counts):  # type: ignore[no-untyped-def]
+    best = np.zeros(2, dtype=np.int64)  # of each half: the count of the commonest value of the cell,
+    value = np.zeros(2, dtype=np.int64)  # and that value
+    count = np.zeros(2, dtype=np.int64)
+    start = 0
+    while start < len(keys):
+        cell = keys[start] >> np.uint64(22)
+        best[:] = 0
+        end = start
+        while end < len(keys) and keys[end] >> np.uint64(22) == cell:
+            if end == start or keys[end - 1] >> np.uint64(2) != keys[end] >> np.uint64(2):
+                count[:] = 0
+            side = np.int64(keys[end] >> np.uint64(1) & np.uint64(1))
+            count[side] += 1
+            if count[side] > best[side]:
+                best[side] = count[side]
+                value[side] = np.int64(keys[end] >> np.uint64(2) & np.uint64(0xFFFFF))
+            end += 1
+        for at in range(start, end):
+            other = 1 - np.int64(keys[at] >> np.uint64(1) & np.uint64(1))
+            if best[other] > 0:
+                right = np.int64(keys[at] >> np.uint64(2) & np.uint64(0xFFFFF)) == value[other]
+                before = keys[at] & np.uint64(1) == np.uint64(1)
+                if right and not before:
+                    counts[0] += 1
+                elif before and not right:
+                    counts[1] += 1
+        start = end
