@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from chi_square import FALSE_ALARM, p_value
-from stirred.noise import SeededSource, feeding, kept_share, reselect_by_class, select_by_class
+from stirred.noise import SeededSource, feeding, reselect_by_class, select_by_class
 from stirred.noise import rate_classes as module
 from stirred.noise.inversion import Widths
 
@@ -92,14 +91,3 @@ def test_selection_over_a_file_is_independent_with_the_rate_of_each_class():
         for subset in range(8)
     ]
     assert p_value(np.bincount(chosen.reshape(-1, 3) @ [1, 2, 4], minlength=8), law) > FALSE_ALARM
-
-
-def test_no_group_of_rates_between_two_has_a_smaller_chance_of_not_exactly_one():
-    grid = [Fraction(k, 100) for k in (1, 10, 30, 50, 70, 95, 99)]
-    for low, high in itertools.combinations(grid, 2):
-        between = [rate for rate in grid if low <= rate <= high]
-        for size in (2, 3, 4):
-            for rates in itertools.combinations_with_replacement(between, size):
-                none = math.prod((1 - rate for rate in rates), start=Fraction(1))
-                one = none * sum(rate / (1 - rate) for rate in rates)
-                assert 1 - one >= kept_share(low, high)

@@ -15,7 +15,7 @@ from stirred.noise.gaussian import discrete_gaussian, discrete_gaussian_each
 from stirred.noise.integers import uniform_integers
 from stirred.noise.laplace import discrete_laplace, discrete_laplace_each
 from stirred.noise.permutations import derange_groups, shuffle_groups
-from stirred.noise.rate_classes import kept_share, reselect_by_class, select_by_class
+from stirred.noise.rate_classes import reselect_by_class, select_by_class
 from stirred.noise.response import randomised_response
 from stirred.noise.source import RandomSource, SeededSource, SystemSource
 
@@ -29,7 +29,6 @@ __all__ = [
     "discrete_gaussian_each",
     "discrete_laplace",
     "discrete_laplace_each",
-    "kept_share",
     "randomised_response",
     "reselect",
     "reselect_by_class",

@@ -6,11 +6,8 @@ The law. Record i is selected independently with the rate of its class, exactly.
 exactly one came up: only so is the law the conditional one. Coins are those of :mod:`stirred.noise.coins`: decided by
 16 bits, else by 64, else by exact arithmetic.
 
-How often a group is tossed. With rates between ``low`` and ``high`` the chance of exactly one is affine in every rate,
-so it is largest where each is ``low`` or ``high``. Two rates p >= 1/2 that are alike leave at most 1/2 of it, a further
-record of rate below 1/2 lowers it where it is above 1/2, so beyond 1/2 the worst group is one record of each rate:
-
-    P(not exactly one) >= min(1/2, high low + (1 - high)(1 - low)).
+A group is tossed 1/P(not exactly one) times on average, which is two at most for equal rates, and many for a group of
+one record of rate near 1 and one of rate near 0 (:func:`stirred.swap.guarantee.kept_share`).
 """
 
 from __future__ import annotations
@@ -27,15 +24,6 @@ from stirred.noise.coins import band_of_fraction, below
 from stirred.noise.feeding import BITS, DONE, EMPTY, FIRST, ROW, SECOND, STATUS, UNDECIDED, WORD, State, feed
 from stirred.noise.inversion import WIDE, Widths, seen
 from stirred.noise.source import RandomSource
-
-
-def kept_share(low: Fraction, high: Fraction) -> Fraction:
-    """A lower bound on the chance that not exactly one record of a group is selected.
-
-    >>> kept_share(Fraction(1, 50), Fraction(1, 2)), kept_share(Fraction(1, 100), Fraction(99, 100))
-    (Fraction(1, 2), Fraction(99, 5000))
-    """
-    return min(Fraction(1, 2), high * low + (1 - high) * (1 - low))
 
 
 def select_by_class(

@@ -29,6 +29,8 @@ from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.movement import Movement, movement_of, stops_of
 from stirred.swap.plan import SwapPlan, exact_rate
+from stirred.swap.rates import one_rate, rates_of_dataset
+from stirred.swap.rule_effects import RuleEffects, rule_effects
 from stirred.swap.specifying import specify
 from stirred.tables import Table
 from stirred.tables.groups import group
@@ -73,9 +75,13 @@ class SwapCheck:
     margins: Margins
     uniques: Uniques
     movement: Movement
+    rules: RuleEffects | None
+    """What the rules do, in a plan with rates by rule."""
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
     too_large: tuple[tuple[str, ...], ...]
+    not_forecast: tuple[tuple[str, ...], ...]
+    """Tables that are not forecast because records of one stratum have different rates."""
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
     forecast: Forecast
@@ -84,14 +90,14 @@ class SwapCheck:
         """A summary; ``print`` shows the whole page."""
         stops = f"{len(self.open_stops)} of {len(self.stops)} stops not allowed" if self.stops else "no stops"
         return (
-            f"<SwapCheck, confidential: {self.records:,} records, rate {self.plan.rate}, "
+            f"<SwapCheck, confidential: {self.records:,} records, {_rates(self.plan)}, "
             f"epsilon {display(self.epsilon)}, {stops}; print it to read it all>"
         )
 
     @property
     def largest(self) -> int:
-        """b of Theorem 3.2.4: the size of the largest stratum with two different records."""
-        return self.strata.largest
+        """b: the size of the largest stratum with two different records; by rule, two held and two swap values."""
+        return self.strata.largest if self.rules is None else self.strata.largest_changeable
 
     @property
     def epsilon(self) -> float:
@@ -105,7 +111,7 @@ class SwapCheck:
 
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
-        strata, largest, rate = self.strata, self.largest, self.plan.rate
+        strata, largest = self.strata, self.largest
         fields = {
             "records": self.records,
             "linked_rows": dict(self.linked_rows),
@@ -120,25 +126,38 @@ class SwapCheck:
             },
             "guarantee": {
                 "epsilon": self.epsilon,
-                "epsilon_if_tighter_b": guarantee.epsilon(strata.largest_changeable, rate),
                 "best_rate": guarantee.best_rate(largest) if largest else None,
                 "smallest_epsilon": guarantee.smallest_epsilon(largest) if largest else 0.0,
                 "wanted_epsilon": self.wanted_epsilon,
                 "rates_for_wanted": self.rates_for_wanted(),
-                "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
-                "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
-            },
+            }
+            | ({} if self.plan.rate is None else self._one_rate_fields(self.plan.rate)),
             "invariants": [
                 {"words": str(counted.margin), "cells": counted.margin.cells} for counted in self.margins.counted
             ],
             "unique_records": asdict(self.uniques),
-            "movement": {name: value for name, value in asdict(self.movement).items() if name != "by_size"},
+            "movement": {
+                name: value
+                for name, value in asdict(self.movement).items()
+                if name not in ("by_size", "rate", "by_rule")
+            },
+            "rules": None if self.rules is None else asdict(self.rules),
             "tables": [_table_fields(table) for table in self.tables],
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
+            "tables_not_forecast_at_unequal_rates": [list(by) for by in self.not_forecast],
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
+
+    def _one_rate_fields(self, rate: Fraction) -> dict[str, float]:
+        """What is known of the guarantee at one rate only."""
+        largest = self.largest
+        return {
+            "epsilon_if_tighter_b": guarantee.epsilon(self.strata.largest_changeable, rate),
+            "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
+            "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
+        }
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
         """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
@@ -181,31 +200,41 @@ def check(
     margins = count_margins(dataset, prints=False)
     strata = strata_of_dataset(dataset, margins)
     progress.stage("looking for stops")
-    movement = movement_of(strata, margins.swapped, plan.rate)
+    by_record = rates_of_dataset(dataset)
+    by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
     stops = [*find_stops(dataset), *stops_of(plan, strata, movement)]
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
-    forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
+    each = by_stratum.one_each() if by_stratum else {one_rate(plan): np.ones(len(strata.sizes), dtype=np.bool_)}
+    forecasts = [(tuple(by), None if each is None else expected_table(dataset, by, each)) for by in asked]
+    missing = tuple(by for by, table in forecasts if table is None)
     progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement),
+        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement, rates=by_stratum),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
         movement=movement,
+        rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
-        too_large=tuple(by for by, table in forecasts if table is None),
+        too_large=() if each is None else missing,
+        not_forecast=missing if each is None else (),
         stops=tuple(stops),
-        what_if=tuple(_what_if(dataset, entry, tried_rates or (plan.rate,)) for entry in tried),
+        what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate) for entry in tried),
         forecast=_forecast(dataset, reading),
     )
+
+
+def _rates(plan: SwapPlan) -> str:
+    return f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
 
 
 def _each_rate(rates: Rates) -> tuple[Fraction, ...]:

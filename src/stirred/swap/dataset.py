@@ -85,6 +85,10 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     for column in plan.match:
         if pa.types.is_floating(plain_type(opened.kinds[column])):
             raise errors.float_match(column)
+    for rule in plan.rates:
+        for column in rule.columns:
+            if column not in (*plan.match, *held):
+                raise errors.rate_by_unknown(column)
     table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)

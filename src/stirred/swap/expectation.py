@@ -8,8 +8,9 @@ normal approximation to the expected MAPE itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,14 @@ class ExpectedTable:
         return float(np.mean(errors / self.true[filled]))
 
 
-def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
-    """The forecast for the table ``by``; None where it would take too many cells of too many strata."""
+def expected_table(
+    dataset: Dataset, by: Sequence[str], rates: Mapping[Fraction, NDArray[np.bool_]]
+) -> ExpectedTable | None:
+    """The forecast for the table ``by``; None where it would take too many cells of too many strata.
+
+    ``rates`` says which strata have which rate. The formulas hold where all records of a stratum have one rate, and
+    for nothing else.
+    """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
     held = group(dataset.table.pick([name for name in by if name in dataset.held]), rows)
@@ -76,9 +83,16 @@ def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
         _key(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
         _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
-    mean, variance = cell_moments(
-        stratum_constants(sizes, plan.rate), sizes[stratum], by_held.counts[h], by_swapped.counts[s], true
-    )
+    mean, variance = np.zeros(len(stratum)), np.zeros(len(stratum))
+    for rate, strata_of_rate in rates.items():
+        here = strata_of_rate[stratum]
+        mean[here], variance[here] = cell_moments(
+            stratum_constants(sizes[strata_of_rate], rate),
+            sizes[stratum[here]],
+            by_held.counts[h[here]],
+            by_swapped.counts[s[here]],
+            true[here],
+        )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)
     area_of[dataset.strata.ids] = area.ids
     keys = _key(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)

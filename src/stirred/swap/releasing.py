@@ -36,6 +36,7 @@ from stirred.swap.margins import Margins, count_margins, stated_margins, strata_
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
@@ -217,10 +218,12 @@ def draw(
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
-    movement = movement_of(strata, margins.swapped, plan.rate)
+    rates = rates_of_dataset(dataset)
+    by_stratum = rates.by_stratum(dataset.strata) if rates else None
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
     refuse_stops(stops_of(plan, strata, movement), plan.allow)
     progress.stage("swapping")
-    moves = kernel.draw(dataset.strata, strata.sizes, plan.rate, source)
+    moves = kernel.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(
         {column.name: column.with_codes(moves.apply(column.codes)) for column in dataset.table.pick(plan.swap)}
     )
@@ -229,7 +232,7 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release)
+    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release, by_stratum)
     return SwapRelease(
         dataset=dataset,
         table=table,

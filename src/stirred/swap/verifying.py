@@ -37,11 +37,12 @@ from stirred.swap.dataset import count_differing
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.rates import RatesByStratum, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
 from stirred.swap.released_tables import copies_of, described, held_columns, linked_plan, missing_from, roles_of
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
-from stirred.swap.specifying import specify
+from stirred.swap.specifying import epsilon_of, specify
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
@@ -66,13 +67,15 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.row_verdicts(name, found)
     margins = files.margins()
     strata = files.strata(margins)
+    rates = files.rates()
     rebuilt = specify(
         plan,
         files.held[MAIN],
         files.linked_columns,
         strata,
-        None if _before_movement(release) else movement_of(strata, margins.swapped, plan.rate),
+        None if _before_movement(release) else movement_of(strata, margins.swapped, rates or one_rate(plan)),
         release.for_release,
+        rates,
     )
     if _epsilon_of_earlier_version(release, plan, strata):
         rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
@@ -87,7 +90,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.copies_agree()
     verdicts += _published_tables(release, plan, files.main)
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
-    verdicts += _guarantee(release, plan, strata)
+    verdicts += _guarantee(release, plan, strata, rates)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
     tables = files.described()
     certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None)
@@ -112,8 +115,8 @@ def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
     return verdicts
 
 
-def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[Verdict]:
-    value = guarantee.epsilon(strata.largest, plan.rate)
+def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata, rates: RatesByStratum | None) -> list[Verdict]:
+    value = epsilon_of(plan, strata, rates)
     same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
     return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
 
@@ -126,7 +129,9 @@ def _before_movement(release: ReleaseFolder) -> bool:
 def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
     """Whether epsilon is rounded as versions before 0.3 did, in a release that this version did not write."""
     stated = float(release.specification.budget.number)
-    return not release.by_this_version and stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
+    if release.by_this_version or plan.rate is None:
+        return False
+    return stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
 
 
 class _Files:
@@ -171,6 +176,15 @@ class _Files:
             return group(self.main.pick(self.plan.match), self.main.rows), [multiset_class(one) for one in self.kinds]
 
         return strata_of(margins.held, margins.swapped, classes if self.kinds else None)
+
+    def rates(self) -> RatesByStratum | None:
+        """How many records of each stratum have which rate by the plan's rules; None for a plan with one rate."""
+
+        def classes() -> list[NDArray[np.uint32]]:
+            return [multiset_class(one) for one in self.kinds]
+
+        found = record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
+        return found.by_stratum(group(self.main.pick(self.plan.match), self.main.rows)) if found else None
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
