@@ -167,7 +167,7 @@ def test_the_example_plan_is_a_plan(tmp_path):
     plan = SwapPlan.from_toml(tmp_path / "plan.toml")
     assert plan.rate.denominator == 20
     assert plan.linked[0].input.path == str(tmp_path / "persons.csv")
-    assert len(parts) == 1
+    assert len(parts) == 2
     for part in parts:  # each takes the place of fields of the whole plan
         fields = tomllib.loads(text) | tomllib.loads(part)
         for name in ("stirred", "mechanism", *(["rate"] if "rates" in tomllib.loads(part) else [])):

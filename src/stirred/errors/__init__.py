@@ -155,6 +155,7 @@ from stirred.errors.output import (
 )
 from stirred.errors.plans import (
     bad_candidate,
+    coarsen_not_match,
     empty_role,
     linked_name,
     linked_needs_id,
@@ -267,6 +268,7 @@ __all__ = [
     "cannot_sign",
     "cannot_write",
     "changed_while_reading",
+    "coarsen_not_match",
     "column_name",
     "columns_without_role",
     "copies_disagree",

@@ -171,6 +171,15 @@ def rates_too_far_apart(low: object, high: object) -> PlanError:
     )
 
 
+def coarsen_not_match(column: str, swapped: bool) -> PlanError:
+    return PlanError(
+        "coarsen-not-match",
+        f"coarsen names '{column}', which is no match column"
+        + (" but a swapped one: merging by what is swapped has no finite epsilon." if swapped else "."),
+        "Name one of the match columns, whose values are merged where groups are small.",
+    )
+
+
 def linked_needs_id() -> PlanError:
     return PlanError(
         "linked-needs-id",

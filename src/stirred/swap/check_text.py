@@ -140,7 +140,14 @@ def _strata(check: SwapCheck) -> str:
         )
     )
     rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}, never swapped"))
-    return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows)
+    merged = ""
+    if (rule := check.plan.coarsen) is not None:
+        merged = "\n" + fill(
+            f"{check.fine_strata:,} groups of records that agree on {listed(check.plan.match)} became "
+            f"{len(strata.sizes):,} strata: {rule.words}. The counts by '{rule.column}' and {listed(check.plan.swap)} "
+            "are not kept any more, those by the merged values are."
+        )
+    return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows) + merged
 
 
 def _movement(check: SwapCheck) -> str:

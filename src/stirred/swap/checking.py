@@ -72,6 +72,8 @@ class SwapCheck:
     records: int
     linked_rows: Mapping[str, int]
     strata: Strata
+    fine_strata: int
+    """The number of groups that agree on all match variables, before any are merged."""
     margins: Margins
     uniques: Uniques
     movement: Movement
@@ -124,6 +126,7 @@ class SwapCheck:
                 "largest_changeable": strata.largest_changeable,
                 "sizes": [asdict(one) for one in self.movement.by_size],
             },
+            "strata_before_merging": self.fine_strata,
             "guarantee": {
                 "epsilon": self.epsilon,
                 "best_rate": guarantee.best_rate(largest) if largest else None,
@@ -219,6 +222,7 @@ def check(
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
+        fine_strata=group(dataset.table.pick(plan.match), dataset.records).count if plan.coarsen else len(strata.sizes),
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
         movement=movement,
@@ -257,12 +261,13 @@ def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) 
     unknown = [name for name in (*match, *swap) if name not in dataset.table.columns]
     if unknown:
         raise errors.table_columns(unknown, list(dataset.table.columns))
-    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap)})
+    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap), "coarsen": None})
     held = tuple(name for name in dataset.table.columns if name not in (*match, *swap))
     other = replace(
         dataset,
         plan=plan,
         held=held,
+        counted=dataset.table,
         strata=group(dataset.table.pick(match), dataset.records),
         columns=dataset.columns,
     )

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset
 from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
 from stirred.tables.columns import Codes
@@ -65,9 +66,10 @@ def expected_table(
     """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
-    held = group(dataset.table.pick([name for name in by if name in dataset.held]), rows)
+    held = group(dataset.table.pick([name for name in by if name in dataset.held_within]), rows)
     swapped = group(dataset.table.pick([name for name in by if name in plan.swap]), rows)
-    area = group(dataset.table.pick([name for name in by if name in plan.match]), rows)
+    constant = constant_columns(plan)
+    area = group(dataset.table.pick([name for name in by if name in constant]), rows)
     by_held = cells([strata, anonymous(held.ids, held.count)], rows)
     by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
     inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
@@ -150,7 +152,7 @@ def _codes(
     }
     columns = []
     for name in by:
-        role = "match" if name in dataset.plan.match else "swap" if name in dataset.plan.swap else "hold"
+        role = "hold" if name in dataset.held_within else "swap" if name in dataset.plan.swap else "match"
         grouped, position = parts[role]
         member = np.zeros(grouped.count, dtype=np.int64)
         member[grouped.ids] = np.arange(dataset.records)

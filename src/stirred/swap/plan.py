@@ -165,6 +165,51 @@ def _either(values: Sequence[str]) -> str:
     return " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
 
 
+class Coarsening(Section):
+    """A rule that merges values of a match column where few records have them, so that small groups move too.
+
+    It looks at how many records have which match values and at nothing else. The column itself is then held: its own
+    counts by swap variables are not kept any more, those of the merged values are.
+
+    Parameters
+    ----------
+    column
+        The match column whose values are merged.
+    merge
+        Lists of its values, as text, in the order in which they are merged. A later list contains an earlier one or
+        has no value in common with it.
+    at_least
+        Among records that agree on all other match columns: if a group inside a list has fewer records than this,
+        the whole list becomes one group.
+
+    Examples
+    --------
+    >>> Coarsening(column="size", merge=[[9, 10], [8, 9, 10]], at_least=5).words
+    "'size' is merged to 9 or 10, then to 8, 9 or 10, where a group has fewer than 5 records"
+    """
+
+    column: str
+    merge: tuple[Values, ...] = Field(min_length=1, max_length=MOST_SECTIONS)
+    at_least: int = Field(ge=2)
+
+    @model_validator(mode="after")
+    def _nested(self) -> Self:
+        for number, later in enumerate(self.merge):
+            if len(set(later)) < max(2, len(later)):
+                raise ValueError("each list of merge has at least two values, and none twice")
+            for earlier in self.merge[:number]:
+                if set(earlier) & set(later) and not set(earlier) <= set(later):
+                    raise ValueError("a later list of merge contains an earlier one, or has no value in common with it")
+        return self
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        lists = ", then to ".join(_either(values) for values in self.merge[:_SHOWN_VALUES])
+        more = f" and {len(self.merge) - _SHOWN_VALUES} lists more" if len(self.merge) > _SHOWN_VALUES else ""
+        return f"'{self.column}' is merged to {lists}{more}, where a group has fewer than {self.at_least} records"
+
+
 class LinkedTable(Section):
     """A table whose rows belong to records of the main one, as persons belong to households.
 
@@ -227,6 +272,8 @@ class SwapPlan(Plan):
         The probability that a record is selected, taken exactly as written: 0.05 is 1/20.
     rates
         Instead of ``rate``: rules that give records different rates, as :class:`RateRule`. The last says ``otherwise``.
+    coarsen
+        A rule that merges values of a match column where groups are small, as :class:`Coarsening`.
     unit
         What one row is, in words: ``"household"``.
     dataset, chosen_from, format, licence, released_by
@@ -264,6 +311,8 @@ class SwapPlan(Plan):
     rate: Rate | None = None
     rates: tuple[RateRule, ...] = Field(default=(), max_length=_MOST_RULES)
     """Rules that give records different rates, instead of ``rate``."""
+    coarsen: Coarsening | None = None
+    """A rule that merges values of a match column where groups are small."""
     nulls: Names = ()
     linked: tuple[LinkedTable, ...] = Field(default=(), max_length=MOST_SECTIONS)
     publish: tuple[Names, ...] = Field(default=(), max_length=MOST_SECTIONS)
@@ -293,6 +342,8 @@ class SwapPlan(Plan):
             if name not in _ALLOWED and not name.startswith(("determines:", "distinct:")):
                 raise errors.unknown_allowance(name)
         self._either_rate_or_rates()
+        if self.coarsen is not None and self.coarsen.column not in self.match:
+            raise errors.coarsen_not_match(self.coarsen.column, self.coarsen.column in self.swap)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)
         for by in self.publish:

@@ -28,7 +28,8 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         origin_section(plan),
         fill(
             "Within groups of records that agree on "
-            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}, "
+            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}"
+            f"{f' ({plan.coarsen.words})' if plan.coarsen else ''}, "
             f"each {plan.unit} was selected with {_probability(plan)} and the selected exchanged their values of "
             f"{listed(plan.swap)} at random. All other values are as they stood in the file."
             + _how_many_change(specification)

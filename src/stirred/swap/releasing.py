@@ -30,6 +30,7 @@ from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.checking import check_table
+from stirred.swap.coarsening import stratum_columns
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.margins import Margins, count_margins, stated_margins, strata_of_dataset
@@ -261,13 +262,13 @@ def recount(dataset: Dataset, table: Table) -> None:
     for name in plan.swap:
         _mark_different(dataset.table[name].codes, table[name].codes, changed)
     rows = np.flatnonzero(changed)
-    margin = (*plan.match, *plan.swap)
+    strata = dataset.counted.pick(stratum_columns(plan))
     counts = [
-        cells([column.with_codes(column.codes[rows]) for column in source.pick(margin)], len(rows))
+        cells([column.with_codes(column.codes[rows]) for column in [*strata, *source.pick(plan.swap)]], len(rows))
         for source in (dataset.table, table)
     ]
     if not counts[0].equals(counts[1]):
-        raise errors.invariants_broken(str(Margin(MAIN, margin)))
+        raise errors.invariants_broken(str(Margin(MAIN, (*stratum_columns(plan), *plan.swap))))
 
 
 @compiled

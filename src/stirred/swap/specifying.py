@@ -19,6 +19,7 @@ from stirred.spec import (
     lint,
 )
 from stirred.spec.specification import NOT_FOR_RELEASE
+from stirred.swap.coarsening import constant_columns, merged_name, stratum_columns
 from stirred.swap.guarantee import epsilon
 from stirred.swap.margins import Strata
 from stirred.swap.movement import Movement
@@ -117,7 +118,7 @@ def _facts(
             rate, size = _deciding(strata, rates)
             facts |= {"deciding_rate": str(rate), "deciding_stratum": size}
     facts |= {
-        "match": ", ".join(plan.match),
+        "match": ", ".join(stratum_columns(plan)),
         "swap": ", ".join(plan.swap),
         "nothing_can_change": not bool(strata.changeable.any()),
     }
@@ -156,14 +157,26 @@ def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequen
     whole = f", each with all of its rows in {listed(linked)}" if linked else ""
     fixed = [*plan.match, *held]
     first = f"the number of {plan.records}" + (f" by {listed(fixed)}" if fixed else "") + whole
-    second = f"the number of {plan.records} by {listed([*plan.match, *plan.swap])}"
+    strata = stratum_columns(plan)
+    second = f"the number of {plan.records} by {listed([*strata, *plan.swap])}"
     return Multiverse(
         (
             Invariant(plan.unit, by=(*fixed, *_linked_columns(linked)), words=first),
-            Invariant(plan.unit, by=(*plan.match, *plan.swap), words=second),
+            Invariant(plan.unit, by=(*strata, *plan.swap), words=second),
         ),
         words=f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
-        "published as they are; nothing is promised about what they reveal.",
+        "published as they are; nothing is promised about what they reveal." + _merging(plan),
+    )
+
+
+def _merging(plan: SwapPlan) -> str:
+    if plan.coarsen is None:
+        return ""
+    others = constant_columns(plan)
+    within = f", separately for each {listed(others)}" if others else ""
+    return (
+        f" '{merged_name(plan)}' follows from the plan and from counts of match values: {plan.coarsen.words}{within}. "
+        f"'{plan.coarsen.column}' itself is held, so its own counts by {listed(plan.swap)} are not kept."
     )
 
 

@@ -33,6 +33,7 @@ from stirred.releases.release_folder import (
 )
 from stirred.spec import facts
 from stirred.swap import guarantee
+from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
 from stirred.swap.dataset import count_differing
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
@@ -140,6 +141,7 @@ class _Files:
     def __init__(self, release: ReleaseFolder, plan: SwapPlan, tables: Mapping[str, ReadTable]) -> None:
         self.release, self.plan, self.tables = release, plan, tables
         self.main = tables[MAIN].table
+        self.counted = with_merged(plan, self.main)
         self.held = {name: held_columns(plan, name, list(release.columns(name))) for name in tables}
         self.linked_columns = {name: self.held[name] for name in tables if name != MAIN}
         self.records = {name: _record(release, name, tables[name]) for name in self.linked_columns}
@@ -158,12 +160,13 @@ class _Files:
     def margins(self) -> Margins:
         """The invariants of the plan, counted in the released tables."""
         match = self.plan.match
+        own = (*stratum_columns(self.plan), *fine_columns(self.plan))
         joined = {
-            name: beside_record(self.main, match, self.tables[name].table, record)
+            name: beside_record(self.counted, own, self.tables[name].table, record)
             for name, record in self.records.items()
         }
-        declared = declare(match, self.held[MAIN], self.plan.swap, self.linked_columns)
-        counted = tuple(count_margin(one, joined.get(one.table, self.main), len(match)) for one in declared)
+        declared = declare(self.plan, self.held[MAIN], self.linked_columns)
+        counted = tuple(count_margin(one, joined.get(one.table, self.counted), len(match)) for one in declared)
         if not self.kinds:
             return Margins(counted)
         fixed = group(self.main.pick([*match, *self.held[MAIN]]), self.main.rows)
@@ -173,7 +176,7 @@ class _Files:
         """Strata of the released tables, which are those of the data."""
 
         def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-            return group(self.main.pick(self.plan.match), self.main.rows), [multiset_class(one) for one in self.kinds]
+            return strata_groups(self.plan, self.counted), [multiset_class(one) for one in self.kinds]
 
         return strata_of(margins.held, margins.swapped, classes if self.kinds else None)
 
@@ -184,7 +187,7 @@ class _Files:
             return [multiset_class(one) for one in self.kinds]
 
         found = record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
-        return found.by_stratum(group(self.main.pick(self.plan.match), self.main.rows)) if found else None
+        return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
