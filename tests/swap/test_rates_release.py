@@ -20,11 +20,13 @@ from stirred.releases.manifest import write_manifest
 from stirred.spec import lint
 from stirred.swap.dataset import load
 from stirred.swap.margins import count_margins, strata_of_dataset
+from stirred.swap.moments import cell_moments, stratum_constants
 from stirred.swap.movement import movement_of
 from stirred.swap.plan import SwapPlan
 from stirred.swap.rates import RatesByStratum, rates_of_dataset
 from stirred.swap.rule_effects import rule_effects
 from stirred.swap.unequal import moved_probabilities, received_probabilities
+from stirred.swap.unequal_moments import unequal_cell_moments
 from stirred.tables.synthetic import households_and_persons
 
 HALF, TENTH, LOW = Fraction(1, 2), Fraction(1, 10), Fraction(1, 50)
@@ -215,9 +217,12 @@ def test_equal_rates_move_as_one_rate_does(sizes):
 
 def small(swapped, held):
     data = pl.DataFrame({"id": range(len(held)), "m": "a", "s": swapped, "h": held})
+    return load(small_plan(), data)
+
+
+def small_plan():
     rules = [{"where": {"h": ["x"]}, "rate": "1/2"}, {"where": {"h": ["y"]}, "rate": "9/10"}]
-    own = SwapPlan(match=["m"], swap=["s"], hold=["h"], id="id", rates=[*rules, {"otherwise": True, "rate": "1/50"}])
-    return load(own, data)
+    return SwapPlan(match=["m"], swap=["s"], hold=["h"], id="id", rates=[*rules, {"otherwise": True, "rate": "1/50"}])
 
 
 @pytest.mark.parametrize(
@@ -255,10 +260,59 @@ def test_expected_shares_match_enumeration(swapped, held):
 # -- tables --------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_forecast_where_each_stratum_has_one_rate_and_not_elsewhere(tables):
+@pytest.mark.parametrize("n", range(1, 7))
+def test_moments_of_cells_match_enumeration(n):
+    generator = np.random.default_rng(n)
+    every = permutations(n)[0]
+    for _ in range(12):
+        rules, held, swapped = (generator.integers(0, high, n) for high in (3, 2, 2))
+        chances = permutation_chances(reselecting([RATES[k] for k in rules]), n) if n > 1 else [Fraction(1)]
+        cell = (held * swapped[every]).sum(axis=1)
+        mean = sum(chance * int(z) for chance, z in zip(chances, cell, strict=True))
+        variance = sum(chance * int(z) ** 2 for chance, z in zip(chances, cell, strict=True)) - mean**2
+        whole, h, s, both = (
+            np.bincount(rules, weights=weights, minlength=3).astype(np.int64)[None, :]
+            for weights in (np.ones(n), held, swapped, held * swapped)
+        )
+        found = unequal_cell_moments(RatesByStratum(RATES, whole), np.zeros(1, dtype=np.int64), h, s, both)
+        assert float(found[0][0]) == pytest.approx(float(mean), abs=1e-13)
+        assert float(found[1][0]) == pytest.approx(float(variance), abs=1e-13)
+
+
+@pytest.mark.parametrize(("n", "h", "s", "x"), [(60, 20, 30, 15), (1000, 300, 40, 29), (10**6, 300_000, 2000, 1000)])
+def test_two_classes_of_one_rate_have_the_moments_of_one_rate(n, h, s, x):
+    parts = [np.array([[count - count // 4, count // 4]]) for count in (n, h, s, x)]
+    strata = RatesByStratum((TENTH, TENTH), parts[0])
+    mean, variance = unequal_cell_moments(strata, np.zeros(1, dtype=np.int64), *parts[1:])
+    expected = cell_moments(stratum_constants([n], TENTH), n, h, s, x)
+    assert mean[0] == pytest.approx(float(expected[0]), rel=1e-12)
+    assert variance[0] == pytest.approx(float(expected[1]), rel=1e-6)
+
+
+def test_a_table_of_strata_with_different_rates_is_forecast_as_enumeration_says():
+    """Two strata: one whose records have different rates, one with a single rate, which add."""
+    held, swapped = "xxyzzxx", "aabbcab"
+    rows = [(i, "12"[i > 4], s, h) for i, (h, s) in enumerate(zip(held, swapped, strict=True))]
+    data = pl.DataFrame(rows, schema=["id", "m", "s", "h"], orient="row")
+    (table,) = swap.check(small_plan(), data, tables=[["h", "s"]]).tables
+    of_rate = {"x": HALF, "y": Fraction(9, 10), "z": LOW}
+    for label, mean, variance in zip(table.labels, table.mean, table.variance, strict=True):
+        moments = []
+        for part in (slice(0, 5), slice(5, 7)):
+            h, s = held[part], swapped[part]
+            chances = permutation_chances(reselecting([of_rate[one] for one in h]), len(h))
+            law = Counter()
+            for sigma, chance in zip(permutations(len(h))[0], chances, strict=True):
+                law[sum((one, s[j]) == label for one, j in zip(h, sigma, strict=True))] += chance
+            first = sum(chance * z for z, chance in law.items())
+            moments.append((first, sum(chance * z * z for z, chance in law.items()) - first**2))
+        assert mean == pytest.approx(float(sum(one for one, _ in moments)), rel=1e-12)
+        assert variance == pytest.approx(float(sum(two for _, two in moments)), abs=1e-12)
+
+
+def test_rates_by_stratum_have_the_forecasts_of_each_rate(tables):
     by_match = [{"where": {"size": ["1", "2"]}, "rate": 0.5}, {"otherwise": True, "rate": 0.1}]
     found = swap.check(plan(by_match), tables["microdata"], tables=[["county", "tenure"]])
-    assert found.not_forecast == ()
     small_sizes = pl.col("size").cast(pl.String).is_in(["1", "2"])
     sums = Counter()
     for rate, part in ((HALF, small_sizes), (TENTH, ~small_sizes)):
@@ -274,8 +328,12 @@ def test_tables_are_forecast_where_each_stratum_has_one_rate_and_not_elsewhere(t
 
 
 def test_check_shows_the_rules_and_what_they_do_to_unique_records(tables):
-    found = swap.check(plan(), tables["microdata"])
+    found = swap.check(plan(), tables["microdata"], tables=[["county", "tenure"], ["region", "tenure"]])
+    (low,) = swap.check(plan((), rate=LOW), tables["microdata"], tables=[["county", "tenure"]]).tables
+    assert found.mape_at_last_rate == (low.expected_mape, 0.0)
+    assert found.tables[0].expected_mape > low.expected_mape
     said = " ".join(str(found).split())
+    assert f"At one rate of 1/50 for all it would be {low.expected_mape:.4f}" in said
     assert f"Of the {found.uniques.on_held:,} unique records" in said
     assert "At one rate of 1/50 for all" in said
     assert found.rules.unique_moved_share > 5 * found.rules.unique_moved_share_at_last_rate

@@ -31,15 +31,8 @@ def describe(check: SwapCheck) -> str:
         _strata(check),
         _movement(check),
         _rules(check.rules) if check.rules else "",
-        *(_expected(table) for table in check.tables),
+        *(_expected(table, check, number) for number, table in enumerate(check.tables)),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
-        *(
-            fill(
-                f"Table by {listed(by)}: not forecast. Records that may be swapped with each other have different "
-                "rates, and the formulas for expected counts hold for one rate only."
-            )
-            for by in check.not_forecast
-        ),
         _what_if(check.what_if) if check.what_if else "",
         _forecast(check),
         _findings(check),
@@ -194,7 +187,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f}%"
 
 
-def _expected(table: ExpectedTable) -> str:
+def _expected(table: ExpectedTable, check: SwapCheck, number: int) -> str:
     head = f"Table by {listed(table.by)}"
     if table.is_invariant:
         return f"{head}: kept exactly."
@@ -210,10 +203,14 @@ def _expected(table: ExpectedTable) -> str:
     text = f"{head}: true count, expected count after the swap, standard deviation\n" + named_rows(rows)
     if len(table.labels) > _SHOWN_CELLS:
         text += f"\n  ... and {len(table.labels) - _SHOWN_CELLS:,} cells more (--json has all)"
-    return text + (
+    text += (
         f"\n  MAPE of the expected table {table.mape_of_expectation:.4f} (a lower bound on the expected MAPE); "
         f"expected MAPE {table.expected_mape:.4f} (normal approximation)"
     )
+    if check.rules is None:
+        return text
+    at_last = check.mape_at_last_rate[number]
+    return f"{text}\n  At one rate of {check.rules.last_rate} for all it would be {at_last:.4f}"
 
 
 def _what_if(entries: Sequence[WhatIf]) -> str:

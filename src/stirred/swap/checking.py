@@ -81,9 +81,9 @@ class SwapCheck:
     """What the rules do, in a plan with rates by rule."""
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
+    mape_at_last_rate: tuple[float, ...]
+    """With rates by rule: the expected MAPE of each table if all records had the last rule's rate."""
     too_large: tuple[tuple[str, ...], ...]
-    not_forecast: tuple[tuple[str, ...], ...]
-    """Tables that are not forecast because records of one stratum have different rates."""
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
     forecast: Forecast
@@ -146,8 +146,8 @@ class SwapCheck:
             },
             "rules": None if self.rules is None else asdict(self.rules),
             "tables": [_table_fields(table) for table in self.tables],
+            "expected_mape_at_last_rate": list(self.mape_at_last_rate),
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
-            "tables_not_forecast_at_unequal_rates": [list(by) for by in self.not_forecast],
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
@@ -211,9 +211,7 @@ def check(
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
-    each = by_stratum.one_each() if by_stratum else {one_rate(plan): np.ones(len(strata.sizes), dtype=np.bool_)}
-    forecasts = [(tuple(by), None if each is None else expected_table(dataset, by, each)) for by in asked]
-    missing = tuple(by for by, table in forecasts if table is None)
+    forecasts = [(tuple(by), expected_table(dataset, by, by_record)) for by in asked]
     progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
@@ -229,8 +227,8 @@ def check(
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
-        too_large=() if each is None else missing,
-        not_forecast=missing if each is None else (),
+        mape_at_last_rate=_at_last_rate(dataset, [table for _, table in forecasts if table is not None]),
+        too_large=tuple(by for by, table in forecasts if table is None),
         stops=tuple(stops),
         what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate) for entry in tried),
         forecast=_forecast(dataset, reading),
@@ -239,6 +237,15 @@ def check(
 
 def _rates(plan: SwapPlan) -> str:
     return f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
+
+
+def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[float, ...]:
+    """Expected MAPEs at the last rule's rate for all records; none for a plan with one rate."""
+    if not dataset.plan.rates:
+        return ()
+    plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
+    found = [expected_table(replace(dataset, plan=plan), table.by) for table in tables]
+    return tuple(table.expected_mape for table in found if table is not None)
 
 
 def _each_rate(rates: Rates) -> tuple[Fraction, ...]:

@@ -8,9 +8,8 @@ normal approximation to the expected MAPE itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,14 @@ from numpy.typing import NDArray
 from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset
 from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.swap.rates import RecordRates, one_rate
+from stirred.swap.unequal_moments import unequal_cell_moments
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, cells, group
 
 _MOST_PAIRS = 50_000_000
+_MOST_UNEQUAL_PAIRS = 1_000_000
+"""Cells of strata in which records have different rates: each takes about a hundred microseconds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,13 +59,11 @@ class ExpectedTable:
         return float(np.mean(errors / self.true[filled]))
 
 
-def expected_table(
-    dataset: Dataset, by: Sequence[str], rates: Mapping[Fraction, NDArray[np.bool_]]
-) -> ExpectedTable | None:
+def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | None = None) -> ExpectedTable | None:
     """The forecast for the table ``by``; None where it would take too many cells of too many strata.
 
-    ``rates`` says which strata have which rate. The formulas hold where all records of a stratum have one rate, and
-    for nothing else.
+    ``rates`` are those of a plan with rates by rule. The closed forms hold where all records of a stratum have one
+    rate; elsewhere moments are computed by classes of equal rates.
     """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
@@ -80,20 +81,37 @@ def expected_table(
     if stratum is None:
         return None
     sizes = dataset.strata.sizes()
-    true = _look_up(
-        inner.counts.astype(np.int64),
+    at_true, found_true = _look_up(
         _key(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
         _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
+    true = np.where(found_true, inner.counts.astype(np.int64)[at_true], 0)
+    by_stratum = rates.by_stratum(dataset.strata) if rates else None
+    everywhere = {one_rate(plan): np.ones(len(sizes), dtype=np.bool_)} if by_stratum is None else by_stratum.one_each()
     mean, variance = np.zeros(len(stratum)), np.zeros(len(stratum))
-    for rate, strata_of_rate in rates.items():
+    left = np.ones(len(stratum), dtype=np.bool_)
+    for rate, strata_of_rate in everywhere.items():
         here = strata_of_rate[stratum]
+        left &= ~here
         mean[here], variance[here] = cell_moments(
             stratum_constants(sizes[strata_of_rate], rate),
             sizes[stratum[here]],
             by_held.counts[h[here]],
             by_swapped.counts[s[here]],
             true[here],
+        )
+    if rates is not None and by_stratum is not None and left.any():
+        if np.count_nonzero(left) > _MOST_UNEQUAL_PAIRS:
+            return None
+        inside = rates.tally(
+            group([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
+        )
+        mean[left], variance[left] = unequal_cell_moments(
+            by_stratum,
+            stratum[left],
+            rates.tally(group([strata, anonymous(held.ids, held.count)], rows))[h[left]],
+            rates.tally(group([strata, anonymous(swapped.ids, swapped.count)], rows))[s[left]],
+            np.where(found_true[left][:, None], inside[at_true[left]], 0),
         )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)
     area_of[dataset.strata.ids] = area.ids
@@ -135,10 +153,10 @@ def _key(
     return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
 
 
-def _look_up(counts: NDArray[np.int64], keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts at ``wanted``, zero where there is no cell; ``keys`` are increasing."""
+def _look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, counts[at], 0)
+    return at, keys[at] == wanted
 
 
 def _codes(

@@ -38,9 +38,13 @@ class RecordRates:
 
     def by_stratum(self, strata: Groups) -> RatesByStratum:
         """How many records of each stratum every rule decides."""
-        counts = np.zeros((strata.count, len(self.rates)), dtype=np.int64)
-        _tally(strata.ids, self.rule, counts)
-        return RatesByStratum(self.rates, counts)
+        return RatesByStratum(self.rates, self.tally(strata))
+
+    def tally(self, groups: Groups) -> NDArray[np.int64]:
+        """How many records of each group every rule decides: ``[group, rule]``."""
+        counts = np.zeros((groups.count, len(self.rates)), dtype=np.int64)
+        _tally(groups.ids, self.rule, counts)
+        return counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,15 +72,12 @@ class RatesByStratum:
         """The epsilon of the swap."""
         return epsilon_of_rates(zip(self.rates, self.largest(strata.changeable), strict=True))
 
-    def one_each(self) -> dict[Fraction, NDArray[np.bool_]] | None:
-        """For each rate the strata whose records all have it; None if some stratum has records of different rates."""
-        found = {}
+    def one_each(self) -> dict[Fraction, NDArray[np.bool_]]:
+        """For each rate the strata whose records all have it; strata with records of different rates are in none."""
+        found, sizes = {}, self.counts.sum(axis=1)
         for rate in dict.fromkeys(self.rates):
             rules = [number for number, other in enumerate(self.rates) if other == rate]
-            many = self.counts[:, rules].sum(axis=1)
-            if np.any((many > 0) & (many < self.counts.sum(axis=1))):
-                return None
-            found[rate] = many > 0
+            found[rate] = self.counts[:, rules].sum(axis=1) == sizes
         return found
 
     @property

@@ -54,7 +54,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
     moved = moved_probabilities(by_stratum)
     changed = _changed(dataset, strata, rates, by_stratum)
     unique = unique_records(dataset)
-    uniques = RecordRates(rates.rates, rates.rule[unique]).by_stratum(dataset.strata.among(unique)).counts
+    uniques = RecordRates(rates.rates, rates.rule[unique]).tally(dataset.strata.among(unique))
     epsilons, records = by_stratum.epsilons(strata), counts.sum(axis=0)
     rules = tuple(
         RuleEffect(

@@ -21,7 +21,8 @@ from stirred.swap.rates import RatesByStratum
 
 Floats = NDArray[np.float64]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
+"""Of Gauss and Legendre, on [-1, 1]."""
 _REACH = 40.0
 _AT_ONCE = 1 << 14
 """Strata whose integrals are computed together."""
@@ -29,35 +30,47 @@ _AT_ONCE = 1 << 14
 
 def moved_probabilities(rates: RatesByStratum) -> Floats:
     """q of a record of each rule in each stratum; 0 where the stratum has no such record, or no other."""
-    chance, log_stays = _of_rates(rates)
+    log_stays = np.array([log_complement(p) for p in rates.rates])
     none = rates.counts @ log_stays
-    found = -chance * np.expm1(none[:, None] - log_stays) / _kept(rates)[:, None]
+    found = -rate_floats(rates) * np.expm1(none[:, None] - log_stays) / kept_shares(rates)[:, None]
     return np.where(rates.counts > 0, found, 0.0)
 
 
 def received_probabilities(rates: RatesByStratum) -> Floats:
     """P(a record of rule c receives from a given other record of rule d), by stratum: ``[stratum, c, d]``."""
-    chance, _ = _of_rates(rates)
-    found = np.empty((len(rates.counts), len(chance), len(chance)))
+    chance = rate_floats(rates)
+    distinct, which = _distinct(rates)
+    found = np.empty((len(distinct.counts), len(chance), len(chance)))
     for start in range(0, len(found), _AT_ONCE):
-        part = rates.counts[start : start + _AT_ONCE].astype(np.float64)
-        reach = np.minimum(1.0, _REACH / np.maximum(part @ chance, 1e-300))
-        x = reach[:, None] * (_NODES + 1) / 2  # [stratum, node]
-        logs = np.log1p(-chance[None, None, :] * x[:, :, None])  # [stratum, node, rule]
-        weight = _WEIGHTS * reach[:, None] / 2 * np.exp(np.einsum("sc,sxc->sx", part, logs))
+        part = RatesByStratum(rates.rates, distinct.counts[start : start + _AT_ONCE])
+        width = reach(part)
+        x = width[:, None] * (NODES + 1) / 2  # [stratum, node]
+        logs = np.log1p(-chance * x[:, :, None])  # [stratum, node, rule]
+        weight = WEIGHTS * width[:, None] / 2 * np.exp(np.einsum("sc,sxc->sx", part.counts, logs))
         share = chance * np.exp(-logs)  # p / (1 - p x): the factor of a record that is taken out
-        found[start : start + _AT_ONCE] = np.einsum("sx,sxc,sxd->scd", weight, share, share)
-    return found / _kept(rates)[:, None, None]
+        found[start : start + _AT_ONCE] = np.matmul((weight[:, :, None] * share).transpose(0, 2, 1), share)
+    return np.asarray((found / kept_shares(distinct)[:, None, None])[which])
 
 
-def _of_rates(rates: RatesByStratum) -> tuple[Floats, Floats]:
-    """The rates, and ln(1 - p) of each."""
-    return np.array([float(p) for p in rates.rates]), np.array([log_complement(p) for p in rates.rates])
+def rate_floats(rates: RatesByStratum) -> Floats:
+    """The rates of the rules as floats."""
+    return np.array([float(p) for p in rates.rates])
 
 
-def _kept(rates: RatesByStratum) -> Floats:
+def reach(rates: RatesByStratum) -> Floats:
+    """How far from t = 1 the generating function of each stratum is more than nothing to a float."""
+    return np.minimum(1.0, _REACH / np.maximum(rates.counts @ rate_floats(rates), 1e-300))
+
+
+def kept_shares(rates: RatesByStratum) -> Floats:
     """D of each stratum."""
     odds = np.array([float(p / (1 - p)) for p in rates.rates])
-    _, log_stays = _of_rates(rates)
+    log_stays = np.array([log_complement(p) for p in rates.rates])
     # Plans whose D may fall below 1/1000 are refused, so the difference keeps its digits.
     return np.asarray(1 - np.exp(rates.counts @ log_stays) * (rates.counts @ odds))
+
+
+def _distinct(rates: RatesByStratum) -> tuple[RatesByStratum, NDArray[np.intp]]:
+    """Strata that differ in their counts, and which of them each stratum is: there are few, even of a million."""
+    found, which = np.unique(rates.counts, axis=0, return_inverse=True)
+    return RatesByStratum(rates.rates, found), which.reshape(-1)
