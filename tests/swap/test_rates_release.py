@@ -331,6 +331,7 @@ def test_check_shows_the_rules_and_what_they_do_to_unique_records(tables):
     found = swap.check(plan(), tables["microdata"], tables=[["county", "tenure"], ["region", "tenure"]])
     (low,) = swap.check(plan((), rate=LOW), tables["microdata"], tables=[["county", "tenure"]]).tables
     assert found.mape_at_last_rate == (low.expected_mape, 0.0)
+    assert found.tables[1].is_invariant
     assert found.tables[0].expected_mape > low.expected_mape
     said = " ".join(str(found).split())
     assert f"At one rate of 1/50 for all it would be {low.expected_mape:.4f}" in said

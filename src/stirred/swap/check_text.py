@@ -137,8 +137,8 @@ def _strata(check: SwapCheck) -> str:
     if (rule := check.plan.coarsen) is not None:
         merged = "\n" + fill(
             f"{check.fine_strata:,} groups of records that agree on {listed(check.plan.match)} became "
-            f"{len(strata.sizes):,} strata: {rule.words}. The counts by '{rule.column}' and {listed(check.plan.swap)} "
-            "are not kept any more, those by the merged values are."
+            f"{len(strata.sizes):,} strata: {rule.words}. The counts of '{rule.column}' by {listed(check.plan.swap)} "
+            "are not kept any more, those of the merged values are."
         )
     return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows) + merged
 

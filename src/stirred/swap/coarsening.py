@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred.swap.plan import SwapPlan
 from stirred.tables import Column, Table
 from stirred.tables.columns import smallest_type
@@ -46,6 +47,8 @@ def with_merged(plan: SwapPlan, table: Table) -> Table:
     if plan.coarsen is None:
         return table
     name = merged_name(plan)
+    if name in table.columns:
+        raise errors.plan_field([f"coarsen: the file has a column '{name}' already; rename it"])
     return Table(table.name, table.rows, {**table.columns, name: _merged(plan, table, name)})
 
 

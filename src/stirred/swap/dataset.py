@@ -21,7 +21,7 @@ from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
-from stirred.swap.coarsening import fine_columns, merged_name, strata_groups, with_merged
+from stirred.swap.coarsening import fine_columns, strata_groups, with_merged
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
@@ -93,12 +93,6 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     for column in plan.match:
         if pa.types.is_floating(plain_type(opened.kinds[column])):
             raise errors.float_match(column)
-    for rule in plan.rates:
-        for column in rule.columns:
-            if column not in (*plan.match, *held):
-                raise errors.rate_by_unknown(column)
-    if plan.coarsen is not None and merged_name(plan) in used:
-        raise errors.plan_field([f"coarsen: the file has a column '{merged_name(plan)}' already; rename it"])
     table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)

@@ -86,31 +86,27 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
         _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
     true = np.where(found_true, inner.counts.astype(np.int64)[at_true], 0)
-    by_stratum = rates.by_stratum(dataset.strata) if rates else None
-    everywhere = {one_rate(plan): np.ones(len(sizes), dtype=np.bool_)} if by_stratum is None else by_stratum.one_each()
-    mean, variance = np.zeros(len(stratum)), np.zeros(len(stratum))
-    left = np.ones(len(stratum), dtype=np.bool_)
-    for rate, strata_of_rate in everywhere.items():
-        here = strata_of_rate[stratum]
-        left &= ~here
-        mean[here], variance[here] = cell_moments(
-            stratum_constants(sizes[strata_of_rate], rate),
-            sizes[stratum[here]],
-            by_held.counts[h[here]],
-            by_swapped.counts[s[here]],
-            true[here],
-        )
-    if rates is not None and by_stratum is not None and left.any():
+    n, n_h, n_s = sizes[stratum], by_held.counts[h], by_swapped.counts[s]
+    if rates is None:
+        mean, variance = cell_moments(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, true)
+    else:
+        by_stratum = rates.by_stratum(dataset.strata)
+        mean, variance = true.astype(np.float64), np.zeros(len(stratum))
+        left = (n_h < n) & (n_s < n)  # where all records are in h, or in s, the cell is kept
+        for rate, strata_of_rate in by_stratum.one_each().items():
+            here = strata_of_rate[stratum]
+            left &= ~here
+            constants = stratum_constants(sizes[strata_of_rate], rate)
+            mean[here], variance[here] = cell_moments(constants, n[here], n_h[here], n_s[here], true[here])
         if np.count_nonzero(left) > _MOST_UNEQUAL_PAIRS:
             return None
-        inside = rates.tally(
-            group([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
-        )
+        h_column, s_column = anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)
+        inside = rates.tally(group([strata, h_column, s_column], rows))
         mean[left], variance[left] = unequal_cell_moments(
             by_stratum,
             stratum[left],
-            rates.tally(group([strata, anonymous(held.ids, held.count)], rows))[h[left]],
-            rates.tally(group([strata, anonymous(swapped.ids, swapped.count)], rows))[s[left]],
+            rates.tally(group([strata, h_column], rows))[h[left]],
+            rates.tally(group([strata, s_column], rows))[s[left]],
             np.where(found_true[left][:, None], inside[at_true[left]], 0),
         )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)

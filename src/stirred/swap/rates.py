@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.swap.dataset import Dataset
@@ -92,6 +93,9 @@ def record_rates(plan: SwapPlan, held: Sequence[str], table: Table, linked: Link
     """The rates of a table's records by the plan's rules; None for a plan with one rate."""
     if not plan.rates:
         return None
+    for column in (name for one in plan.rates for name in one.columns):
+        if column not in (*plan.match, *held):  # with hold = "rest" the plan alone does not tell
+            raise errors.rate_by_unknown(column)
     rule = np.full(table.rows, len(plan.rates) - 1, dtype=np.uint8)
     shared: NDArray[np.int64] | None = None
     for number in reversed(range(len(plan.rates) - 1)):  # earlier rules overwrite later ones

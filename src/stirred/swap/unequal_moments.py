@@ -3,7 +3,8 @@
 A released cell z is the number of records that are in h and receive a value in s. Over the stratum let G(t) = prod (1 -
 p_l + p_l t), and let f_i = p_i / (1 - p_i + p_i t) and u_i = (1 - p_i) / (1 - p_i + p_i t). The probability that given
 records move in a given pattern, and given others stay, is a product of their f and u times G, summed over the number k
-of all that are selected with the share of derangements of k that have the pattern, over D = P(not exactly one selected):
+of all that are selected with the share of derangements of k that have the pattern, over D = P(not exactly one
+selected):
 
     i to j                     1/(k-1)
     i to j and j to i          1/(k(k-1)) + r_k                                   r_k = (-1)^k / (k d(k))
@@ -13,8 +14,8 @@ of all that are selected with the share of derangements of k that have the patte
 Each rational term is an integral of t^K over weights (1/(K+1) = int t^K, K those selected beside the pattern), so it is
 taken at Gauss-Legendre nodes; r_k vanishes faster than exponentially, so its terms need the first coefficients of a
 polynomial, taken on a circle. Sums over *different* records are sums over all less those where records coincide, and
-need only how many records of each rate are in h, in s and in both. No simulation: the variance of a count of hundreds of
-thousands keeps eight digits, of smaller ones more.
+need only how many records of each rate are in h, in s and in both. No simulation: the variance of a count of hundreds
+of thousands keeps eight digits, of smaller ones more.
 """
 
 from __future__ import annotations
