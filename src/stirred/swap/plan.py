@@ -112,7 +112,7 @@ class RateRule(Section):
     rate: Rate
     where: Mapping[str, Values] = Field(default_factory=dict, max_length=MOST_SECTIONS)
     unique_on: CountedOn | None = None
-    at_most: int | None = Field(default=None, ge=1)
+    at_most: int | None = Field(default=None, ge=1, lt=1 << 32)
     otherwise: bool = False
 
     @model_validator(mode="after")
@@ -190,7 +190,7 @@ class Coarsening(Section):
 
     column: str
     merge: tuple[Values, ...] = Field(min_length=1, max_length=MOST_SECTIONS)
-    at_least: int = Field(ge=2)
+    at_least: int = Field(ge=2, lt=1 << 32)
 
     @model_validator(mode="after")
     def _nested(self) -> Self:
