@@ -5,6 +5,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from fractions import Fraction
 from pathlib import Path
 
@@ -161,11 +162,17 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_plan_is_a_plan(tmp_path):
-    ((_, text),) = [block for block in blocks("docs/plans.md") if block[0] == "toml"]
+    text, *parts = [block[1] for block in blocks("docs/plans.md") if block[0] == "toml"]
     (tmp_path / "plan.toml").write_text(text)
     plan = SwapPlan.from_toml(tmp_path / "plan.toml")
     assert plan.rate.denominator == 20
     assert plan.linked[0].input.path == str(tmp_path / "persons.csv")
+    assert len(parts) == 2
+    for part in parts:  # each takes the place of fields of the whole plan
+        fields = tomllib.loads(text) | tomllib.loads(part)
+        for name in ("stirred", "mechanism", *(["rate"] if "rates" in tomllib.loads(part) else [])):
+            del fields[name]
+        SwapPlan(**fields)
 
 
 def test_make_demo_and_make_test_are_on_the_readmes_first_screen():

@@ -10,7 +10,7 @@ import pytest
 from exact_laws import Continued, counts_fit, head_and_rest
 
 from stirred.noise import SeededSource, bernoulli_exp, feeding, randomised_response, uniform_integers
-from stirred.noise.coins import _band_of_exp, _band_of_fraction, _below, _pair_bands, _pair_bands_exp, bernoulli, toss
+from stirred.noise.coins import _band_of_exp, _pair_bands, _pair_bands_exp, band_of_fraction, below, bernoulli, toss
 from stirred.noise.enclosures import exp_bounds
 from stirred.noise.fixed_point import exp_steps
 from stirred.noise.integers import draw_below
@@ -55,7 +55,7 @@ def test_bits_settle_a_coin_exactly_when_every_continuation_gives_the_same(p, wi
         lowest = Fraction(bits, scale) < p
         highest = Fraction(bits + 1, scale) <= p
         for ones, expected in ((False, lowest), (True, highest)):
-            found, continued = one_coin(p, _band_of_fraction(p), _below, bits, widths, ones)
+            found, continued = one_coin(p, band_of_fraction(p), below, bits, widths, ones)
             assert found == expected
             assert continued <= (abs(bits - p * scale) <= 1), "bits were asked for without need"
             assert continued or lowest == highest
@@ -81,7 +81,7 @@ def test_bands_of_pairs_are_those_of_their_fraction(p):
     for factor in (1, 2) if p.denominator < 2**61 else (1,):
         tops, bottoms = np.array([p.numerator * factor]), np.array([p.denominator * factor])
         _pair_bands(tops, bottoms, exp_steps(), surely, possibly)
-        assert (int(surely[0]), int(possibly[0])) == _band_of_fraction(p)
+        assert (int(surely[0]), int(possibly[0])) == band_of_fraction(p)
     quotient = p * 2**64
     if 0 < p < 1:
         assert int(surely[0]) == math.floor(quotient)
@@ -125,8 +125,8 @@ def test_the_law_survives_narrow_words_and_short_blocks(p, monkeypatch):
     """30,000 coins, many undecided at first. False alarm below 1e-9."""
     monkeypatch.setattr(feeding, "WORDS_BYTES", 14)
     out = np.empty(30_000, dtype=np.bool_)
-    bands = tuple(np.array([end], dtype=np.uint64) for end in _band_of_fraction(p))
-    toss(bands, out, lambda row: p, _below, SeededSource(63), Widths(2, 4))
+    bands = tuple(np.array([end], dtype=np.uint64) for end in band_of_fraction(p))
+    toss(bands, out, lambda row: p, below, SeededSource(63), Widths(2, 4))
     assert counts_fit(np.bincount(out, minlength=2), [float(1 - p), float(p)])
 
 

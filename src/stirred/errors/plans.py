@@ -133,6 +133,53 @@ def rate_too_fine(digits: int) -> PlanError:
     )
 
 
+def rule_rate_zero_or_one(found: object) -> PlanError:
+    return PlanError(
+        "rule-rate-zero-or-one",
+        f"A rule gives records the rate {found}. A record that surely moves, or surely stays, has no epsilon.",
+        "Choose a rate strictly between 0 and 1, such as 0.99. Records that must stay as they are belong in a file of "
+        "their own that is not swapped.",
+    )
+
+
+def rate_by_swap(column: str) -> PlanError:
+    return PlanError(
+        "rate-by-swap",
+        f"A rule of rates looks at '{column}', which is swapped. Then no epsilon can be stated: who is likely to move "
+        "would tell what is protected. For example, take held values 0, 0, 1, 1 with swap values 0, 1, 0, 1, and the "
+        "rate 0.5 for records that are unique on both and 0.02 for the others: the loss is 1.33 times the bound.",
+        "Let rules look at match and held columns only. Records that are at risk within a swapped area can be reached "
+        'by unique_on = "held", or by holding a coarser area that is not swapped.',
+    )
+
+
+def rate_by_unknown(column: str) -> PlanError:
+    return PlanError(
+        "rate-by-unknown",
+        f"A rule of rates looks at '{column}', which is no match or held column of the main table.",
+        "Rules look at match and held columns, so that a recipient can compute every rate again from the release. "
+        'Linked rows count in unique_on = "held".',
+    )
+
+
+def rates_too_far_apart(low: object, high: object) -> PlanError:
+    return PlanError(
+        "rates-too-far-apart",
+        f"The rates {low} and {high} are too far apart: in a group of one record of each, exactly one would be "
+        "selected more than 999 times in 1000, and a selection of one is drawn again.",
+        "Raise the lowest rate or lower the highest.",
+    )
+
+
+def coarsen_not_match(column: str, swapped: bool) -> PlanError:
+    return PlanError(
+        "coarsen-not-match",
+        f"coarsen names '{column}', which is no match column"
+        + (" but a swapped one: merging by what is swapped has no finite epsilon." if swapped else "."),
+        "Name one of the match columns, whose values are merged where groups are small.",
+    )
+
+
 def linked_needs_id() -> PlanError:
     return PlanError(
         "linked-needs-id",

@@ -15,6 +15,7 @@ from stirred.noise.gaussian import discrete_gaussian, discrete_gaussian_each
 from stirred.noise.integers import uniform_integers
 from stirred.noise.laplace import discrete_laplace, discrete_laplace_each
 from stirred.noise.permutations import derange_groups, shuffle_groups
+from stirred.noise.rate_classes import reselect_by_class, select_by_class
 from stirred.noise.response import randomised_response
 from stirred.noise.source import RandomSource, SeededSource, SystemSource
 
@@ -30,7 +31,9 @@ __all__ = [
     "discrete_laplace_each",
     "randomised_response",
     "reselect",
+    "reselect_by_class",
     "select",
+    "select_by_class",
     "shuffle_groups",
     "uniform_integers",
 ]

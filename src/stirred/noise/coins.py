@@ -49,7 +49,7 @@ def bernoulli(p: Number | Numbers, size: int, source: RandomSource) -> NDArray[n
     >>> int(bernoulli("1/3", 9_000, SeededSource(1)).sum())
     2910
     """
-    return _coins(p, size, source, "The probability", _PROBABILITY, _band_of_fraction, _pair_bands, _below)
+    return _coins(p, size, source, "The probability", _PROBABILITY, band_of_fraction, _pair_bands, below)
 
 
 def bernoulli_exp(x: Number | Numbers, size: int, source: RandomSource) -> NDArray[np.bool_]:
@@ -165,7 +165,8 @@ def _as_arrays(bands: list[tuple[int, int]]) -> Bands:
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
-def _band_of_fraction(p: Fraction) -> tuple[int, int]:
+def band_of_fraction(p: Fraction) -> tuple[int, int]:
+    """(surely, possibly) of the probability ``p``."""
     if p == 1:
         return _LARGEST, _LARGEST
     quotient, remainder = divmod(p.numerator << 64, p.denominator)
@@ -203,7 +204,7 @@ def _pair_bands_exp(numerators, denominators, steps, surely, possibly):  # type:
         surely[i], possibly[i] = probability_band(exponent, steps)
 
 
-def _below(p: Fraction, bits: int, width: int, source: RandomSource) -> bool:
+def below(p: Fraction, bits: int, width: int, source: RandomSource) -> bool:
     """Whether U < p for a uniform number that begins with the ``width`` bits ``bits``."""
     while True:
         bits = (bits << 64) | int.from_bytes(source.take(8), "big")

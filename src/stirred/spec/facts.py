@@ -15,6 +15,10 @@ ROW_ORDER = "row_order"
 ORDER_MEANS = "order_means"
 RECORDS = "records"
 RATE = "rate"
+RATES = "rates"
+SELECTED_SHARE = "selected_share"
+DECIDING_RATE = "deciding_rate"
+DECIDING_STRATUM = "deciding_stratum"
 LARGEST_STRATUM = "largest_stratum"
 MATCH = "match"
 SWAP = "swap"
@@ -46,7 +50,12 @@ MEANINGS = MappingProxyType(
         ORDER_MEANS: "What the position of a record says, where distances depend on it.",
         RECORDS: "The number of records of the unit.",
         RATE: "Swapping: the probability that a record is selected, as the text of a fraction ('1/20').",
-        LARGEST_STRATUM: "Swapping: the size of the largest stratum with two different records (b; 0 if none).",
+        RATES: "Swapping at rates by rule: the rules in words, each with its rate; the first that fits counts.",
+        SELECTED_SHARE: "Swapping at rates by rule: the mean rate over all records.",
+        DECIDING_RATE: "Swapping at rates by rule: the rate that decides epsilon.",
+        DECIDING_STRATUM: "Swapping at rates by rule: the size of the stratum in which that rate decides epsilon.",
+        LARGEST_STRATUM: "Swapping: the size of the largest stratum with two different records (b; 0 if none); "
+        "at rates by rule, with two different held and two different swap values.",
         MATCH: "Swapping: the variables that divide records into strata.",
         SWAP: "Swapping: the variables that move.",
         NOTHING_CAN_CHANGE: "Whether the invariants leave no other dataset.",

@@ -47,6 +47,8 @@ def _parameters(specification: Specification) -> str:
     mechanism = specification.fact.get(facts.MECHANISM, "the mechanism")
     if mechanism != facts.PERMUTATION_SWAPPING:
         return f"The parameters of {mechanism}"
+    if facts.RATES in specification.fact:
+        return "The rules for swap rates and the variables"
     rate = specification.fact.get(facts.RATE)
     return "The swap rate and variables" if rate is None else f"The swap rate {rate} and the variables"
 

@@ -1,7 +1,9 @@
 """Lint rules about swapping (Algorithm 3.2.1 and Theorem 3.2.4), from the facts that a swap states.
 
 With b the size of the largest stratum that holds two different records and o = p/(1-p) the odds of the swap rate,
-epsilon = max(ln(b+1) - ln o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1.
+epsilon = max(ln(b+1) - ln o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1. With rates by rule epsilon is
+the largest over rates, each with the largest stratum in which it occurs: the facts name the rate and stratum that
+decide.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from stirred.spec.specification import Specification
 
 
 def _swap(specification: Specification) -> tuple[Fraction, int] | None:
-    """Rate and largest stratum of a permutation swap in which something can change."""
+    """Rate and largest stratum of a permutation swap in which something can change; by rule those that decide."""
     if specification.fact.get(facts.MECHANISM) != facts.PERMUTATION_SWAPPING:
         return None
-    rate, largest = number(specification, facts.RATE), number(specification, facts.LARGEST_STRATUM)
+    by_rule = facts.RATE not in specification.fact and facts.RATES in specification.fact
+    rate = number(specification, facts.DECIDING_RATE if by_rule else facts.RATE)
+    largest = number(specification, facts.DECIDING_STRATUM if by_rule else facts.LARGEST_STRATUM)
     return None if rate is None or not largest else (rate, int(largest))
 
 
@@ -118,8 +122,9 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
     "section 4.3, second way; Theorem 3.2.4",
 )
 def few_change(specification: Specification) -> str:
-    """The fact `changed_share` is below a quarter of the rate, or `unchangeable_share` above a quarter."""
-    rate = number(specification, facts.RATE)
+    """The fact `changed_share` is below a quarter of the rate (by rule: of the mean rate), or `unchangeable_share`
+    above a quarter."""
+    rate = number(specification, facts.RATE) or number(specification, facts.SELECTED_SHARE)
     changed = number(specification, facts.CHANGED_SHARE)
     fixed = number(specification, facts.UNCHANGEABLE_SHARE)
     if rate is None or changed is None or fixed is None or (4 * changed >= rate and 4 * fixed <= 1):

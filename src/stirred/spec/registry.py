@@ -328,7 +328,7 @@ def _parameter_details(specification: Specification) -> str:
 
 def mechanism_words(specification: Specification, more: Iterable[str] = ()) -> str:
     """The mechanism's facts as a list; empty if nothing is known of it."""
-    shown = ("mechanism", "rate", "match", "swap", "largest_stratum")
+    shown = ("mechanism", "rate", "rates", "match", "swap", "largest_stratum")
     facts = [f"- {name.replace('_', ' ')}: {specification.fact[name]}" for name in shown if name in specification.fact]
     return "\n".join([*facts, *(f"- {item}" for item in more)]) if facts else ""
 

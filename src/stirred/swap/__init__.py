@@ -12,12 +12,14 @@ from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
     from stirred.swap.checking import SwapCheck, check
-    from stirred.swap.plan import LinkedTable, SwapPlan
+    from stirred.swap.plan import Coarsening, LinkedTable, RateRule, SwapPlan
     from stirred.swap.releasing import SwapRelease, draw, release
     from stirred.swap.verifying import tabulate, verify
 
 __all__ = [
+    "Coarsening",
     "LinkedTable",
+    "RateRule",
     "SwapCheck",
     "SwapPlan",
     "SwapRelease",
@@ -33,7 +35,7 @@ __getattr__, __dir__ = lazy(
     by_module(
         {
             "stirred.swap.checking": "SwapCheck check",
-            "stirred.swap.plan": "LinkedTable SwapPlan",
+            "stirred.swap.plan": "Coarsening LinkedTable RateRule SwapPlan",
             "stirred.swap.releasing": "SwapRelease draw release",
             "stirred.swap.verifying": "tabulate verify",
         }

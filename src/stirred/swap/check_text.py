@@ -17,6 +17,7 @@ from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 from stirred.swap.movement import Unchangeable
+from stirred.swap.rule_effects import RuleEffects
 
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
@@ -33,7 +34,8 @@ def describe(check: SwapCheck) -> str:
         _strata(check),
         _movement(check),
         _telling(check),
-        *(_expected(table) for table in check.tables),
+        _rules(check.rules) if check.rules else "",
+        *(_expected(table, check, number) for number, table in enumerate(check.tables)),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
         _what_if(check.what_if) if check.what_if else "",
         _forecast(check),
@@ -57,39 +59,42 @@ def _first_to_hear(check: SwapCheck) -> str:
 
 def _guarantee(check: SwapCheck) -> str:
     b, rate, strata = check.largest, check.plan.rate, check.strata
-    rows = [("epsilon", f"{display(check.epsilon)} (Theorem 3.2.4: rate {rate}, largest stratum b = {b:,})")]
+    by_theorem = "rates by rule" if rate is None else f"Theorem 3.2.4: rate {rate}"
+    rows = [("epsilon", f"{display(check.epsilon)} ({by_theorem}, largest stratum b = {b:,})")]
     if b:
         tight = strata.largest_changeable
-        rows.append(
-            (
-                "with tighter b",
-                f"{display(guarantee.epsilon(tight, rate))} (b = {tight:,}; not what the release states)",
+        if rate is not None:
+            rows.append(
+                (
+                    "with tighter b",
+                    f"{display(guarantee.epsilon(tight, rate))} (b = {tight:,}; not what the release states)",
+                )
             )
-        )
         rows.append(
             (
                 "smallest epsilon",
-                f"{display(guarantee.smallest_epsilon(b))} at rate {_inward(guarantee.best_rate(b))} "
-                "with these variables",
+                f"{display(guarantee.smallest_epsilon(b))} at {'one rate of' if rate is None else 'rate'} "
+                f"{_inward(guarantee.best_rate(b))} with these variables",
             )
         )
         if check.wanted_epsilon is not None:
             rates = check.rates_for_wanted()
             said = (
-                f"any rate from {_inward(rates[0])} to {_inward(rates[1])}"
+                f"{'all rates' if rate is None else 'any rate'} from {_inward(rates[0])} to {_inward(rates[1])}"
                 if rates
                 else "out of reach with these variables"
             )
             rows.append((f"epsilon {check.wanted_epsilon:g}", said))
-        rows.append(
-            (
-                "worst universe",
-                f"with this b: no epsilon below {display_down(guarantee.lower_bound(b, rate))} holds "
-                "in it; the bound above is "
-                f"within {display(guarantee.gap(b, rate), 4)} of the best possible there, given at "
-                "least five values on each side (Theorems B.4.1, B.4.2)",
+        if rate is not None:
+            rows.append(
+                (
+                    "worst universe",
+                    f"with this b: no epsilon below {display_down(guarantee.lower_bound(b, rate))} holds "
+                    "in it; the bound above is "
+                    f"within {display(guarantee.gap(b, rate), 4)} of the best possible there, given at "
+                    "least five values on each side (Theorems B.4.1, B.4.2)",
+                )
             )
-        )
     rows.append(("nearest", _nearest(check.specification)))
     for number, counted in enumerate(check.margins.counted, 1):
         rows.append((f"invariant {number}", f"{counted.margin}: {counted.margin.cells:,} cells, published exactly"))
@@ -132,7 +137,14 @@ def _strata(check: SwapCheck) -> str:
         )
     )
     rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}, never swapped"))
-    return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows)
+    merged = ""
+    if (rule := check.plan.coarsen) is not None:
+        merged = "\n" + fill(
+            f"{check.fine_strata:,} groups of records that agree on {listed(check.plan.match)} became "
+            f"{len(strata.sizes):,} strata: {rule.words}. The counts of '{rule.column}' by {listed(check.plan.swap)} "
+            "are not kept any more, those of the merged values are."
+        )
+    return f"Strata: {len(strata.sizes):,}, by number of records\n" + named_rows(rows) + merged
 
 
 def _movement(check: SwapCheck) -> str:
@@ -180,7 +192,41 @@ def _columns(names: Sequence[str]) -> str:
     return listed(names) if len(names) < 3 else "all held columns (decision tree)"
 
 
-def _expected(table: ExpectedTable) -> str:
+def _rules(effects: RuleEffects) -> str:
+    rows = [
+        ["rate", "records", "unique", "move", "end with other values", "epsilon by itself", "rule"],
+        *(
+            [
+                one.rate,
+                f"{one.records:,}",
+                f"{one.unique:,}",
+                _percent(one.moved_share),
+                "not computed" if one.changed_share is None else _percent(one.changed_share),
+                display(one.epsilon),
+                one.rule,
+            ]
+            for one in effects.rules
+        ),
+    ]
+    return (
+        "Rates by rule (unique: on match and held values)\n"
+        + columns(rows)
+        + "\n"
+        + fill(
+            f"Of the {effects.unique:,} unique records {_percent(effects.unique_moved_share)} are expected to move. At "
+            f"one rate of {effects.last_rate} for all, {_percent(effects.unique_moved_share_at_last_rate)} of them "
+            f"would, and {_percent(effects.moved_share_at_last_rate)} of all records, with epsilon "
+            f"{display(effects.epsilon_at_last_rate)}. Epsilon is the largest of those by rule: raising the rate of "
+            "some records does not lower it while others keep a low rate."
+        )
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def _expected(table: ExpectedTable, check: SwapCheck, number: int) -> str:
     head = f"Table by {listed(table.by)}"
     if table.is_invariant:
         return f"{head}: kept exactly."
@@ -196,10 +242,14 @@ def _expected(table: ExpectedTable) -> str:
     text = f"{head}: true count, expected count after the swap, standard deviation\n" + named_rows(rows)
     if len(table.labels) > _SHOWN_CELLS:
         text += f"\n  ... and {len(table.labels) - _SHOWN_CELLS:,} cells more (--json has all)"
-    return text + (
+    text += (
         f"\n  MAPE of the expected table {table.mape_of_expectation:.4f} (a lower bound on the expected MAPE); "
         f"expected MAPE {table.expected_mape:.4f} (normal approximation)"
     )
+    if check.rules is None:
+        return text
+    at_last = check.mape_at_last_rate[number]
+    return f"{text}\n  At one rate of {check.rules.last_rate} for all it would be {at_last:.4f}"
 
 
 def _what_if(entries: Sequence[WhatIf]) -> str:

@@ -29,6 +29,8 @@ from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
 from stirred.swap.plan import SwapPlan, exact_rate
+from stirred.swap.rates import one_rate, rates_of_dataset
+from stirred.swap.rule_effects import RuleEffects, rule_effects
 from stirred.swap.specifying import specify
 from stirred.swap.telling import Telling, measure
 from stirred.swap.telling import stops_of as telling_stops
@@ -72,13 +74,19 @@ class SwapCheck:
     records: int
     linked_rows: Mapping[str, int]
     strata: Strata
+    fine_strata: int
+    """The number of groups that agree on all match variables, before any are merged."""
     margins: Margins
     uniques: Uniques
     movement: Movement
     unchangeable: tuple[Unchangeable, ...]
     telling: Telling
+    rules: RuleEffects | None
+    """What the rules do, in a plan with rates by rule."""
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
+    mape_at_last_rate: tuple[float, ...]
+    """With rates by rule: the expected MAPE of each table if all records had the last rule's rate."""
     too_large: tuple[tuple[str, ...], ...]
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
@@ -88,14 +96,14 @@ class SwapCheck:
         """A summary; ``print`` shows the whole page."""
         stops = f"{len(self.open_stops)} of {len(self.stops)} stops not allowed" if self.stops else "no stops"
         return (
-            f"<SwapCheck, confidential: {self.records:,} records, rate {self.plan.rate}, "
+            f"<SwapCheck, confidential: {self.records:,} records, {_rates(self.plan)}, "
             f"epsilon {display(self.epsilon)}, {stops}; print it to read it all>"
         )
 
     @property
     def largest(self) -> int:
-        """b of Theorem 3.2.4: the size of the largest stratum with two different records."""
-        return self.strata.largest
+        """b: the size of the largest stratum with two different records; by rule, two held and two swap values."""
+        return self.strata.largest if self.rules is None else self.strata.largest_changeable
 
     @property
     def epsilon(self) -> float:
@@ -109,7 +117,7 @@ class SwapCheck:
 
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
-        strata, largest, rate = self.strata, self.largest, self.plan.rate
+        strata, largest = self.strata, self.largest
         fields = {
             "records": self.records,
             "linked_rows": dict(self.linked_rows),
@@ -122,32 +130,46 @@ class SwapCheck:
                 "largest_changeable": strata.largest_changeable,
                 "sizes": [asdict(one) for one in self.movement.by_size],
             },
+            "strata_before_merging": self.fine_strata,
             "guarantee": {
                 "epsilon": self.epsilon,
-                "epsilon_if_tighter_b": guarantee.epsilon(strata.largest_changeable, rate),
                 "best_rate": guarantee.best_rate(largest) if largest else None,
                 "smallest_epsilon": guarantee.smallest_epsilon(largest) if largest else 0.0,
                 "wanted_epsilon": self.wanted_epsilon,
                 "rates_for_wanted": self.rates_for_wanted(),
-                "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
-                "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
-            },
+            }
+            | ({} if self.plan.rate is None else self._one_rate_fields(self.plan.rate)),
             "invariants": [
                 {"words": str(counted.margin), "cells": counted.margin.cells} for counted in self.margins.counted
             ],
             "unique_records": asdict(self.uniques),
-            "movement": {name: value for name, value in asdict(self.movement).items() if name != "by_size"},
             "records_that_cannot_change": {
                 one.variable: [{"value": value, "records": many, "fixed": fixed} for value, many, fixed in one.places]
                 for one in self.unchangeable
             },
             "held_columns_tell": [asdict(one) for one in self.telling.told],
+            "movement": {
+                name: value
+                for name, value in asdict(self.movement).items()
+                if name not in ("by_size", "rate", "by_rule")
+            },
+            "rules": None if self.rules is None else asdict(self.rules),
             "tables": [_table_fields(table) for table in self.tables],
+            "expected_mape_at_last_rate": list(self.mape_at_last_rate),
             "tables_too_large_to_forecast": [list(by) for by in self.too_large],
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
+
+    def _one_rate_fields(self, rate: Fraction) -> dict[str, float]:
+        """What is known of the guarantee at one rate only."""
+        largest = self.largest
+        return {
+            "epsilon_if_tighter_b": guarantee.epsilon(self.strata.largest_changeable, rate),
+            "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
+            "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
+        }
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
         """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
@@ -190,7 +212,9 @@ def check(
     margins = count_margins(dataset, prints=False)
     strata = strata_of_dataset(dataset, margins)
     progress.stage("looking for stops")
-    movement = movement_of(strata, margins.swapped, plan.rate)
+    by_record = rates_of_dataset(dataset)
+    by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
     telling = measure(dataset)
     stops = find_stops(dataset)
     stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
@@ -198,27 +222,43 @@ def check(
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
         check_table(dataset, by)
-    forecasts = [(tuple(by), expected_table(dataset, by)) for by in asked]
+    forecasts = [(tuple(by), expected_table(dataset, by, by_record)) for by in asked]
     progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement),
+        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement, rates=by_stratum),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
+        fine_strata=group(dataset.table.pick(plan.match), dataset.records).count if plan.coarsen else len(strata.sizes),
         margins=margins,
         uniques=count_uniques(dataset, margins.held.alone),
         movement=movement,
         unchangeable=unchangeable_places(dataset, strata),
         telling=telling,
+        rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
+        mape_at_last_rate=_at_last_rate(dataset, [table for _, table in forecasts if table is not None]),
         too_large=tuple(by for by, table in forecasts if table is None),
         stops=tuple(stops),
-        what_if=tuple(_what_if(dataset, entry, tried_rates or (plan.rate,)) for entry in tried),
+        what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate) for entry in tried),
         forecast=_forecast(dataset, reading),
     )
+
+
+def _rates(plan: SwapPlan) -> str:
+    return f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
+
+
+def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[float, ...]:
+    """Expected MAPEs at the last rule's rate for all records; none for a plan with one rate."""
+    if not dataset.plan.rates:
+        return ()
+    plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
+    found = [expected_table(replace(dataset, plan=plan), table.by) for table in tables]
+    return tuple(table.expected_mape for table in found if table is not None)
 
 
 def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
@@ -241,12 +281,13 @@ def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) 
     unknown = [name for name in (*match, *swap) if name not in dataset.table.columns]
     if unknown:
         raise errors.table_columns(unknown, list(dataset.table.columns))
-    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap)})
+    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap), "coarsen": None})
     held = tuple(name for name in dataset.table.columns if name not in (*match, *swap))
     other = replace(
         dataset,
         plan=plan,
         held=held,
+        counted=dataset.table,
         strata=group(dataset.table.pick(match), dataset.records),
         columns=dataset.columns,
     )

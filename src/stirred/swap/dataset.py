@@ -21,11 +21,12 @@ from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
+from stirred.swap.coarsening import fine_columns, strata_groups, with_merged
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
-from stirred.tables.groups import Groups, group
+from stirred.tables.groups import Groups
 from stirred.tables.identifiers import count_repeated, locate
 from stirred.tables.read import read_table
 
@@ -54,6 +55,8 @@ class Dataset:
     columns: tuple[str, ...]
     held: tuple[str, ...]
     table: Table
+    counted: Table
+    """The table with the merged match variable beside its columns, where the plan merges one; else the table itself."""
     strata: Groups
     linked: tuple[Linked, ...]
 
@@ -61,6 +64,11 @@ class Dataset:
     def records(self) -> int:
         """The number of records."""
         return self.table.rows
+
+    @property
+    def held_within(self) -> tuple[str, ...]:
+        """What stays within a stratum: the held columns, and the match column whose values are merged."""
+        return (*fine_columns(self.plan), *self.held)
 
     @property
     def linked_columns(self) -> dict[str, tuple[str, ...]]:
@@ -91,14 +99,15 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
     ties = tuple(_tie(plan, entry, ids, table, given.get(entry.name)) for entry in plan.linked)
-    known = {*held, *(name for tie in ties for name in tie.held.columns)}
+    known = {*held, *fine_columns(plan), *(name for tie in ties for name in tie.held.columns)}
     for name in plan.allow:
         if ":" in name and not _names_held(name, known):
             raise errors.unknown_allowance(name)
     kept = {*used, *([plan.id] if plan.id else [])}
     columns = tuple(name for name in opened.kinds if name in kept)
     ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
-    return Dataset(plan, opened, columns, held, ordered, group(table.pick(plan.match), table.rows), ties)
+    counted = with_merged(plan, ordered)
+    return Dataset(plan, opened, columns, held, ordered, counted, strata_groups(plan, counted), ties)
 
 
 def _names_held(allowance: str, held: set[str]) -> bool:

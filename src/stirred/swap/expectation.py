@@ -14,12 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset
 from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.swap.rates import RecordRates, one_rate
+from stirred.swap.unequal_moments import unequal_cell_moments
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, cells, group
 
 _MOST_PAIRS = 50_000_000
+_MOST_UNEQUAL_PAIRS = 1_000_000
+"""Cells of strata in which records have different rates: each takes about a hundred microseconds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,13 +59,18 @@ class ExpectedTable:
         return float(np.mean(errors / self.true[filled]))
 
 
-def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
-    """The forecast for the table ``by``; None where it would take too many cells of too many strata."""
+def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | None = None) -> ExpectedTable | None:
+    """The forecast for the table ``by``; None where it would take too many cells of too many strata.
+
+    ``rates`` are those of a plan with rates by rule. The closed forms hold where all records of a stratum have one
+    rate; elsewhere moments are computed by classes of equal rates.
+    """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
-    held = group(dataset.table.pick([name for name in by if name in dataset.held]), rows)
+    held = group(dataset.table.pick([name for name in by if name in dataset.held_within]), rows)
     swapped = group(dataset.table.pick([name for name in by if name in plan.swap]), rows)
-    area = group(dataset.table.pick([name for name in by if name in plan.match]), rows)
+    constant = constant_columns(plan)
+    area = group(dataset.table.pick([name for name in by if name in constant]), rows)
     by_held = cells([strata, anonymous(held.ids, held.count)], rows)
     by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
     inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
@@ -71,14 +81,34 @@ def expected_table(dataset: Dataset, by: Sequence[str]) -> ExpectedTable | None:
     if stratum is None:
         return None
     sizes = dataset.strata.sizes()
-    true = _look_up(
-        inner.counts.astype(np.int64),
+    at_true, found_true = _look_up(
         _key(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
         _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
-    mean, variance = cell_moments(
-        stratum_constants(sizes, plan.rate), sizes[stratum], by_held.counts[h], by_swapped.counts[s], true
-    )
+    true = np.where(found_true, inner.counts.astype(np.int64)[at_true], 0)
+    n, n_h, n_s = sizes[stratum], by_held.counts[h], by_swapped.counts[s]
+    if rates is None:
+        mean, variance = cell_moments(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, true)
+    else:
+        by_stratum = rates.by_stratum(dataset.strata)
+        mean, variance = true.astype(np.float64), np.zeros(len(stratum))
+        left = (n_h < n) & (n_s < n)  # where all records are in h, or in s, the cell is kept
+        for rate, strata_of_rate in by_stratum.one_each().items():
+            here = strata_of_rate[stratum]
+            left &= ~here
+            constants = stratum_constants(sizes[strata_of_rate], rate)
+            mean[here], variance[here] = cell_moments(constants, n[here], n_h[here], n_s[here], true[here])
+        if np.count_nonzero(left) > _MOST_UNEQUAL_PAIRS:
+            return None
+        h_column, s_column = anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)
+        inside = rates.tally(group([strata, h_column, s_column], rows))
+        mean[left], variance[left] = unequal_cell_moments(
+            by_stratum,
+            stratum[left],
+            rates.tally(group([strata, h_column], rows))[h[left]],
+            rates.tally(group([strata, s_column], rows))[s[left]],
+            np.where(found_true[left][:, None], inside[at_true[left]], 0),
+        )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)
     area_of[dataset.strata.ids] = area.ids
     keys = _key(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)
@@ -119,10 +149,10 @@ def _key(
     return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
 
 
-def _look_up(counts: NDArray[np.int64], keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts at ``wanted``, zero where there is no cell; ``keys`` are increasing."""
+def _look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[at] == wanted, counts[at], 0)
+    return at, keys[at] == wanted
 
 
 def _codes(
@@ -136,7 +166,7 @@ def _codes(
     }
     columns = []
     for name in by:
-        role = "match" if name in dataset.plan.match else "swap" if name in dataset.plan.swap else "hold"
+        role = "hold" if name in dataset.held_within else "swap" if name in dataset.plan.swap else "match"
         grouped, position = parts[role]
         member = np.zeros(grouped.count, dtype=np.int64)
         member[grouped.ids] = np.arange(dataset.records)

@@ -54,7 +54,7 @@ def refuse_stops(stops: list[errors.StoppedByCheck], allowed: tuple[str, ...]) -
 def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, Groups, list[Column]]]:
     """Every held column with, row by row, the stratum and the swap variables it must not determine."""
     swapped = dataset.table.pick(dataset.plan.swap)
-    for name in dataset.held:
+    for name in dataset.held_within:
         yield MAIN, dataset.table[name], dataset.strata, swapped
     for entry in dataset.linked:
         if not entry.held.columns:

@@ -5,6 +5,9 @@ that holds two different records (``largest_stratum`` here). With the odds o = p
 
     epsilon = max( ln(b+1) - ln o,  ln o )      for b > 0 and 0 < p < 1.
 
+With rates by rule (:func:`epsilon_of_rates`) the same holds stratum by stratum, with the lowest odds in the first
+branch and the highest in the second; docs/guarantee.md has the proof.
+
 The invariant a reader must know: this epsilon is a bound per unit of d_HamS *inside* a universe, and no two
 datasets of a swapping universe are at distance one (Lemma B.3.4). The nearest are two records apart, so the
 likelihood ratio between neighbours is bounded by exp(2 epsilon), not by exp(epsilon).
@@ -13,6 +16,7 @@ likelihood ratio between neighbours is bounded by exp(2 epsilon), not by exp(eps
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
@@ -40,6 +44,21 @@ def epsilon(largest_stratum: int, rate: Fraction) -> float:
     if rate in (0, 1):
         return math.inf
     return _log_up(_worst_ratio(largest_stratum, rate))
+
+
+def epsilon_of_rates(rates: Iterable[tuple[Fraction, int]]) -> float:
+    """The privacy loss budget where records have different rates, by what is kept exactly.
+
+    ``rates`` are the rates that occur, each with the size b of the largest stratum where a record has it, among strata
+    with two different held and two different swap values: 0 if there is none. Epsilon is the largest that one of them
+    gives by itself. Rounded up as :func:`epsilon` is.
+
+    >>> epsilon_of_rates([(Fraction("0.02"), 1000), (Fraction("0.5"), 1000)])
+    10.8005...
+    >>> epsilon_of_rates([(Fraction("0.02"), 0)]), epsilon(1000, Fraction("0.02"))
+    (0.0, 10.8005...)
+    """
+    return max((epsilon(largest, rate) for rate, largest in rates), default=0.0)
 
 
 def epsilon_before_0_3(largest_stratum: int, rate: Fraction) -> float:
@@ -99,6 +118,22 @@ def rates_for(wanted: float, largest_stratum: int) -> tuple[float, float] | None
     if largest_stratum == 0:
         return 0.0, 1.0
     return _rate_with_log_odds(math.log(largest_stratum + 1) - wanted), _rate_with_log_odds(wanted)
+
+
+# -- rates that differ ---------------------------------------------------------------------------------------
+
+
+def kept_share(low: Fraction, high: Fraction) -> Fraction:
+    """A lower bound on the chance that not exactly one record of a stratum is selected, at rates from low to high.
+
+    The chance of exactly one is affine in every rate, so it is largest where each is ``low`` or ``high``. Two records
+    of one rate p >= 1/2 leave at most 1/2 of it, and a further record lowers it where it is above 1/2. So, beyond 1/2,
+    the worst stratum has one record of each.
+
+    >>> kept_share(Fraction(1, 50), Fraction(1, 2)), kept_share(Fraction(1, 100), Fraction(99, 100))
+    (Fraction(1, 2), Fraction(99, 5000))
+    """
+    return min(Fraction(1, 2), high * low + (1 - high) * (1 - low))
 
 
 # -- how many records move -----------------------------------------------------------------------------------

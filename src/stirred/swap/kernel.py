@@ -3,7 +3,11 @@
 The law, independently for each stratum of n records: nobody moves if n < 2; otherwise every record is selected
 independently with probability ``rate``, afresh while exactly one is selected, and the selected are permuted by a
 uniformly random derangement. So P(sigma) = p^k (1-p)^(n-k) / ([1 - n p (1-p)^(n-1)] d(k)) where sigma moves k records
-and d(k) counts derangements. There is no cap on how many move, and swaps that change nothing stay.
+and d(k) counts derangements. With rates by rule each record has its own p, a function of what is kept, and the stratum
+is selected afresh *whole*: keeping the lone record, dropping it or giving it a partner would break the guarantee. The
+permutation that moves the records of a set S then has the probability prod_S p_i prod_others (1-p_i) / (D d(|S|)), with
+D the probability that not exactly one is selected. There is no cap on how many move, and swaps that change nothing
+stay.
 
 Records are selected over the whole file first and only the selected are grouped by stratum: selection does not look
 at strata, so the law is that of the loop over strata, and the cost is that of the few percent that move.
@@ -19,7 +23,8 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred._shown import withheld
-from stirred.noise import RandomSource, derange_groups, reselect, select
+from stirred.noise import RandomSource, derange_groups, reselect, reselect_by_class, select, select_by_class
+from stirred.swap.rates import RecordRates
 from stirred.tables.groups import Groups
 
 _UNWANTED = np.uint32(0xFFFFFFFF)
@@ -44,9 +49,12 @@ class Moves:
         return moved
 
 
-def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction, source: RandomSource) -> Moves:
-    """Draw one permutation; ``sizes`` are the strata's sizes."""
-    selected = select(len(strata.ids), rate, source)
+def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction | RecordRates, source: RandomSource) -> Moves:
+    """Draw one permutation; ``sizes`` are the strata's sizes, ``rate`` one for all records or one for each."""
+    if isinstance(rate, Fraction):
+        selected = select(len(strata.ids), rate, source)
+    else:
+        selected = select_by_class(rate.rule, rate.rates, source)
     counts = np.zeros(strata.count, dtype=np.uint32)
     _count(strata.ids, selected, counts)
     again = (counts == 1) & (sizes > 1)  # a stratum of one is never selected, so there is nothing to select again
@@ -55,7 +63,11 @@ def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction, source: Rando
         counts[counts == 1] = 0
     if np.any(again):
         rows, starts = _members(strata.ids, again, sizes)
-        added = rows[reselect(starts, rate, source)]
+        if isinstance(rate, Fraction):
+            chosen = reselect(starts, rate, source)
+        else:
+            chosen = reselect_by_class(starts, rate.rule[rows], rate.rates, source)
+        added = rows[chosen]
         _count(strata.ids, added, counts)
         selected = np.concatenate([selected, added])
     grouped, starts = _by_stratum(strata.ids, selected, counts)

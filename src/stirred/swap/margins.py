@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
+from stirred.swap.coarsening import fine_columns, stratum_columns
 from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN, SwapPlan
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
@@ -67,15 +68,15 @@ class Margins:
         return self.counted[1]
 
 
-def declare(
-    match: Sequence[str], hold: Sequence[str], swap: Sequence[str], linked: Mapping[str, Sequence[str]]
-) -> tuple[Margin, ...]:
-    """The invariants of a swap with these variables."""
+def declare(plan: SwapPlan, hold: Sequence[str], linked: Mapping[str, Sequence[str]]) -> tuple[Margin, ...]:
+    """The invariants of a swap with these held variables, and those of its linked tables."""
+    strata, fine = stratum_columns(plan), fine_columns(plan)
+    own = (*strata, *fine)
     return (
-        Margin(MAIN, (*match, *hold)),
-        Margin(MAIN, (*match, *swap)),
+        Margin(MAIN, (*own, *hold)),
+        Margin(MAIN, (*strata, *plan.swap)),
         *(
-            Margin(name, (*match, *(column for column in columns if column not in match)))
+            Margin(name, (*own, *(column for column in columns if column not in own)))
             for name, columns in linked.items()
         ),
     )
@@ -95,10 +96,11 @@ def stated_margins(plan: SwapPlan, specification: Specification, margins: Margin
 
 def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
     """Count the invariants of ``dataset``; with ``prints`` also their fingerprints."""
-    plan, table = dataset.plan, dataset.table
+    plan, table = dataset.plan, dataset.counted
     columns = {entry.plan.name: tuple(entry.held.columns) for entry in dataset.linked}
-    declared = declare(plan.match, dataset.held, plan.swap, columns)
-    tables = [table, table, *(beside_record(table, plan.match, entry.held, entry.record) for entry in dataset.linked)]
+    declared = declare(plan, dataset.held, columns)
+    own = (*stratum_columns(plan), *fine_columns(plan))
+    tables = [table, table, *(beside_record(table, own, entry.held, entry.record) for entry in dataset.linked)]
 
     def count(margin: Margin, source: Table) -> CountedMargin:
         return count_margin(margin, source, len(plan.match), prints)

@@ -100,7 +100,8 @@ class Swapping(Mechanism):
         return draw(plan, data, source=source, progress=progress)
 
     def spend_words(self, plan: SwapPlan) -> str:
-        return f"swap at rate {plan.rate}, plan {plan.hash()[:12]}"
+        at = f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
+        return f"swap at {at}, plan {plan.hash()[:12]}"
 
     def verify(self, release: ReleaseFolder) -> list[Verdict]:
         from stirred.swap.verifying import recount

@@ -4,6 +4,9 @@ A small epsilon says nothing about this: with so many match variables that most 
 small and the release is nearly the confidential file. All numbers here are exact expectations and functions of the
 invariants (strata sizes, counts by match and swap variables, and which strata have two held values), so that a release
 may state them (Corollary A.2.2) and a recipient computes them again.
+
+With rates by rule the share that ends with other values depends on which swap values the records of each rule have,
+which is protected. What is stated then is its mean over all ways of giving the stratum's swap values to its records.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.margins import CountedMargin, Strata
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
+from stirred.swap.rates import RatesByStratum
+from stirred.swap.unequal import moved_probabilities
 
 FEWEST = Fraction(1, 4)
 """A release stops where fewer than this part of the rate is expected to change."""
@@ -53,6 +58,10 @@ class Movement:
     largest: float
     """Smallest and largest probability of moving among records in strata of two or more."""
     by_size: tuple[MovementBySize, ...]
+    rate: Fraction
+    """The swap rate; with rates by rule its mean over the records."""
+    by_rule: bool = False
+    """Whether rates are by rule: then shares that change are means over the ways of dealing out swap values."""
 
     @property
     def changed_text(self) -> str:
@@ -65,17 +74,23 @@ class Movement:
         return f"{self.unchangeable_share:.3g}"
 
 
-def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction) -> Movement:
-    """The movement that a swap at this rate has; ``swapped`` is the margin by match and swap variables.
+def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction | RatesByStratum) -> Movement:
+    """The movement that a swap at this rate, or these, has; ``swapped`` is the margin by match and swap variables.
 
     A moved record receives the values of a uniformly random other record of its stratum. In a stratum of n records of
     which n_s have the swap values s, it ends with other values with probability q (n - n_s)/(n - 1), where q is the
-    probability of moving.
+    probability of moving. Where records have different q, their mean takes its place, for swap values dealt out at
+    random.
     """
     sizes = strata.sizes
-    constants = stratum_constants(sizes, rate)
-    moved = constants.moved[constants.rows(sizes)]
     size = sizes.astype(np.float64)
+    if isinstance(rate, Fraction):
+        constants = stratum_constants(sizes, rate)
+        moved = smallest = largest = constants.moved[constants.rows(sizes)]
+    else:
+        each = moved_probabilities(rate)
+        moved = (each * rate.counts).sum(axis=1) / size
+        smallest, largest = np.where(rate.counts > 0, each, 1.0).min(axis=1), each.max(axis=1)
     differs = np.where(strata.changeable, 1 - swapped.pairs / np.maximum(size * (size - 1), 1), 0.0)
     changed = moved * size * differs
     total, plural = float(size.sum()), sizes > 1
@@ -83,9 +98,11 @@ def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction) -> Movem
         float(np.sum(moved * size) / total),
         float(np.sum(changed) / total),
         float(size[~strata.changeable].sum() / total),
-        float(moved[plural].min(initial=1.0)) if plural.any() else 0.0,
-        float(moved[plural].max(initial=0.0)),
+        float(smallest[plural].min(initial=1.0)) if plural.any() else 0.0,
+        float(largest[plural].max(initial=0.0)),
         tuple(_by_size(sizes, moved * size, changed)),
+        rate if isinstance(rate, Fraction) else rate.mean,
+        not isinstance(rate, Fraction),
     )
 
 
@@ -124,8 +141,8 @@ def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.
     if not strata.changeable.any():
         return [errors.nothing_can_change()]
     found = []
-    if movement.expected_changed_share < FEWEST * plan.rate:
-        found.append(errors.few_change(movement.expected_changed_share, plan.rate))
+    if movement.expected_changed_share < FEWEST * movement.rate:
+        found.append(errors.few_change(movement.expected_changed_share, movement.rate))
     if movement.unchangeable_share > plan.most_unchangeable:
         found.append(errors.many_unchangeable(movement.unchangeable_share, plan.most_unchangeable))
     return found
@@ -134,8 +151,9 @@ def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.
 def words(movement: Movement) -> str:
     """What a reader must know beside every epsilon."""
     return (
-        f"{_percent(movement.changed_text)} of all records are expected to end with other swap values, and "
-        f"{_percent(movement.unchangeable_text)} never can"
+        f"{_percent(movement.changed_text)} of all records are expected to end with other swap values"
+        + (", averaged over all ways of giving each stratum's swap values to its records" if movement.by_rule else "")
+        + f", and {_percent(movement.unchangeable_text)} never can"
     )
 
 

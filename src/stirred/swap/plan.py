@@ -1,6 +1,7 @@
 """The plan of a swap: the role of each column, the swap rate, and where these choices came from.
 
-The variables of the paper (section 3.2.1): ``match`` is V_Match, ``swap`` is V_Swap, ``hold`` is V_Hold without
+A plan has one ``rate``, or ``rates`` by rule (:class:`RateRule`), which may look at what a swap keeps and at nothing
+else. The variables of the paper (section 3.2.1): ``match`` is V_Match, ``swap`` is V_Swap, ``hold`` is V_Hold without
 V_Match. A plan names columns and public values only; nothing in it is read from the data. In a file it is TOML whose
 numbers are read as decimals, so that 0.05 is 1/20 and not the nearest binary fraction.
 """
@@ -19,6 +20,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, InputSection, Names, Plan, Section, dicts
+from stirred.swap.guarantee import kept_share
 
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
@@ -28,6 +30,10 @@ _TAKEN = {MAIN, "tables", "saturated", "manifest", "certificate", "specification
 _ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable")
 """Stops without a column that a plan may allow."""
 _LARGEST_DENOMINATOR = 10**18
+_MOST_RULES = 20
+_SHOWN_VALUES = 12
+_FEWEST_KEPT = Fraction(1, 1000)
+"""A selection of exactly one record is drawn again; the chance of any other may not be below this."""
 
 
 def exact_rate(written: object) -> Fraction:
@@ -54,6 +60,154 @@ Held = Annotated[
     BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "rest" else given),
     Field(max_length=MOST_NAMES),
 ]
+
+
+Values = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda given: _texts(given)),
+    Field(min_length=1, max_length=MOST_NAMES),
+]
+
+
+def _texts(given: Any) -> Any:
+    """Values as text, from one or several; whole numbers as they are written."""
+    several = given if isinstance(given, list | tuple) else [given]
+    return tuple(str(one) if isinstance(one, int) and not isinstance(one, bool) else one for one in several)
+
+
+CountedOn = Annotated[
+    Literal["held"] | Names,
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "held" else given),
+]
+
+
+class RateRule(Section):
+    """One rule of ``rates``: which records it is for, and their rate. The first rule that fits a record decides.
+
+    A rule looks at match and held values, and at how many records share them. A swap keeps both, so they tell nothing
+    of what it protects. A rule that looked at swap values would void the guarantee and is an error.
+
+    Parameters
+    ----------
+    rate
+        The probability that such a record is selected, strictly between 0 and 1, taken exactly as written.
+    where
+        Values of match or held columns, as text: ``{"size": ["8", "9"]}``. With several columns, all must fit.
+    unique_on
+        ``"held"`` for records that no other record equals in all match and held values, linked rows included; or some
+        match and held columns, counted over the whole file.
+    at_most
+        With ``unique_on`` or instead of it: at most so many records share the values, not just one.
+    otherwise
+        True in the last rule, which has no condition.
+
+    Examples
+    --------
+    >>> RateRule(where={"size": [8, 9]}, rate=0.5).words
+    "1/2 where 'size' is 8 or 9"
+    >>> RateRule(unique_on="held", rate=0.5).words
+    '1/2 for records that are unique on match and held values'
+    """
+
+    rate: Rate
+    where: Mapping[str, Values] = Field(default_factory=dict, max_length=MOST_SECTIONS)
+    unique_on: CountedOn | None = None
+    at_most: int | None = Field(default=None, ge=1, lt=1 << 32)
+    otherwise: bool = False
+
+    @model_validator(mode="after")
+    def _conditions(self) -> Self:
+        if self.rate in (0, 1):
+            raise errors.rule_rate_zero_or_one(self.rate)
+        if self.unique_on == ():
+            raise ValueError('unique_on is "held", or a list of match and held columns')
+        if self.otherwise == bool(self.where or self.counts):
+            raise ValueError("a rule has conditions (where, unique_on, at_most) or otherwise = true, and not both")
+        return self
+
+    @property
+    def counts(self) -> bool:
+        """Whether the rule looks at how many records share values."""
+        return self.unique_on is not None or self.at_most is not None
+
+    @property
+    def counted(self) -> tuple[str, ...] | None:
+        """The columns whose values are counted; None for all match and held values, linked rows included."""
+        return self.unique_on if isinstance(self.unique_on, tuple) else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rule names."""
+        return (*self.where, *(self.counted or ()))
+
+    @property
+    def condition(self) -> str:
+        """The rule's condition in words."""
+        said = [f"where '{name}' is {_either(values)}" for name, values in self.where.items()]
+        if self.counts:
+            on = "match and held values" if self.counted is None else errors.listed(self.counted)
+            said.append(
+                f"for records that are unique on {on}"
+                if (self.at_most or 1) == 1
+                else f"for records whose {on} at most {self.at_most} records share"
+            )
+        return " and ".join(said) or "otherwise"
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        return f"{self.rate} {self.condition}"
+
+
+def _either(values: Sequence[str]) -> str:
+    if len(values) > _SHOWN_VALUES:
+        return f"one of {len(values)} values of the plan"
+    return " or ".join([", ".join(values[:-1]), values[-1]] if len(values) > 1 else values)
+
+
+class Coarsening(Section):
+    """A rule that merges values of a match column where few records have them, so that small groups move too.
+
+    It looks at how many records have which match values and at nothing else. The column itself is then held: its own
+    counts by swap variables are not kept any more, those of the merged values are.
+
+    Parameters
+    ----------
+    column
+        The match column whose values are merged.
+    merge
+        Lists of its values, as text, in the order in which they are merged. A later list contains an earlier one or
+        has no value in common with it.
+    at_least
+        Among records that agree on all other match columns: if a group inside a list has fewer records than this,
+        the whole list becomes one group.
+
+    Examples
+    --------
+    >>> Coarsening(column="size", merge=[[9, 10], [8, 9, 10]], at_least=5).words
+    "'size' is merged to 9 or 10, then to 8, 9 or 10, where a group has fewer than 5 records"
+    """
+
+    column: str
+    merge: tuple[Values, ...] = Field(min_length=1, max_length=MOST_SECTIONS)
+    at_least: int = Field(ge=2, lt=1 << 32)
+
+    @model_validator(mode="after")
+    def _nested(self) -> Self:
+        for number, later in enumerate(self.merge):
+            if len(set(later)) < max(2, len(later)):
+                raise ValueError("each list of merge has at least two values, and none twice")
+            for earlier in self.merge[:number]:
+                if set(earlier) & set(later) and not set(earlier) <= set(later):
+                    raise ValueError("a later list of merge contains an earlier one, or has no value in common with it")
+        return self
+
+    @property
+    def words(self) -> str:
+        """The rule in words."""
+        lists = ", then to ".join(_either(values) for values in self.merge[:_SHOWN_VALUES])
+        more = f" and {len(self.merge) - _SHOWN_VALUES} lists more" if len(self.merge) > _SHOWN_VALUES else ""
+        return f"'{self.column}' is merged to {lists}{more}, where a group has fewer than {self.at_least} records"
 
 
 class LinkedTable(Section):
@@ -116,6 +270,10 @@ class SwapPlan(Plan):
         (``hold="rest"``: all others).
     rate
         The probability that a record is selected, taken exactly as written: 0.05 is 1/20.
+    rates
+        Instead of ``rate``: rules that give records different rates, as :class:`RateRule`. The last says ``otherwise``.
+    coarsen
+        A rule that merges values of a match column where groups are small, as :class:`Coarsening`.
     unit
         What one row is, in words: ``"household"``.
     dataset, chosen_from, format, licence, released_by
@@ -153,7 +311,11 @@ class SwapPlan(Plan):
     hold: Held = ()
     drop: Names = ()
     id: str | None = None
-    rate: Rate
+    rate: Rate | None = None
+    rates: tuple[RateRule, ...] = Field(default=(), max_length=_MOST_RULES)
+    """Rules that give records different rates, instead of ``rate``."""
+    coarsen: Coarsening | None = None
+    """A rule that merges values of a match column where groups are small."""
     nulls: Names = ()
     linked: tuple[LinkedTable, ...] = Field(default=(), max_length=MOST_SECTIONS)
     publish: tuple[Names, ...] = Field(default=(), max_length=MOST_SECTIONS)
@@ -184,6 +346,9 @@ class SwapPlan(Plan):
         for name in self.allow:
             if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:")):
                 raise errors.unknown_allowance(name)
+        self._either_rate_or_rates()
+        if self.coarsen is not None and self.coarsen.column not in self.match:
+            raise errors.coarsen_not_match(self.coarsen.column, self.coarsen.column in self.swap)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)
         for by in self.publish:
@@ -203,6 +368,36 @@ class SwapPlan(Plan):
                 if column in self.swap:
                     raise errors.two_roles(table.name, column, "hold", "the swap variables it would copy")
         return self
+
+    def _either_rate_or_rates(self) -> None:
+        if self.rate is not None and self.rates:
+            raise errors.plan_field(["rate, rates: write one rate for all records, or rates by rule, and not both"])
+        if self.rate is None and not self.rates:
+            raise errors.plan_field(["rate: Field required (or rates, by rule)"])
+        if not self.rates:
+            return
+        if [rule.otherwise for rule in self.rates] != [False] * (len(self.rates) - 1) + [True]:
+            raise errors.plan_field(["rates: the last rule, and no other, says otherwise = true"])
+        for rule in self.rates:
+            for column in rule.columns:
+                if column in self.swap:
+                    raise errors.rate_by_swap(column)
+                released = column not in self.drop and column != self.id
+                if not released or (self.hold != "rest" and column not in (*self.match, *self.hold)):
+                    raise errors.rate_by_unknown(column)
+        every = [rule.rate for rule in self.rates]
+        if kept_share(min(every), max(every)) < _FEWEST_KEPT:
+            raise errors.rates_too_far_apart(min(every), max(every))
+
+    @property
+    def rate_words(self) -> str:
+        """The rate, or the rules, in words."""
+        return str(self.rate) if self.rate is not None else "; ".join(rule.words for rule in self.rates)
+
+    @property
+    def every_rate(self) -> tuple[Fraction, ...]:
+        """The rate, or those of the rules, in their order."""
+        return (self.rate,) if self.rate is not None else tuple(rule.rate for rule in self.rates)
 
     @property
     def records(self) -> str:

@@ -28,8 +28,9 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         origin_section(plan),
         fill(
             "Within groups of records that agree on "
-            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}, "
-            f"each {plan.unit} was selected with probability {plan.rate} and the selected exchanged their values of "
+            f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}"
+            f"{f' ({plan.coarsen.words})' if plan.coarsen else ''}, "
+            f"each {plan.unit} was selected with {_probability(plan)} and the selected exchanged their values of "
             f"{listed(plan.swap)} at random. All other values are as they stood in the file."
             + _how_many_change(specification)
         )
@@ -50,13 +51,21 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
     return "\n".join(part for part in parts if part)
 
 
+def _probability(plan: SwapPlan) -> str:
+    if plan.rate is not None:
+        return f"probability {plan.rate}"
+    return f"a probability that depends on what is kept as it is (the first that fits: {plan.rate_words}),"
+
+
 def _how_many_change(specification: Specification) -> str:
     stated = specification.fact
     if facts.CHANGED_SHARE not in stated:  # a release of a version before 0.4
         return ""
     changed, fixed = (100 * float(stated[name]) for name in (facts.CHANGED_SHARE, facts.UNCHANGEABLE_SHARE))
     return (
-        f" {changed:.3g}% of the records are expected to have other values of these than in the file, and {fixed:.3g}% "
+        f" {changed:.3g}% of the records are expected to have other values of these than in the file"
+        + (", averaged over all ways of giving each group's values to its records" if facts.RATES in stated else "")
+        + f", and {fixed:.3g}% "
         "cannot have: they are alone in their group, or all of the group have the same held or the same swap values. "
         "These shares follow from the counts named in part 2 below; how many records changed in fact is not published."
     )

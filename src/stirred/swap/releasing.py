@@ -30,12 +30,14 @@ from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.checking import check_table
+from stirred.swap.coarsening import stratum_columns
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
@@ -231,10 +233,12 @@ def draw(
     progress.stage("counting the invariants")
     margins = count_margins(dataset)
     strata = strata_of_dataset(dataset, margins)
-    movement = movement_of(strata, margins.swapped, plan.rate)
+    rates = rates_of_dataset(dataset)
+    by_stratum = rates.by_stratum(dataset.strata) if rates else None
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
     refuse_stops(stops_of(plan, strata, movement), plan.allow)
     progress.stage("swapping")
-    moves = kernel.draw(dataset.strata, strata.sizes, plan.rate, source)
+    moves = kernel.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(
         {column.name: column.with_codes(moves.apply(column.codes)) for column in dataset.table.pick(plan.swap)}
     )
@@ -243,7 +247,7 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release)
+    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release, by_stratum)
     return SwapRelease(
         dataset=dataset,
         table=table,
@@ -273,13 +277,13 @@ def recount(dataset: Dataset, table: Table) -> None:
     for name in plan.swap:
         _mark_different(dataset.table[name].codes, table[name].codes, changed)
     rows = np.flatnonzero(changed)
-    margin = (*plan.match, *plan.swap)
+    strata = dataset.counted.pick(stratum_columns(plan))
     counts = [
-        cells([column.with_codes(column.codes[rows]) for column in source.pick(margin)], len(rows))
+        cells([column.with_codes(column.codes[rows]) for column in [*strata, *source.pick(plan.swap)]], len(rows))
         for source in (dataset.table, table)
     ]
     if not counts[0].equals(counts[1]):
-        raise errors.invariants_broken(str(Margin(MAIN, margin)))
+        raise errors.invariants_broken(str(Margin(MAIN, (*stratum_columns(plan), *plan.swap))))
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from stirred.errors import listed
 from stirred.spec import (
@@ -18,11 +19,13 @@ from stirred.spec import (
     lint,
 )
 from stirred.spec.specification import NOT_FOR_RELEASE
+from stirred.swap.coarsening import constant_columns, merged_name, stratum_columns
 from stirred.swap.guarantee import epsilon
 from stirred.swap.margins import Strata
 from stirred.swap.movement import Movement
 from stirred.swap.movement import words as movement_words
 from stirred.swap.plan import SwapPlan
+from stirred.swap.rates import RatesByStratum, one_rate
 
 
 def specify(
@@ -32,12 +35,13 @@ def specify(
     strata: Strata,
     movement: Movement | None,
     for_release: bool = True,
+    rates: RatesByStratum | None = None,
 ) -> Specification:
     """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns.
 
-    ``movement`` is None for releases of versions before 0.4, which did not state how many records change.
+    ``movement`` is None for releases of versions before 0.4, which did not state how many records change. ``rates`` are
+    those of a plan with rates by rule.
     """
-    largest = strata.largest
     changeable = bool(strata.changeable.any())
     stated = Specification(
         domain=_domain(plan, held, linked),
@@ -54,27 +58,67 @@ def specify(
             ),
         ),
         output_premetric=OutputPremetric("multiplicative"),
-        budget=Budget(
-            epsilon(largest, plan.rate),
-            varies="a function of the largest stratum with two different records, which the invariants determine",
-            conversion=f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records "
-            f"b = {largest:,}; a function of the invariants, so that publishing it costs nothing (Corollary A.2.2)"
-            + (f". At this rate {movement_words(movement)}; epsilon does not depend on that" if movement else ""),
-        ),
+        budget=_budget(plan, strata, movement, rates),
         nearest=2 if changeable else math.inf,
         covers=("the released records, and every table of them",),
-        facts=_facts(plan, strata, movement),
+        facts=_facts(plan, strata, movement, rates),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
     return stated.with_findings(*lint(stated), *_allowed(plan))
 
 
-def _facts(plan: SwapPlan, strata: Strata, movement: Movement | None) -> tuple[tuple[str, str | int | bool], ...]:
-    facts: dict[str, str | int | bool] = {
-        "mechanism": "permutation-swapping",
-        "rate": str(plan.rate),
-        "largest_stratum": strata.largest,
-        "match": ", ".join(plan.match),
+def epsilon_of(plan: SwapPlan, strata: Strata, rates: RatesByStratum | None) -> float:
+    """The epsilon of the plan on data with these strata."""
+    if rates is not None:
+        return rates.epsilon(strata)
+    return epsilon(strata.largest, one_rate(plan))
+
+
+def _budget(plan: SwapPlan, strata: Strata, movement: Movement | None, rates: RatesByStratum | None) -> Budget:
+    if rates is None:
+        varies = "a function of the largest stratum with two different records, which the invariants determine"
+        said = (
+            f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records b = {strata.largest:,}"
+        )
+        at = "At this rate"
+    else:
+        varies = "a function of the strata and of the rates in them, which the invariants determine"
+        said = f"the theorem for rates by rule, stratum by stratum; the first rate that fits counts: {plan.rate_words}"
+        if strata.changeable.any():
+            rate, size = _deciding(strata, rates)
+            said += f". Epsilon is decided by the rate {rate} in a stratum of b = {size:,} records"
+        at = "At these rates"
+    return Budget(
+        epsilon_of(plan, strata, rates),
+        varies=varies,
+        conversion=said
+        + ("; a" if rates is None else "; it is a")
+        + " function of the invariants, so that publishing it costs nothing (Corollary A.2.2)"
+        + (f". {at} {movement_words(movement)}; epsilon does not depend on that" if movement else ""),
+    )
+
+
+def _deciding(strata: Strata, rates: RatesByStratum) -> tuple[Fraction, int]:
+    """The rate that decides epsilon, and the size of the stratum in which it does."""
+    epsilons = rates.epsilons(strata)
+    rule = max(range(len(epsilons)), key=lambda one: epsilons[one])
+    return rates.rates[rule], rates.largest(strata.changeable)[rule]
+
+
+def _facts(
+    plan: SwapPlan, strata: Strata, movement: Movement | None, rates: RatesByStratum | None
+) -> tuple[tuple[str, str | int | bool], ...]:
+    facts: dict[str, str | int | bool] = {"mechanism": "permutation-swapping"}
+    if rates is None:
+        facts |= {"rate": str(plan.rate), "largest_stratum": strata.largest}
+    else:
+        facts |= {"rates": plan.rate_words, "selected_share": f"{float(rates.mean):.3g}"}
+        facts |= {"largest_stratum": strata.largest_changeable}
+        if strata.changeable.any():
+            rate, size = _deciding(strata, rates)
+            facts |= {"deciding_rate": str(rate), "deciding_stratum": size}
+    facts |= {
+        "match": ", ".join(stratum_columns(plan)),
         "swap": ", ".join(plan.swap),
         "nothing_can_change": not bool(strata.changeable.any()),
     }
@@ -113,14 +157,26 @@ def _multiverse(plan: SwapPlan, held: Sequence[str], linked: Mapping[str, Sequen
     whole = f", each with all of its rows in {listed(linked)}" if linked else ""
     fixed = [*plan.match, *held]
     first = f"the number of {plan.records}" + (f" by {listed(fixed)}" if fixed else "") + whole
-    second = f"the number of {plan.records} by {listed([*plan.match, *plan.swap])}"
+    strata = stratum_columns(plan)
+    second = f"the number of {plan.records} by {listed([*strata, *plan.swap])}"
     return Multiverse(
         (
             Invariant(plan.unit, by=(*fixed, *_linked_columns(linked)), words=first),
-            Invariant(plan.unit, by=(*plan.match, *plan.swap), words=second),
+            Invariant(plan.unit, by=(*strata, *plan.swap), words=second),
         ),
         words=f"Two files are compared only if they agree exactly on (1) {first}, and (2) {second}. These counts are "
-        "published as they are; nothing is promised about what they reveal.",
+        "published as they are; nothing is promised about what they reveal." + _merging(plan),
+    )
+
+
+def _merging(plan: SwapPlan) -> str:
+    if plan.coarsen is None:
+        return ""
+    others = constant_columns(plan)
+    within = f", separately for each {listed(others)}" if others else ""
+    return (
+        f" '{merged_name(plan)}' follows from the plan and from counts of match values: {plan.coarsen.words}{within}. "
+        f"'{plan.coarsen.column}' itself is held, so its own counts by {listed(plan.swap)} are not kept."
     )
 
 

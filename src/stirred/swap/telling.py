@@ -134,13 +134,13 @@ def _parts(dataset: Dataset) -> Iterator[_Part]:
     """The main table and every linked one, sampled; rows of one record are in the same half."""
     ids, sizes = dataset.strata.ids, dataset.strata.sizes()
     swapped = dataset.table.pick(dataset.plan.swap)
-    if dataset.held:
+    if dataset.held_within:
         rows = _sample(ids, sizes)
         yield _Part(
             MAIN,
             ids[rows],
             _halves(rows),
-            {name: _dense(dataset.table[name].codes[rows]) for name in dataset.held},
+            {name: _dense(dataset.table[name].codes[rows]) for name in dataset.held_within},
             {column.name: _dense(column.codes[rows]) for column in swapped},
         )
     for entry in dataset.linked:

@@ -33,15 +33,17 @@ from stirred.releases.release_folder import (
 )
 from stirred.spec import facts
 from stirred.swap import guarantee
+from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
 from stirred.swap.dataset import count_differing
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
 from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.rates import RatesByStratum, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
 from stirred.swap.released_tables import copies_of, described, held_columns, linked_plan, missing_from, roles_of
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
-from stirred.swap.specifying import specify
+from stirred.swap.specifying import epsilon_of, specify
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
@@ -66,13 +68,15 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.row_verdicts(name, found)
     margins = files.margins()
     strata = files.strata(margins)
+    rates = files.rates()
     rebuilt = specify(
         plan,
         files.held[MAIN],
         files.linked_columns,
         strata,
-        None if _before_movement(release) else movement_of(strata, margins.swapped, plan.rate),
+        None if _before_movement(release) else movement_of(strata, margins.swapped, rates or one_rate(plan)),
         release.for_release,
+        rates,
     )
     if _epsilon_of_earlier_version(release, plan, strata):
         rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
@@ -87,7 +91,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.copies_agree()
     verdicts += _published_tables(release, plan, files.main)
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
-    verdicts += _guarantee(release, plan, strata)
+    verdicts += _guarantee(release, plan, strata, rates)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
     tables = files.described()
     certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None)
@@ -112,8 +116,8 @@ def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
     return verdicts
 
 
-def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> list[Verdict]:
-    value = guarantee.epsilon(strata.largest, plan.rate)
+def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata, rates: RatesByStratum | None) -> list[Verdict]:
+    value = epsilon_of(plan, strata, rates)
     same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
     return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
 
@@ -126,7 +130,9 @@ def _before_movement(release: ReleaseFolder) -> bool:
 def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
     """Whether epsilon is rounded as versions before 0.3 did, in a release that this version did not write."""
     stated = float(release.specification.budget.number)
-    return not release.by_this_version and stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
+    if release.by_this_version or plan.rate is None:
+        return False
+    return stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
 
 
 class _Files:
@@ -135,6 +141,7 @@ class _Files:
     def __init__(self, release: ReleaseFolder, plan: SwapPlan, tables: Mapping[str, ReadTable]) -> None:
         self.release, self.plan, self.tables = release, plan, tables
         self.main = tables[MAIN].table
+        self.counted = with_merged(plan, self.main)
         self.held = {name: held_columns(plan, name, list(release.columns(name))) for name in tables}
         self.linked_columns = {name: self.held[name] for name in tables if name != MAIN}
         self.records = {name: _record(release, name, tables[name]) for name in self.linked_columns}
@@ -153,12 +160,13 @@ class _Files:
     def margins(self) -> Margins:
         """The invariants of the plan, counted in the released tables."""
         match = self.plan.match
+        own = (*stratum_columns(self.plan), *fine_columns(self.plan))
         joined = {
-            name: beside_record(self.main, match, self.tables[name].table, record)
+            name: beside_record(self.counted, own, self.tables[name].table, record)
             for name, record in self.records.items()
         }
-        declared = declare(match, self.held[MAIN], self.plan.swap, self.linked_columns)
-        counted = tuple(count_margin(one, joined.get(one.table, self.main), len(match)) for one in declared)
+        declared = declare(self.plan, self.held[MAIN], self.linked_columns)
+        counted = tuple(count_margin(one, joined.get(one.table, self.counted), len(match)) for one in declared)
         if not self.kinds:
             return Margins(counted)
         fixed = group(self.main.pick([*match, *self.held[MAIN]]), self.main.rows)
@@ -168,9 +176,18 @@ class _Files:
         """Strata of the released tables, which are those of the data."""
 
         def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-            return group(self.main.pick(self.plan.match), self.main.rows), [multiset_class(one) for one in self.kinds]
+            return strata_groups(self.plan, self.counted), [multiset_class(one) for one in self.kinds]
 
         return strata_of(margins.held, margins.swapped, classes if self.kinds else None)
+
+    def rates(self) -> RatesByStratum | None:
+        """How many records of each stratum have which rate by the plan's rules; None for a plan with one rate."""
+
+        def classes() -> list[NDArray[np.uint32]]:
+            return [multiset_class(one) for one in self.kinds]
+
+        found = record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
+        return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""

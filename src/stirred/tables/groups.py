@@ -36,6 +36,10 @@ class Groups:
         _tally(self.ids, sizes)
         return sizes
 
+    def among(self, rows: NDArray[np.bool_]) -> Groups:
+        """The groups of some records, numbered as before; a group may have none of them."""
+        return Groups(self.ids[rows], self.count)
+
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
