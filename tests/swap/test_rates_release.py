@@ -168,7 +168,8 @@ def test_a_stop_compares_with_the_mean_rate():
     """Strata of two at 2%: next to nothing changes."""
     rows = [(i, i // 2, "ab"[i % 2], "xy"[i % 2]) for i in range(40)]
     data = pl.DataFrame(rows, schema=["id", "m", "s", "h"], orient="row")
-    own = SwapPlan(match=["m"], swap=["s"], hold=["h"], id="id", rates=[{"otherwise": True, "rate": 0.02}])
+    rules = [{"otherwise": True, "rate": 0.02}]
+    own = SwapPlan(match=["m"], swap=["s"], hold=["h"], id="id", rates=rules, allow=["determines:h", "tells:h"])
     with pytest.raises(errors.StoppedByCheck, match="at a rate of 2%"):
         swap.draw(own, data, source=SeededSource(1))
 
