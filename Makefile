@@ -14,7 +14,7 @@ help:
 	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
 	@echo "make test         linters, type checker and all tests but the long ones"
 	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
-	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced.json"
+	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced-rows.json"
 	@echo "make referee      thousands of random cases in each room beside independent answers; SEED=5 for a seed"
 	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"

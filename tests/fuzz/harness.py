@@ -192,8 +192,8 @@ def prepared(folder: Path) -> None:
         )
     shutil.copy(folder / "swap" / "specification.json", texts / "specification.json")
     exported = runner.run(
-        "registry", "export", folder / "topdown", "--name", "n", "--curator", "c", "--use", "u", "--region", "r",
-        "--date", "2030-01-01", "--type", "Dataset", "--description", "d",
+        "registry", "export", folder / "topdown", "--name", "n", "--author", "a", "--curator", "c",
+        "--use", "u", "--region", "r", "--date", "2030-01-01", "--type", "Dataset", "--description", "d",
     )  # fmt: skip
     assert exported.code == 0, exported.err
     (texts / "record.yaml").write_text(exported.out, encoding="utf-8")

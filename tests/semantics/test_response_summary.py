@@ -43,7 +43,7 @@ def test_slides_7_6_posteriors_are_those_of_bayes(keep, prior):
 def test_one_answer_has_no_estimated_standard_error():
     found = summarise_responses(1, 1, "0.75")
     assert found.standard_error is None
-    assert "drawn at random" not in found.text()
+    assert "estimated as" not in found.text()
     assert json.loads(found.to_json())["standard_error"] is None
 
 

@@ -337,6 +337,13 @@ def concerns_exact(given, one):
 
 def concerns_barred(given, one):
     assert one.facts["distance"].shown == "2"
+    # Two persons move to other blocks of each other's state: all queries but the state's total change for both.
+    changed = [
+        rho for (level, query), rho in shares().items() if level != "us" and (level, query) != ("state", "total")
+    ]
+    if one.facts["concern"].lower() == "location within us":
+        is_upper(one.facts["rho"].shown, float(2 * sum(changed)), decimals=4)
+        is_upper(one.facts["any"].shown, float(4 * sum(changed)), decimals=4)
 
 
 def concerns_printed(given, one):

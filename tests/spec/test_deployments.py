@@ -42,7 +42,7 @@ def deployment_of(item: Item) -> str:
 SWAPS = [
     (deployment_of(item), 3_653_802 if "section" in item.id else item.inputs["largest_stratum"], item)
     for table in ("thesis/table-3.2", "thesis/section-3.2.5", "thesis/table-3.5", "swapping-paper/table-6.3")
-    for item in chosen([table])
+    for item in chosen([table])[0]
     if "rate" in item.inputs
 ]
 TABLE_3_3 = {

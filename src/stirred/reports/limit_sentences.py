@@ -124,8 +124,8 @@ TEMPLATES = {
         Template(
             "limits.further",
             "Limits depend on epsilon times the distance. For somebody who knows nothing of n {units} but their number"
-            "{fixed} the distance is {times}: much can be learnt about large groups, and hardly more about "
-            "groups of a few than about one.",
+            "{fixed} the distance is {times}: much can be learnt about large groups, and about groups of a few hardly "
+            "more than about one only where epsilon times their number is small.",
             f"{_CHAPTER}, sections 5.5 and 5.10",
         ),
         Template(

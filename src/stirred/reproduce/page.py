@@ -1,4 +1,4 @@
-"""The page ``docs/reproduced.md`` and the file ``docs/reproduced.json``, written from the result.
+"""The page ``docs/reproduced.md`` and the file ``docs/reproduced-rows.json``, written from the result.
 
 Run ``make reproduced`` after a change; a test compares.
 """
@@ -43,7 +43,7 @@ def write(folder: Path) -> None:
     """Compute everything and write both files."""
     result = reproduce()
     (folder / "reproduced.md").write_text(page(result), encoding="utf-8")
-    (folder / "reproduced.json").write_text(result.to_json(), encoding="utf-8")
+    (folder / "reproduced-rows.json").write_text(result.to_json(), encoding="utf-8")
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

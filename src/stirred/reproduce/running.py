@@ -65,6 +65,7 @@ class Reproduction:
         names = (*head, "published", "relation", "ours", "verdict", "why", "tests")
         return {
             "stirred_reproduction": _FORMAT,
+            "title": "Published numbers, figures and errata, computed again: all rows",
             "documents": {key: one.citation for key, one in documents().items()},
             "counts": self.counts,
             "rows": [{name: getattr(row, name) for name in names} for row in self.rows],

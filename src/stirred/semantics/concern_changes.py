@@ -30,7 +30,8 @@ from stirred.spec.specification import Specification
 @brief
 @dataclass(frozen=True)
 class WorstChange:
-    """The datasets that are compared for a concern: of those at their distance the ones that are told apart best."""
+    """The datasets that are compared for a concern: of those at their distance, made by changes that no record could
+    make alone, the ones that are told apart best."""
 
     change: Change
     records: Fraction

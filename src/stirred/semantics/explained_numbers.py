@@ -73,7 +73,8 @@ class Concerned:
 
     @property
     def change(self) -> Change:
-        """The two datasets: of those at their distance the ones that are told apart best."""
+        """The two datasets: of those at their distance, made by changes that no record could make alone, the ones that
+        are told apart best."""
         return self.worst.change
 
     @property

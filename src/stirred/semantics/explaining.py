@@ -209,11 +209,16 @@ class Explanation:
                 *([r["noise"], f"{r['delta']:g}", _shown(r["bounded"]), _shown(r["approximate"])] for r in self.losses),
             ]
         if section == "concerns" and self.exposures:
-            head = ["power with Gaussian noise of this rho (any noise)", "rho", "distance", *levels]
+            head = ["power with Gaussian noise (any noise)", "rho (any noise)", "distance", *levels]
             yield [
                 head,
                 *(
-                    [row["concern"], display(row["rho"], 4), f"{row['distance']:g}", *_both(row)]
+                    [
+                        row["concern"],
+                        f"{display(row['rho'], 4)} ({display(row['rho_any_noise'], 4)})",
+                        f"{row['distance']:g}",
+                        *_both(row),
+                    ]
                     for row in self.exposures
                 ),
             ]

@@ -43,11 +43,14 @@ class ResponseSummary:
 
     @property
     def standard_error(self) -> float | None:
-        """That of the share in the population the respondents were drawn from, estimated; None for one answer."""
+        """That of the share in the population the respondents were drawn from, estimated; None for one answer.
+
+        The true one lies between that of the coins alone and the largest over all shares, and so does the estimate.
+        """
         if self.answers < 2:
             return None
-        mean = Fraction(self.yes, self.answers)
-        return math.sqrt(responses.estimated_variance(mean, self.keep, self.answers))
+        estimated = math.sqrt(responses.estimated_variance(Fraction(self.yes, self.answers), self.keep, self.answers))
+        return min(max(estimated, self.standard_error_of_coins), self.largest_standard_error)
 
     @property
     def standard_error_of_coins(self) -> float:
@@ -79,16 +82,21 @@ class ResponseSummary:
     def text(self) -> str:
         """For the terminal."""
         sampled = self.standard_error
-        drawn = "" if sampled is None else f"{sampled:.4g} if they were drawn at random from a population, "
+        drawn = "" if sampled is None else f"estimated as {sampled:.4g}, and "
+        told = (
+            f"An answer of yes is {self.likelihood_ratio:.4g} times as probable from somebody whose true answer is yes "
+            "as from somebody whose true answer is no."
+            if 0 < self.keep < 1
+            else "An answer shows the truth."
+        )
         protected = f"epsilon = {up(self.epsilon, 3).shown}" if math.isfinite(self.epsilon) else "no finite epsilon"
         said = [
             f"Estimated share of yes: {self.share:.4g}. It is (mean + p - 1)/(2p - 1), which is unbiased and may lie "
             "outside of 0 to 1.",
-            f"Its standard error is {self.standard_error_of_coins:.4g} for these respondents; {drawn}and then at "
-            f"most {self.largest_standard_error:.4g} whatever the share, 1/(4 sqrt(n) |p - 1/2|).",
-            f"One answer is protected with {protected}: |ln p/(1 - p)|. An answer of yes is "
-            f"{self.likelihood_ratio:.4g} times as probable from somebody whose true answer is yes as from "
-            "somebody whose true answer is no.",
+            f"Its standard error is {self.standard_error_of_coins:.4g} for these respondents. If they were drawn at "
+            f"random from a population it is {drawn}at most {self.largest_standard_error:.4g} whatever the share, "
+            "1/(4 sqrt(n) |p - 1/2|).",
+            f"One answer is protected with {protected}: |ln p/(1 - p)|. {told}",
             "What one answer tells about who gave it is below, for somebody to whom the answers of others say nothing "
             "about hers. Where they do, because people resemble each other, more can be learnt: up to a factor of "
             "e^(c epsilon) for c people who depend on each other. See: stirred docs semantics",

@@ -286,7 +286,9 @@ def concerns(given: Setting) -> Iterator[Statement]:
                 distance=formatting.plain(one.change.distance),
                 change=one.change.words,
                 assumed=_assumed(one),
+                units=plural(given.specification.input_premetric.unit),
                 rho=formatting.up(one.rho, 4),
+                any=formatting.up(one.worst.any_rho, 4),
             )
         if not one.asked:
             continue

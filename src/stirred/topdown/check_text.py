@@ -118,8 +118,8 @@ def _joint(changes: list[str]) -> list[str]:
     if not changes:
         return []
     why = (
-        "Where changing one record alone would break an invariant, several change together. Of all such changes that "
-        "keep the invariants these are told apart best:"
+        "Where changing one record alone would break an invariant, several change together. Of all changes that keep "
+        "the invariants and that no record could make alone, these are told apart best:"
     )
     return [fill(why), *(fill(one, "  ") for one in changes)]
 
