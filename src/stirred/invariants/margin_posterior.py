@@ -17,14 +17,16 @@ are drawn from, and is repeatable: nothing drawn here may ever reach a release.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._compiled import helper, kernel
+from stirred._lazy import later
 from stirred._shown import withheld
+
+special = later("scipy.special")
 
 Law = Literal["hypergeometric", "uniform"]
 Floats = NDArray[np.float64]
@@ -124,7 +126,7 @@ def _closed(held: Integers, swapped: Integers) -> Posterior:
     """The hypergeometric law: a cell is the number of a held value's records among so many drawn for a swapped one."""
     n = int(held.sum())
     a, b = held[:, None], swapped[None, :]
-    logs = np.array([lgamma(k + 1) for k in range(n + 1)])
+    logs = _log_factorials(n)
 
     def chance(kept: Integers, wanted: Integers) -> Floats:
         """That ``wanted`` records drawn from n all lie among ``kept``."""
@@ -136,6 +138,11 @@ def _closed(held: Integers, swapped: Integers) -> Posterior:
     return Posterior(
         "hypergeometric", "closed form", held, swapped, a * b / n, chance(n - b, a), chance(b, a), chance(a, b)
     )
+
+
+def _log_factorials(n: int) -> Floats:
+    logs: Floats = special.gammaln(np.arange(1.0, n + 2))
+    return logs
 
 
 def _listed(held: Integers, swapped: Integers) -> Posterior | None:
@@ -221,7 +228,7 @@ def _walked(held: Integers, swapped: Integers, law: Law, plan_hash: str, sweeps:
     _fill(held, swapped, shuffled, starts[1])
     sums = np.zeros((2, 4, *shape))
     traces = np.zeros((2, 3, sweeps))
-    logs = np.array([lgamma(k + 1) for k in range(int(held.sum()) + 1)]) if law == "hypergeometric" else np.zeros(1)
+    logs = _log_factorials(int(held.sum())) if law == "hypergeometric" else np.zeros(1)
     moves = max(64, shape[0] * shape[1])
     for table, counted, trace in zip(starts, sums, traces, strict=True):
         _walk(table, held, swapped, logs, moves, sweeps, state, counted, trace)

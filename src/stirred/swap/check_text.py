@@ -17,6 +17,7 @@ from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 from stirred.swap.movement import Unchangeable
+from stirred.swap.revealing_text import revealed_by, revealing_text
 
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
@@ -33,6 +34,7 @@ def describe(check: SwapCheck) -> str:
         _strata(check),
         _movement(check),
         _telling(check),
+        revealing_text(check.revealing, check.plan.records),
         *(_expected(table) for table in check.tables),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
         _what_if(check.what_if) if check.what_if else "",
@@ -220,6 +222,8 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
     return (
         "What if (all other columns held)\n"
         + columns(rows)
+        + "\n"
+        + revealed_by(entries)
         + "\n"
         + fill(
             "Do not choose among these by looking at this file: a choice made on this data voids the guarantee. A "
