@@ -115,7 +115,10 @@ def test_means_of_chains_have_the_margins_and_repeat():
 
 def test_chains_that_have_not_met_say_so():
     """So few sweeps over so wide a table leave the chains near their starts."""
-    far = posterior(np.full(400, 5), np.full(40, 50), "uniform", HASH, 8)
+    far = posterior(np.full(400, 5), np.full(40, 50), "uniform", HASH, 20)
     assert far.method == "chain" and not far.converged
+    # Rows of one record have the same squares, maxima and zeros in every table: the order of records must tell.
+    alone = posterior(np.ones(4_000), np.full(2, 2_000), "uniform", HASH, 20)
+    assert alone.method == "chain" and not alone.converged
     rising = np.linspace(0, 1, 100) + np.array([[0.0], [5.0]])
     assert split_agreement(rising) > 2

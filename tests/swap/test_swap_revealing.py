@@ -129,7 +129,7 @@ def test_beliefs_are_averages_over_the_strata_of_records_at_equal_distances():
     found = believe(TwoMargins.of_lists(strata), HASH)
     start = int(HASH[:8], 16) / 2**32
     ends = np.cumsum([sum(held) for held, _ in strata])
-    picked = [int(np.searchsorted(ends, int((k + start) / 24 * 136), side="right")) for k in range(24)]
+    picked = [int(np.searchsorted(ends, int((k + start) / 12 * 136), side="right")) for k in range(12)]
     assert len(set(picked)) > 1 and found.strata == len(set(picked)) == found.listed
     for law, one in zip(("hypergeometric", "uniform"), found.laws, strict=True):
         beliefs = [posterior(*strata[number], law) for number in picked]
@@ -138,6 +138,6 @@ def test_beliefs_are_averages_over_the_strata_of_records_at_equal_distances():
 
 
 def test_strata_too_large_for_chains_are_left_out_and_counted():
-    wide = (np.ones(600, dtype=np.int64), np.full(300, 2))
+    wide = (np.ones(1_200, dtype=np.int64), np.full(600, 2))
     found = believe(TwoMargins.of_lists([wide, ([2, 1], [1, 2])]), HASH)
     assert found.too_large == 1 and found.strata >= 1

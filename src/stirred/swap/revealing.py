@@ -7,6 +7,7 @@ one record. Everything here is computed from these counts, so a recipient can co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,10 +19,12 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables.groups import Cells, anonymous, cells
 
-POINTS = 24
+POINTS = 12
 """Records at equal distances whose strata an attacker's beliefs are worked out for."""
-_MOVES = 1 << 22
+_MOVES = 1 << 24
 """Moves that each chain may make in one stratum."""
+_WORKERS = 4
+"""Strata looked at side by side: dense tables of large ones take memory."""
 LAWS: tuple[Law, ...] = ("hypergeometric", "uniform")
 WIDTHS = ("0", "1", "2 to 4", "5 to 9", "10 to 99", "100 and more")
 """In words, the widths of bounds that :class:`Revealed` tells apart."""
@@ -138,12 +141,17 @@ def believe(margins: TwoMargins, plan_hash: str) -> Beliefs:
     start = int(plan_hash[:8], 16) / 2**32
     at = np.minimum(((np.arange(POINTS) + start) / POINTS * ends[-1]).astype(np.int64), ends[-1] - 1)
     chosen, times = np.unique(np.searchsorted(ends, at, side="right"), return_counts=True)
-    found: list[tuple[int, dict[Law, Posterior]]] = []
-    for number, many in zip(chosen.tolist(), times.tolist(), strict=True):
+
+    def of(number: int) -> dict[Law, Posterior] | None:
         held, swapped = margins.stratum(number)
         sweeps = min(SWEEPS, _MOVES // (len(held) * len(swapped)))
-        if sweeps >= FEWEST_SWEEPS:
-            found.append((many, {law: posterior(held, swapped, law, plan_hash, sweeps) for law in LAWS}))
+        if sweeps < FEWEST_SWEEPS:
+            return None
+        return {law: posterior(held, swapped, law, plan_hash, sweeps) for law in LAWS}
+
+    with ThreadPoolExecutor(_WORKERS) as pool:  # kernels do without the interpreter lock
+        believed = list(pool.map(of, chosen.tolist()))
+    found = [(many, by_law) for many, by_law in zip(times.tolist(), believed, strict=True) if by_law is not None]
     uniform = [by_law["uniform"] for _, by_law in found]
     return Beliefs(
         len(chosen),
