@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.invariants import posterior
+from stirred.invariants import TwoMargins, believe, posterior
 from stirred.invariants.margin_posterior import split_agreement
 
 HASH = "0123456789abcdef" * 4
@@ -122,3 +122,22 @@ def test_chains_that_have_not_met_say_so():
     assert alone.method == "chain" and not alone.converged
     rising = np.linspace(0, 1, 100) + np.array([[0.0], [5.0]])
     assert split_agreement(rising) > 2
+
+
+def test_beliefs_are_averages_over_the_strata_of_records_at_equal_distances():
+    strata = [([3, 2], [2, 2, 1]), ([60, 40], [50, 30, 15, 5]), ([1], [1]), ([30], [10, 20])]
+    found = believe(TwoMargins.of_lists(strata), HASH)
+    start = int(HASH[:8], 16) / 2**32
+    ends = np.cumsum([sum(held) for held, _ in strata])
+    picked = [int(np.searchsorted(ends, int((k + start) / 12 * 136), side="right")) for k in range(12)]
+    assert len(set(picked)) > 1 and found.strata == len(set(picked)) == found.listed
+    for law, one in zip(("hypergeometric", "uniform"), found.laws, strict=True):
+        beliefs = [posterior(*strata[number], law) for number in picked]
+        assert one.guessed_share == pytest.approx(np.mean([belief.guessed for belief in beliefs]))
+        assert one.whole_share == pytest.approx(np.mean([belief.whole_rows for belief in beliefs]))
+
+
+def test_strata_too_large_for_chains_are_left_out_and_counted():
+    wide = (np.ones(1_200, dtype=np.int64), np.full(600, 2))
+    found = believe(TwoMargins.of_lists([wide, ([2, 1], [1, 2])]), HASH)
+    assert found.too_large == 1 and found.strata >= 1

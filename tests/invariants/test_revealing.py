@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.invariants import TwoMargins, alike, reveal
+from stirred.invariants import TwoMargins, alike, reveal, revealing
 from stirred.tables.columns import Column
 from stirred.tables.groups import cells
 
@@ -119,3 +119,19 @@ def test_a_wide_stratum_beside_small_ones():
     together = reveal(TwoMargins.of_lists(both))
     assert together.total_width == sum(one.total_width for one in apart) == 4 * 200 + 4
     assert together.widths == tuple(map(sum, zip(*(one.widths for one in apart), strict=True)))
+
+
+def test_strata_too_large_for_a_table_of_widths_are_counted_by_sorting(monkeypatch):
+    """The same strata on both paths, and one of a nation's size, which must take no memory of its size."""
+    rng = np.random.default_rng(5)
+    both = []
+    for _ in range(40):
+        records = rng.integers(0, 6, (2, int(rng.integers(2, 400))))
+        both.append(tuple(np.unique(side, return_counts=True)[1] for side in records))
+    margins = TwoMargins.of_lists(both)
+    by_table = reveal(margins)
+    monkeypatch.setattr(revealing, "_LARGE", 30)
+    assert reveal(margins) == by_table
+    monkeypatch.undo()
+    nation = reveal(TwoMargins.of_lists([([3 * 10**8, 10**8], [10**8, 2 * 10**8, 10**8])]))
+    assert (nation.total_width, nation.pinned_records) == (6 * 10**8, 10**8)

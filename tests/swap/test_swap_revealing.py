@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.invariants import TwoMargins
-from stirred.invariants.margin_posterior import posterior
 from stirred.swap.checking import check
 from stirred.swap.dataset import load
 from stirred.swap.plan import LinkedTable, SwapPlan
 from stirred.swap.releasing import release
-from stirred.swap.revealing import believe, reveal_swap
+from stirred.swap.revealing import reveal_swap
 from stirred.tables.synthetic import households_and_persons
 
-HASH = "0123456789abcdef" * 4
 ALLOW = ["few-change", "many-unchangeable"]
 COLUMNS = ("size", "county", "tract", "tenure")
 row = st.tuples(st.sampled_from("12"), st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("or"))
@@ -122,22 +118,3 @@ def test_one_choice_is_drawn_over_rates_and_a_single_point_is_not(frame):
     (drawn,) = check(plan(), frame, rates=["1/20", "1/2", "9/10"]).pictures()
     assert drawn.name == "revealed-by-epsilon" and len(drawn.lines[0].x) == 3
     assert check(plan(), frame).pictures() == () == check(plan(), frame, rates=["1/20"]).pictures()
-
-
-def test_beliefs_are_averages_over_the_strata_of_records_at_equal_distances():
-    strata = [([3, 2], [2, 2, 1]), ([60, 40], [50, 30, 15, 5]), ([1], [1]), ([30], [10, 20])]
-    found = believe(TwoMargins.of_lists(strata), HASH)
-    start = int(HASH[:8], 16) / 2**32
-    ends = np.cumsum([sum(held) for held, _ in strata])
-    picked = [int(np.searchsorted(ends, int((k + start) / 12 * 136), side="right")) for k in range(12)]
-    assert len(set(picked)) > 1 and found.strata == len(set(picked)) == found.listed
-    for law, one in zip(("hypergeometric", "uniform"), found.laws, strict=True):
-        beliefs = [posterior(*strata[number], law) for number in picked]
-        assert one.guessed_share == pytest.approx(np.mean([belief.guessed for belief in beliefs]))
-        assert one.whole_share == pytest.approx(np.mean([belief.whole_rows for belief in beliefs]))
-
-
-def test_strata_too_large_for_chains_are_left_out_and_counted():
-    wide = (np.ones(1_200, dtype=np.int64), np.full(600, 2))
-    found = believe(TwoMargins.of_lists([wide, ([2, 1], [1, 2])]), HASH)
-    assert found.too_large == 1 and found.strata >= 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
+    from stirred.invariants.believing import Belief, Beliefs, believe
     from stirred.invariants.margin_posterior import Posterior, posterior
     from stirred.invariants.margins import Margin, fingerprint
     from stirred.invariants.revealing import Alike, Revealed, TwoMargins, alike, reveal
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alike",
+    "Belief",
+    "Beliefs",
     "Inequality",
     "Margin",
     "Posterior",
@@ -24,6 +27,7 @@ __all__ = [
     "TwoMargins",
     "agree",
     "alike",
+    "believe",
     "digest",
     "evaluate",
     "fingerprint",
@@ -37,6 +41,7 @@ __getattr__, __dir__ = lazy(
     by_module(
         {
             "stirred.invariants.margins": "Margin fingerprint",
+            "stirred.invariants.believing": "Belief Beliefs believe",
             "stirred.invariants.margin_posterior": "Posterior posterior",
             "stirred.invariants.revealing": "Alike Revealed TwoMargins alike reveal",
             "stirred.invariants.values": "Inequality agree digest evaluate recount",

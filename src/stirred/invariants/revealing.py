@@ -27,6 +27,8 @@ WIDTHS = (1, 2, 5, 10, 100)
 """Widths of bounds that are told apart: 0, 1, 2 to 4, 5 to 9, 10 to 99, 100 and more."""
 PERCENTS = (50, 90, 99)
 """Chances of a best guess that are told apart."""
+_LARGE = 1 << 20
+"""Strata with more records are few, and their widths are counted by sorting; of others by a table of all widths."""
 MOST_ALIKE = 5
 """Cells of 1, 2, ... up to so many records are counted."""
 
@@ -169,7 +171,7 @@ def reveal(margins: TwoMargins) -> Revealed:
     totals = np.zeros(8, dtype=np.int64)
     at_least = np.zeros(len(WIDTHS), dtype=np.int64)
     told = np.zeros(len(PERCENTS), dtype=np.int64)
-    longest = int(sizes.max(initial=0)) // 2 + 2
+    longest = min(int(sizes.max(initial=0)), _LARGE) // 2 + 2
     _scan(
         margins.held_starts.astype(np.int64),
         margins.held,
@@ -178,11 +180,16 @@ def reveal(margins: TwoMargins) -> Revealed:
         sizes,
         np.array(WIDTHS, dtype=np.int64),
         np.array(PERCENTS, dtype=np.int64),
+        _LARGE,
         np.zeros((2, longest), dtype=np.int64),
         totals,
         at_least,
         told,
     )
+    for number in np.flatnonzero((sizes > _LARGE) & ~margins.determined).tolist():
+        total, reaching = _widths(*margins.stratum(number))
+        totals[6] += total
+        at_least += reaching
     cells = int(totals[5])
     bounds = [cells, *at_least.tolist()]
     return Revealed(
@@ -211,13 +218,27 @@ def alike(level: str, counts: NDArray[np.integer], most: int = MOST_ALIKE) -> Al
     return Alike(level, tuple(found[1 : most + 1].tolist()), int(found[most + 1]))
 
 
+def _widths(held: Integers, swapped: Integers) -> tuple[int, Integers]:
+    """The sum of the widths of all pairs of a stratum, and how many reach each of ``WIDTHS``.
+
+    >>> _widths(np.array([18, 2]), np.array([12, 5, 3]))
+    (12, array([6, 6, 0, 0, 0]))
+    """
+    n = held.sum()
+    rows, columns = np.minimum(held, n - held), np.sort(np.minimum(swapped, n - swapped))
+    below = np.searchsorted(columns, rows)
+    total = int(np.sum(np.append(0, np.cumsum(columns))[below] + rows * (len(columns) - below)))
+    reaching = [np.count_nonzero(rows >= width) * np.count_nonzero(columns >= width) for width in WIDTHS]
+    return total, np.array(reaching, dtype=np.int64)
+
+
 def _starts(counted: Cells, leading: int) -> Integers:
     return np.append(np.flatnonzero(counted.begins(leading)), len(counted)).astype(np.int64)
 
 
 @kernel
 def _scan(  # type: ignore[no-untyped-def]
-    held_starts, held, swapped_starts, swapped, sizes, widths, percents, reached, totals, at_least, told
+    held_starts, held, swapped_starts, swapped, sizes, widths, percents, large, reached, totals, at_least, told
 ):
     """One pass over the strata. ``reached`` is zero and is left so: by width, how many counts of a margin allow it."""
     for m in range(len(sizes)):
@@ -253,6 +274,8 @@ def _scan(  # type: ignore[no-untyped-def]
             for i in range(h0, h1):
                 if i != largest_held or 2 * a <= n:
                     totals[4] += max(0, b + held[i] - n)
+        if n > large:
+            continue
         widest = 0
         for i in range(h0, h1):
             width = min(held[i], n - held[i])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stirred.invariants import Beliefs
 from stirred.releases.texts import fill, named_rows
 from stirred.semantics.formatting import columns
-from stirred.swap.revealing import WIDTHS, Beliefs, Revealing
+from stirred.swap.revealing import WIDTHS, Revealing
 
 if TYPE_CHECKING:
     from stirred.swap.checking import WhatIf

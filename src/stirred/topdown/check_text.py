@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from stirred.errors import listed
+from stirred.invariants import Beliefs
 from stirred.releases.texts import fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec.exact import display
@@ -59,7 +60,7 @@ def _revealing(check: TopDownCheck) -> str:
         columns(rows, numbers_right=True),
     ]
     lines += [
-        fill(f"- {one.margin}: all attributes of {one.determined_records:,} of {one.records:,} records.", "  ")
+        fill(f"- {one.margin} fixes all attributes of {one.determined_records:,} of {one.records:,} records.", "  ")
         for one in found.margins
         if one.determined_records
     ]
@@ -72,8 +73,20 @@ def _pair(found: KeptTogether) -> str:
     return fill(
         f"- {found.coarse}, together with {found.fine}: the finer table is determined for {both.determined_records:,} "
         f"of {both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell is "
-        f"known to within {both.mean_width:.2f} on average (Frechet bounds).",
+        f"known to within {both.mean_width:.2f} on average (Frechet bounds)." + _believed(found.beliefs),
         "  ",
+    )
+
+
+def _believed(found: Beliefs) -> str:
+    if not found.laws:
+        return ""
+    shares = {one.law: f"{100 * one.guessed_share:.1f}%" for one in found.laws}
+    rough = f" (rough: Markov chains of {found.disagreeing:,} units do not agree)" if found.disagreeing else ""
+    return (
+        " Who knows these counts alone, and where a record is counted, guesses its group rightly for "
+        f"{shares['hypergeometric']} of the records if every assignment is equally likely (hypergeometric law), and "
+        f"for {shares['uniform']} if every table is (uniform law){rough}."
     )
 
 

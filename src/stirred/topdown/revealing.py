@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.invariants import Alike, Revealed, TwoMargins, alike, reveal
+from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.topdown.constraints import Counts
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
@@ -43,6 +43,8 @@ class KeptTogether:
     coarse: str
     fine: str
     revealed: Revealed
+    beliefs: Beliefs
+    """About which group of the coarse margin a record of a finer unit belongs to."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ class TopDownRevealing:
                     "determined_share": one.revealed.determined_share,
                     "pinned_share": one.revealed.pinned_share,
                     "mean_width": one.revealed.mean_width,
+                    "attacker": asdict(one.beliefs),
                 }
                 for one in self.pairs
             ],
@@ -137,7 +140,8 @@ def _together(
     by_group = _sparse(coarse[1], np.arange(len(coarse[1])), group_of, groups)
     if len(by_unit[1]) == 0:
         return None
-    return KeptTogether(str(coarse[0].margin), str(fine[0].margin), reveal(TwoMargins(*by_unit, *by_group)))
+    both = TwoMargins(*by_unit, *by_group)
+    return KeptTogether(str(coarse[0].margin), str(fine[0].margin), reveal(both), believe(both, plan.hash()))
 
 
 def _sparse(counts: Counts, unit: Index, group: Groups | Index, groups: int) -> tuple[Index, NDArray[np.int64]]:
