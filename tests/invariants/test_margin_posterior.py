@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stirred.errors import StirredError
 from stirred.invariants import TwoMargins, believe, posterior
 from stirred.invariants.margin_posterior import split_agreement
 
@@ -111,6 +112,18 @@ def test_means_of_chains_have_the_margins_and_repeat():
     np.testing.assert_allclose(one.mean.sum(axis=0), swapped)
     assert np.array_equal(one.empty, again.empty) and not np.array_equal(one.empty, other.empty)
     assert one.guessed == pytest.approx(1 / 12)  # all values are alike: nothing is told
+
+
+@pytest.mark.parametrize(("held", "swapped"), [([2, 1], [2, 2]), ([], []), ([0, 2], [2]), ([3, -1], [2])])
+def test_margins_that_no_stratum_has_are_refused(held, swapped):
+    for ask in (lambda: posterior(held, swapped, "uniform"), lambda: TwoMargins.of_lists([(held, swapped)])):
+        with pytest.raises(StirredError, match="same sum"):
+            ask()
+
+
+def test_one_row_leaves_one_table_and_no_chain():
+    found = posterior([5], [3, 2], "uniform", HASH, listing=False)
+    assert found.tables == 1 and found.mean.tolist() == [[3, 2]]
 
 
 def test_chains_that_have_not_met_say_so():

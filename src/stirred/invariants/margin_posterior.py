@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._compiled import helper, kernel
 from stirred._lazy import later
 from stirred._shown import withheld
+from stirred.invariants.revealing import require_margins
 
 special = later("scipy.special")
 
@@ -111,7 +112,8 @@ def posterior(
     >>> float(posterior([10, 10], [10, 10], "hypergeometric").empty[0, 0])
     5.4125...e-06
     """
-    rows, columns = np.asarray(held, dtype=np.int64), np.asarray(swapped, dtype=np.int64)
+    rows, columns = require_margins(held, swapped)
+    listing = listing or min(len(rows), len(columns)) == 1  # one table only, and no move
     if law == "hypergeometric" and listing:
         return _closed(rows, columns)
     if listing and (found := _listed(rows, columns)) is not None:
@@ -149,7 +151,7 @@ def _listed(held: Integers, swapped: Integers) -> Posterior | None:
     """The uniform law by listing every table; None if they are too many."""
     shape = (len(held), len(swapped))
     sums = np.zeros((4, *shape))
-    most = MOST_LISTED // (shape[0] * shape[1])
+    most = max(MOST_LISTED // (shape[0] * shape[1]), 1)
     count = int(_list_tables(held, swapped, np.zeros(shape, dtype=np.int64), sums, most))
     if count < 0:
         return None

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred import errors
 from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.tables.groups import Cells
@@ -66,7 +67,7 @@ class TwoMargins:
         >>> TwoMargins.of_lists([([2, 1], [3]), ([4], [4])]).sizes.tolist()
         [3, 4]
         """
-        parts = [[np.asarray(one, dtype=np.int64) for one in stratum] for stratum in strata]
+        parts = [require_margins(held, swapped) for held, swapped in strata]
         return cls(
             np.cumsum([0, *(len(held) for held, _ in parts)]),
             np.concatenate([held for held, _ in parts]),
@@ -94,6 +95,17 @@ class TwoMargins:
             self.held[self.held_starts[number] : self.held_starts[number + 1]],
             self.swapped[self.swapped_starts[number] : self.swapped_starts[number + 1]],
         )
+
+
+def require_margins(held: ArrayLike, swapped: ArrayLike) -> tuple[Integers, Integers]:
+    """The counts of a stratum by two margins; an error unless they are positive and have the same sum."""
+    rows, columns = np.asarray(held, dtype=np.int64), np.asarray(swapped, dtype=np.int64)
+    counts = np.append(rows, columns)
+    if not len(rows) or not len(columns) or counts.min() < 1 or rows.sum() != columns.sum():
+        raise errors.parameter_out_of_range(  # counts may be confidential, so they are not shown
+            "the pair of margins", "that of no stratum", "of positive counts that have the same sum"
+        )
+    return rows, columns
 
 
 @dataclass(frozen=True)
