@@ -33,6 +33,7 @@ ELSEWHERE = {
     "not-offered": "tests/test_mechanisms.py",
     "unknown-mechanism": "tests/test_mechanisms.py",
     "bad-candidate": "an option of check",
+    "nothing-to-draw": "an option of check",
     "call-does-not-fit": "tests/test_wrong_arguments.py",
     "decimal-comma": "tests/spec/test_loading.py",
     "index-column": "tests/test_wrong_arguments.py",

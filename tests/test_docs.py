@@ -72,6 +72,25 @@ def test_the_guide_to_noise_and_accounting_runs(monkeypatch, capsys):
     assert "Bounds(lower=0.7417" in capsys.readouterr().out
 
 
+def test_the_guide_to_what_invariants_reveal_runs_on_a_plan_that_fits_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{state},{size},{county},{tenure}" for state in "AB" for size in (1, 2) for county in "xyz" for tenure in "or"
+    ]
+    Path("households.csv").write_text("state,size,county,tenure\n" + "\n".join(rows * 5) + "\n")
+    Path("plan.toml").write_text(
+        'stirred = 1\nmechanism = "swap"\nunit = "household"\nrate = 0.05\nchosen_from = "public"\n'
+        'match = ["size"]\nswap = ["county"]\nhold = ["state", "tenure"]\n[input]\npath = "households.csv"\n'
+    )
+    run_blocks("docs/invariants.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "1 15 1.714" in printed and "0.0725420" in printed and "0.1732708" in printed
+    assert "What the published counts alone reveal" in printed
+    assert sorted(path.name for path in Path("compared").glob("*.png")) == [
+        "revealed-by-epsilon.png", "revealed-by-error.png",
+    ]  # fmt: skip
+
+
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/semantics.md", {}, monkeypatch)

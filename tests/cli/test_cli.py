@@ -276,6 +276,16 @@ def test_rates_and_candidates_are_tried_side_by_side(plan, command):
     assert "voids the guarantee" in " ".join(text.split())
 
 
+def test_figures_of_a_check_compare_what_candidates_reveal(plan, command, tmp_path):
+    ended = command("check", plan, "--candidate", "match=state;swap=county", "--figures", tmp_path / "drawn")
+    assert ended.code == 0
+    assert {path.name for path in (tmp_path / "drawn").iterdir()} == {
+        f"revealed-by-{axis}.{ending}" for axis in ("epsilon", "error") for ending in ("png", "svg")
+    }
+    ended = command("check", plan, "--figures", tmp_path / "none")
+    assert ended.code == 2 and "nothing to draw" in ended.err and not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,20 +18,31 @@ def check(
         Path | None,
         typer.Option(help="Write the guarantee of such a release to this JSON file; it can be a ledger's limit."),
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Save figures that compare what the tried choices reveal into this new folder."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a plan against its data: guarantee, risks, expected errors and cost. Draws nothing. What it prints is
     confidential. Exits with 2 if a stop would end a release."""
-    from stirred.cli.common import check_new, write_new
+    from stirred import errors
+    from stirred.cli.common import check_new, save_pictures, write_new
+    from stirred.releases.mechanism import Drawable
     from stirred.releases.progress import OnTerminal
     from stirred.verbs import mechanism_of_plan
 
-    check_new(specification)
+    check_new(specification, figures)
     mechanism = mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "check", given)
     read = mechanism.read_plan(plan, **of_plan)
     with OnTerminal() as progress:
         found = mechanism.check(read, progress=progress, **options)
+    if figures is not None:
+        pictures = found.pictures() if isinstance(found, Drawable) else ()
+        if not pictures:
+            raise errors.nothing_to_draw()
+        save_pictures(pictures, figures)
     if specification is not None:
         write_new(specification, found.specification.to_json())
     sys.stdout.write(found.to_json() if as_json else str(found))

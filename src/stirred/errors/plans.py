@@ -77,6 +77,14 @@ def option_not_for(option: str, mechanism: str) -> PlanError:
     )
 
 
+def nothing_to_draw() -> PlanError:
+    return PlanError(
+        "nothing-to-draw",
+        "There is nothing to draw: figures of a check compare at least two choices of variables or rates.",
+        "Add --candidate or several --rates, where the mechanism has them, or leave --figures out.",
+    )
+
+
 def plan_field(problems: Sequence[str]) -> PlanError:
     return PlanError(
         "plan-field",

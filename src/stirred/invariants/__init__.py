@@ -1,4 +1,7 @@
-"""Invariants, the counts that a mechanism keeps exactly: declares, counts, recounts and fingerprints them."""
+"""Invariants, the counts that a mechanism keeps exactly: declares, counts, recounts and fingerprints them.
+
+Also what they reveal by themselves, whatever the budget: records that they determine, bounds, beliefs of an attacker.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,40 @@ from typing import TYPE_CHECKING
 from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
+    from stirred.invariants.believing import Belief, Beliefs, believe
+    from stirred.invariants.margin_posterior import Posterior, posterior
     from stirred.invariants.margins import Margin, fingerprint
+    from stirred.invariants.revealing import Alike, Revealed, TwoMargins, alike, reveal
     from stirred.invariants.values import Inequality, agree, digest, evaluate, recount
 
-__all__ = ["Inequality", "Margin", "agree", "digest", "evaluate", "fingerprint", "recount"]
+__all__ = [
+    "Alike",
+    "Belief",
+    "Beliefs",
+    "Inequality",
+    "Margin",
+    "Posterior",
+    "Revealed",
+    "TwoMargins",
+    "agree",
+    "alike",
+    "believe",
+    "digest",
+    "evaluate",
+    "fingerprint",
+    "posterior",
+    "recount",
+    "reveal",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     by_module(
         {
             "stirred.invariants.margins": "Margin fingerprint",
+            "stirred.invariants.believing": "Belief Beliefs believe",
+            "stirred.invariants.margin_posterior": "Posterior posterior",
+            "stirred.invariants.revealing": "Alike Revealed TwoMargins alike reveal",
             "stirred.invariants.values": "Inequality agree digest evaluate recount",
         }
     ),

@@ -58,6 +58,15 @@ class Check(Protocol):
 
 
 @runtime_checkable
+class Drawable(Protocol):
+    """A check that has pictures, for ``stirred check --figures``."""
+
+    def pictures(self) -> Sequence[Any]:
+        """Pictures as data (:class:`stirred.semantics.pictures.Picture`), for ``reports`` to draw. Confidential."""
+        ...
+
+
+@runtime_checkable
 class Draw(Protocol):
     """The result of drawing: everything that a release needs of the data."""
 

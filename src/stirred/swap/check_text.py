@@ -17,6 +17,7 @@ from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 from stirred.swap.movement import Unchangeable
+from stirred.swap.revealing_text import revealed_by, revealing_text
 from stirred.swap.rule_effects import RuleEffects
 
 _SHOWN_CELLS = 40
@@ -34,6 +35,7 @@ def describe(check: SwapCheck) -> str:
         _strata(check),
         _movement(check),
         _telling(check),
+        revealing_text(check.revealing, check.plan.records),
         _rules(check.rules) if check.rules else "",
         *(_expected(table, check, number) for number, table in enumerate(check.tables)),
         *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
@@ -270,6 +272,8 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
     return (
         "What if (all other columns held)\n"
         + columns(rows)
+        + "\n"
+        + revealed_by(entries)
         + "\n"
         + fill(
             "Do not choose among these by looking at this file: a choice made on this data voids the guarantee. A "

@@ -20,6 +20,7 @@ from stirred.loss.argument_checks import as_float
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
+from stirred.semantics.pictures import Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap import guarantee
@@ -30,6 +31,7 @@ from stirred.swap.margins import Margins, Strata, count_margins, strata_of_datas
 from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
 from stirred.swap.plan import SwapPlan, exact_rate
 from stirred.swap.rates import one_rate, rates_of_dataset
+from stirred.swap.revealing import Revealing, reveal_swap
 from stirred.swap.rule_effects import RuleEffects, rule_effects
 from stirred.swap.specifying import specify
 from stirred.swap.telling import Telling, measure
@@ -63,6 +65,16 @@ class WhatIf:
     largest: int
     largest_changeable: int
     epsilons: tuple[tuple[str, float], ...]
+    determined_share: float
+    """Share of records that the published counts determine, whatever the rate."""
+    unique_share: float
+    """Share of records that are unique on match and held values."""
+    guessed_share: float
+    """Share of records whose swap values the published counts alone let anyone guess rightly."""
+    changed_shares: tuple[tuple[str, float], ...]
+    """By rate, the expected share of records that end with other swap values."""
+    errors: tuple[tuple[str, float | None], ...]
+    """By rate, the expected MAPE of the tables asked for (their mean); None where none is forecast."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,6 +95,7 @@ class SwapCheck:
     telling: Telling
     rules: RuleEffects | None
     """What the rules do, in a plan with rates by rule."""
+    revealing: Revealing
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
     mape_at_last_rate: tuple[float, ...]
@@ -147,6 +160,7 @@ class SwapCheck:
                 one.variable: [{"value": value, "records": many, "fixed": fixed} for value, many, fixed in one.places]
                 for one in self.unchangeable
             },
+            "published_counts_reveal": self.revealing.to_fields(),
             "held_columns_tell": [asdict(one) for one in self.telling.told],
             "movement": {
                 name: value
@@ -170,6 +184,12 @@ class SwapCheck:
             "worst_universe_lower_bound": guarantee.lower_bound(largest, rate) if largest else 0.0,
             "worst_universe_gap": guarantee.gap(largest, rate) if largest else 0.0,
         }
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """What other rates and variables reveal, against epsilon and against the error they cost. Confidential."""
+        from stirred.swap.candidate_pictures import candidate_pictures
+
+        return candidate_pictures(self.what_if)
 
     def rates_for_wanted(self) -> tuple[float, float] | None:
         """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
@@ -218,6 +238,8 @@ def check(
     telling = measure(dataset)
     stops = find_stops(dataset)
     stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
+    progress.stage("counting what the invariants reveal")
+    revealing = reveal_swap(dataset)
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
     for by in asked:
@@ -238,12 +260,13 @@ def check(
         unchangeable=unchangeable_places(dataset, strata),
         telling=telling,
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
+        revealing=revealing,
         wanted_epsilon=wanted_epsilon,
         tables=tuple(table for _, table in forecasts if table is not None),
         mape_at_last_rate=_at_last_rate(dataset, [table for _, table in forecasts if table is not None]),
         too_large=tuple(by for by, table in forecasts if table is None),
         stops=tuple(stops),
-        what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate) for entry in tried),
+        what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate, asked) for entry in tried),
         forecast=_forecast(dataset, reading),
     )
 
@@ -275,8 +298,10 @@ def check_table(dataset: Dataset, by: Sequence[str]) -> None:
         raise errors.table_columns(unknown, known)
 
 
-def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) -> WhatIf:
-    """The guarantee if these variables matched and swapped and all others were held."""
+def _what_if(
+    dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction], asked: Sequence[Sequence[str]]
+) -> WhatIf:
+    """Guarantee, what is revealed and what it costs if these variables matched and swapped and all others were held."""
     match, swap = candidate
     unknown = [name for name in (*match, *swap) if name not in dataset.table.columns]
     if unknown:
@@ -291,9 +316,30 @@ def _what_if(dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction]) 
         strata=group(dataset.table.pick(match), dataset.records),
         columns=dataset.columns,
     )
-    strata = strata_of_dataset(other, count_margins(other, prints=False))
-    epsilons = tuple((str(rate), guarantee.epsilon(strata.largest, rate)) for rate in rates)
-    return WhatIf(tuple(match), tuple(swap), len(strata.sizes), strata.largest, strata.largest_changeable, epsilons)
+    margins = count_margins(other, prints=False)
+    strata = strata_of_dataset(other, margins)
+    revealed = reveal_swap(other, beliefs=False)
+    return WhatIf(
+        tuple(match),
+        tuple(swap),
+        len(strata.sizes),
+        strata.largest,
+        strata.largest_changeable,
+        tuple((str(rate), guarantee.epsilon(strata.largest, rate)) for rate in rates),
+        revealed.counts.determined_share,
+        revealed.unique_share,
+        revealed.counts.guessed_share,
+        tuple((str(rate), movement_of(strata, margins.swapped, rate).expected_changed_share) for rate in rates),
+        tuple((str(rate), _expected_error(other, rate, asked)) for rate in rates),
+    )
+
+
+def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[Sequence[str]]) -> float | None:
+    """The mean over tables of their expected MAPE at a rate; None if there is none, or one is too large to forecast."""
+    tried = replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
+    tables = [expected_table(tried, by) for by in asked]
+    found = [table.expected_mape for table in tables if table is not None]
+    return sum(found) / len(found) if found and len(found) == len(tables) else None
 
 
 def _forecast(dataset: Dataset, reading: float) -> Forecast:

@@ -56,7 +56,8 @@ class Swapping(Mechanism):
             Option("--rates", "Also show epsilon at these swap rates, e.g. 0.01,0.05,0.5.", "rates", read=_names),
             Option(
                 "--candidate",
-                "Also show epsilon with these variables, e.g. 'match=state,size;swap=county'. Repeatable.",
+                "Also show epsilon and what is revealed with these variables, e.g. 'match=state,size;swap=county'. "
+                "Repeatable.",
                 "candidates",
                 several=True,
                 read=lambda given: [_candidate(text) for text in given],

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from stirred.errors import listed
+from stirred.invariants import Beliefs
 from stirred.releases.texts import fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec.exact import display
 from stirred.topdown.checking import LEVEL, TopDownCheck
+from stirred.topdown.revealing import KeptTogether
 
 
 def describe(check: TopDownCheck) -> str:
@@ -16,6 +18,7 @@ def describe(check: TopDownCheck) -> str:
     parts = [
         "CONFIDENTIAL: computed from the data. Do not publish it.",
         _first_to_hear(check),
+        _revealing(check),
         _guarantee(check),
         _sizes(check),
         _errors(check),
@@ -37,6 +40,54 @@ def _first_to_hear(check: TopDownCheck) -> str:
     lines = [fill("Not protected at all, since it is published exactly as it is:")]
     lines += [fill(f"- {words}", "  ") for words in kept]
     return "\n".join(lines)
+
+
+def _revealing(check: TopDownCheck) -> str:
+    found = check.revealing
+    if not found.margins:
+        return ""
+    numbers = [str(number) for number in range(1, len(found.margins[0].counts.cells) + 1)]
+    rows = [["published counts of", "0", *numbers, "more"]]
+    rows += [
+        [one.margin, f"{one.empty:,}", *(f"{many:,}" for many in one.counts.cells), f"{one.counts.more:,}"]
+        for one in found.margins
+    ]
+    lines = [
+        fill(
+            "What the published counts alone reveal (anyone can compute it from a release; no noise hides it and it is "
+            "no part of rho)"
+        ),
+        columns(rows, numbers_right=True),
+    ]
+    lines += [
+        fill(f"- {one.margin} fixes all attributes of {one.determined_records:,} of {one.records:,} records.", "  ")
+        for one in found.margins
+        if one.determined_records
+    ]
+    lines += [_pair(one) for one in found.pairs]
+    return "\n".join(lines)
+
+
+def _pair(found: KeptTogether) -> str:
+    both = found.revealed
+    return fill(
+        f"- {found.coarse}, together with {found.fine}: the finer table is determined for {both.determined_records:,} "
+        f"of {both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell is "
+        f"known to within {both.mean_width:.2f} on average (Frechet bounds)." + _believed(found.beliefs),
+        "  ",
+    )
+
+
+def _believed(found: Beliefs) -> str:
+    if not found.laws:
+        return ""
+    shares = {one.law: f"{100 * one.guessed_share:.1f}%" for one in found.laws}
+    rough = f" (rough: Markov chains of {found.disagreeing:,} units do not agree)" if found.disagreeing else ""
+    return (
+        " Who knows these counts alone, and where a record is counted, guesses its group rightly for "
+        f"{shares['hypergeometric']} of the records if every assignment is equally likely (hypergeometric law), and "
+        f"for {shares['uniform']} if every table is (uniform law){rough}."
+    )
 
 
 def _guarantee(check: TopDownCheck) -> str:

@@ -28,6 +28,7 @@ from stirred.topdown.measuring import entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.precision import ExpectedError, expected_errors
 from stirred.topdown.problems import separates
+from stirred.topdown.revealing import TopDownRevealing, reveal_topdown
 from stirred.topdown.specifying import specify
 
 LEVEL = 0.05
@@ -75,6 +76,7 @@ class TopDownCheck:
     expected: tuple[ExpectedError, ...]
     levels: tuple[LevelPlan, ...]
     concerns: tuple[ConcernPower, ...]
+    revealing: TopDownRevealing
     forecast: Forecast
     available: int | None
     """Bytes of memory that this machine has free, where it tells."""
@@ -119,6 +121,7 @@ class TopDownCheck:
                 }
                 for one in self.concerns
             ],
+            "published_counts_reveal": self.revealing.to_fields(),
             "forecast": asdict(self.forecast),
         }
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
@@ -132,7 +135,7 @@ class TopDownCheck:
 def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None) -> TopDownCheck:
     """Check a plan against its data; draws nothing. Raises the errors that a release would raise."""
     progress = progress or Silent()
-    counted, *_ = prepare(plan, data, progress)
+    counted, exact, _ = prepare(plan, data, progress)
     progress.stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)
@@ -157,6 +160,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
             for number, level in enumerate(spine.levels)
         ),
         concerns=concern_powers(plan),
+        revealing=reveal_topdown(plan, spine, exact),
         forecast=forecast(counted, planned),
         available=available_memory(),
     )

@@ -1,0 +1,120 @@
+"""What the published counts of a swap reveal, in its check: against counting by hand and against the release."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stirred.swap.checking import check
+from stirred.swap.dataset import load
+from stirred.swap.plan import LinkedTable, SwapPlan
+from stirred.swap.releasing import release
+from stirred.swap.revealing import reveal_swap
+from stirred.tables.synthetic import households_and_persons
+
+ALLOW = ["few-change", "many-unchangeable"]
+COLUMNS = ("size", "county", "tract", "tenure")
+row = st.tuples(st.sampled_from("12"), st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from("or"))
+persons = st.lists(st.sampled_from("cm"), max_size=2)
+households = st.lists(st.tuples(row, persons), min_size=1, max_size=12).filter(lambda found: any(p for _, p in found))
+
+
+def plan(**changes) -> SwapPlan:
+    fields = {"match": ["size"], "swap": ["county", "tract"], "hold": ["tenure"], "rate": "1/20"}
+    return SwapPlan(**(fields | {"chosen_from": "public", "allow": ALLOW} | changes))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(households)
+def test_counts_equal_counting_by_hand_with_persons_as_part_of_the_household(rows):
+    main = pl.DataFrame([(n, *cells) for n, (cells, _) in enumerate(rows)], schema=["id", *COLUMNS], orient="row")
+    others = [(n, age) for n, (_, ages) in enumerate(rows) for age in ages]
+    linked = pl.DataFrame(others, schema={"id": pl.Int64, "age": pl.String}, orient="row")
+    tied = plan(id="id", linked=[LinkedTable(name="persons", link="id", hold=["age"])])
+    found = reveal_swap(load(tied, {"microdata": main, "persons": linked}))
+
+    strata = defaultdict(list)
+    for (size, county, tract, tenure), ages in rows:
+        strata[size].append(((tenure, *sorted(ages)), (county, tract)))
+    held = Counter((size, h) for size, ones in strata.items() for h, _ in ones)
+    by_tract = Counter((size, s) for size, ones in strata.items() for _, s in ones)
+    by_county = Counter((size, s[0]) for size, ones in strata.items() for _, s in ones)
+    wanted = [held, Counter({size: len(ones) for size, ones in strata.items()}), by_county, by_tract]
+    for level, counts in zip(found.levels, wanted, strict=True):
+        assert level.cells == tuple(sum(many == k for many in counts.values()) for k in range(1, 6))
+        assert level.more == sum(many > 5 for many in counts.values())
+    fixed = [ones for ones in strata.values() if len({h for h, _ in ones}) == 1 or len({s for _, s in ones}) == 1]
+    assert found.counts.determined_records == sum(map(len, fixed))
+    assert found.unique_share == sum(many == 1 for many in held.values()) / len(rows)
+    assert found.counts.guessed == sum(max(Counter(s for _, s in ones).values()) for ones in strata.values())
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    return households_and_persons(600)[0].select(*COLUMNS)
+
+
+def test_a_recipient_computes_the_same_from_the_release(frame, tmp_path):
+    """Which is why it may be marked as coming from published counts, at any rate."""
+    before = check(plan(), frame).revealing
+    for rate in ("1/20", "1/2"):
+        release(plan(rate=rate), frame, out=tmp_path / rate.replace("/", "-"))
+        after = pl.read_parquet(tmp_path / rate.replace("/", "-") / "microdata.parquet")
+        assert not after.sort(COLUMNS).equals(frame.sort(COLUMNS))
+        assert check(plan(), after).revealing == before
+
+
+def test_determined_records_are_those_that_can_never_change(frame):
+    found = check(plan(match=["size", "county"], swap=["tract"]), frame)
+    assert found.revealing.counts.determined_records == int(found.strata.sizes[~found.strata.changeable].sum()) > 0
+    assert sum(fixed for _, _, fixed in found.unchangeable[0].places) == found.revealing.counts.determined_records
+    fields = json.loads(found.to_json())["published_counts_reveal"]
+    assert fields["from_published_counts"] is True
+    assert fields["determined_records"] == found.revealing.counts.determined_records
+    assert [one["by"] for one in fields["cells_of_few_records"]] == [
+        "match and held values", "match values (strata)", "match values and tract",
+    ]  # fmt: skip
+    assert {one["law"] for one in fields["attacker"]["laws"]} == {"hypergeometric", "uniform"}
+    text = " ".join(str(found).split())
+    assert "What the published counts alone reveal" in text
+    assert f"determined {fields['determined_records']:,} of 600" in text
+
+
+def test_more_match_variables_make_epsilon_smaller_and_reveal_more(frame):
+    candidates = [(("size", "county"), ("tract",)), (("size", "county", "tenure"), ("tract",))]
+    found = check(
+        plan(match=[], swap=["tract"], hold="rest"), frame, candidates=candidates, tables=[["tract", "tenure"]]
+    )
+    epsilons = [entry.epsilons[0][1] for entry in found.what_if]
+    determined = [entry.determined_share for entry in found.what_if]
+    changed = [entry.changed_shares[0][1] for entry in found.what_if]
+    guessed = [entry.guessed_share for entry in found.what_if]
+    assert epsilons == sorted(epsilons, reverse=True) and determined == sorted(determined) and determined[-1] > 0.9
+    assert guessed == sorted(guessed) and changed == sorted(changed, reverse=True) and changed[-1] < changed[0] / 5
+    by_epsilon, by_error = found.pictures()
+    assert by_epsilon.lines[0].x == tuple(epsilons[::-1]) and by_epsilon.lines[0].y == tuple(determined[::-1])
+    assert by_error.lines[0].x == tuple(sorted(entry.errors[0][1] for entry in found.what_if))
+    assert "CONFIDENTIAL" in by_epsilon.caption
+    text = " ".join(str(found).split())
+    assert "determined by the published counts at any rate" in text and "is not better privacy" in text
+
+
+def test_errors_of_candidates_are_those_of_a_check_of_the_candidate(frame):
+    asked = {"tables": [["tract", "tenure"]], "rates": ["1/20", "1/2"]}
+    (_, tried) = check(plan(), frame, candidates=[((), ("tract",))], **asked).what_if
+    for (rate, error), (_, changed) in zip(tried.errors, tried.changed_shares, strict=True):
+        alone = check(plan(match=[], swap=["tract"], hold="rest", rate=rate), frame, tables=asked["tables"])
+        assert error == alone.tables[0].expected_mape
+        assert changed == alone.movement.expected_changed_share
+    assert check(plan(), frame, rates=["1/2"]).what_if[0].errors == (("1/2", None),)
+
+
+def test_one_choice_is_drawn_over_rates_and_a_single_point_is_not(frame):
+    (drawn,) = check(plan(), frame, rates=["1/20", "1/2", "9/10"]).pictures()
+    assert drawn.name == "revealed-by-epsilon" and len(drawn.lines[0].x) == 3
+    assert check(plan(), frame).pictures() == () == check(plan(), frame, rates=["1/20"]).pictures()
