@@ -11,6 +11,7 @@ their texts and their causes may quote cells.
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
+    NullsFound,
     changed_while_reading,
     column_name,
     columns_without_role,
@@ -31,6 +32,7 @@ from stirred.errors.data import (
     not_a_table,
     not_utf8,
     nulls,
+    one_column,
     ragged_csv,
     time_out_of_range,
     too_many_columns,
@@ -224,6 +226,7 @@ from stirred.errors.stops import (
     many_unchangeable,
     nearly_distinct,
     nothing_can_change,
+    text_changes,
 )
 from stirred.errors.topdown import (
     topdown_category,
@@ -246,6 +249,7 @@ __all__ = [
     "LimitsError",
     "LossError",
     "NoiseError",
+    "NullsFound",
     "OutputError",
     "PlanError",
     "SpecificationError",
@@ -380,6 +384,7 @@ __all__ = [
     "nothing_to_look_up",
     "nulls",
     "number_alone",
+    "one_column",
     "one_folder_for_both",
     "option_not_for",
     "output_exists",
@@ -412,6 +417,7 @@ __all__ = [
     "specification_version",
     "strange_datasets",
     "table_columns",
+    "text_changes",
     "time_out_of_range",
     "too_many_columns",
     "too_many_outputs",

@@ -56,7 +56,10 @@ def titled(title: str, specification: Specification) -> str:
 
 def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> str:
     """The section of a README that lists the files."""
-    files = [f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables]
+    files = [
+        f"  {table.file}: {table.rows:,} rows, {table.order}" + (f"; {table.style.words}" if table.style.words else "")
+        for table in tables
+    ]
     documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
     return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
 

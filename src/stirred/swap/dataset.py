@@ -75,7 +75,12 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     the table, ``"microdata"`` for the main one.
     """
     given = by_table(data, MAIN, [entry.name for entry in plan.linked])
+    # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
+    others = [
+        open_input(entry.name, _place(entry.name, entry.input, given.get(entry.name)), entry.input.options())
+        for entry in plan.linked
+    ]
     held = _resolve_roles(
         MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *([plan.id] if plan.id else [])]
     )
@@ -85,15 +90,26 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     for column in plan.match:
         if pa.types.is_floating(plain_type(opened.kinds[column])):
             raise errors.float_match(column)
-    table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
+    read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
+    linked = [_read_linked(plan, entry, other) for entry, other in zip(plan.linked, others, strict=True)]
+    for one in (opened, *others):
+        one.require_unchanged()
+    if forbidden := [one.forbidden for one in (read, *(entry.read for entry in linked)) if one.forbidden is not None]:
+        raise errors.nulls(forbidden)
+    table, ids = read.table, read.identifiers
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
-    ties = tuple(_tie(plan, entry, ids, table, given.get(entry.name)) for entry in plan.linked)
+    ties = tuple(_tie(plan, entry, ids, table) for entry in linked)
     known = {*held, *(name for tie in ties for name in tie.held.columns)}
     for name in plan.allow:
-        if ":" in name and not _names_held(name, known):
+        if name.startswith("changes-text:"):
+            released = {*used, *(column for entry in linked for column in entry.read.table.columns)}
+            unknown = name.partition(":")[2] not in released
+        else:
+            unknown = ":" in name and not _names_held(name, known)
+        if unknown:
             raise errors.unknown_allowance(name)
     kept = {*used, *([plan.id] if plan.id else [])}
     columns = tuple(name for name in opened.kinds if name in kept)
@@ -135,29 +151,52 @@ def _resolve_roles(
     return tuple(hold)
 
 
-def _read(
-    opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]
-) -> tuple[Table, Mapping[str, pa.ChunkedArray]]:
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class _Read:
+    """A table as it was read, and the nulls that it must not have."""
+
+    table: Table
+    identifiers: Mapping[str, pa.ChunkedArray]
+    forbidden: errors.NullsFound | None
+
+
+def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]) -> _Read:
     """Read a table in which only the columns of ``nulls`` may have nulls; ids never may."""
     unknown = [name for name in nulls if name not in opened.kinds]
     if unknown:
         raise errors.missing_columns(opened.table, unknown)
     found = read_table(opened, columns, identifiers)
-    for column, count in found.nulls.items():
-        if column not in nulls or column in identifiers:
-            raise errors.nulls(opened.table, column, count)
-    return found.table, found.identifiers
+    counts = {name: count for name, count in found.nulls.items() if name not in nulls or name in identifiers}
+    ordered = {name: counts[name] for name in opened.kinds if name in counts}
+    forbidden = errors.NullsFound(opened.table, ordered, identifiers, nulls, opened.table == MAIN) if counts else None
+    return _Read(found.table, found.identifiers, forbidden)
 
 
-def _tie(
-    plan: SwapPlan, entry: LinkedTable, ids: Mapping[str, pa.ChunkedArray], main: Table, data: Data | None
-) -> Linked:
-    """Read a linked table, find each row's record, and see that the copies of swap variables agree."""
-    opened = open_input(entry.name, _place(entry.name, entry.input, data), entry.input.options())
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class _ReadLinked:
+    """A linked table as it was read, not tied to its records yet."""
+
+    plan: LinkedTable
+    input: Input
+    own: Sequence[str]
+    held: Sequence[str]
+    copies: Mapping[str, str]
+    read: _Read
+
+
+def _read_linked(plan: SwapPlan, entry: LinkedTable, opened: Input) -> _ReadLinked:
     copies = copies_of(plan, entry, list(opened.kinds))
     own = [entry.link, *([entry.id] if entry.id else [])]
     held = _resolve_roles(entry.name, opened, [], entry.hold, [*own, *entry.drop, *copies])
-    table, found = _read(opened, [*held, *copies], own, entry.nulls)
+    return _ReadLinked(entry, opened, own, held, copies, _read(opened, [*held, *copies], own, entry.nulls))
+
+
+def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray], main: Table) -> Linked:
+    """Find the record of each row of a linked table, and see that the copies of swap variables agree."""
+    entry, opened, own, held, copies = linked.plan, linked.input, linked.own, linked.held, linked.copies
+    table, found = linked.read.table, linked.read.identifiers
     if entry.id and (repeated := count_repeated(found[entry.id])) > 0:
         raise errors.duplicate_ids(entry.name, entry.id, repeated)
     assert plan.id is not None

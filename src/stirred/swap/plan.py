@@ -182,7 +182,7 @@ class SwapPlan(Plan):
         }
         _one_role_each(MAIN, roles)
         for name in self.allow:
-            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:")):
+            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:", "changes-text:")):
                 raise errors.unknown_allowance(name)
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
             raise errors.rate_zero_or_one(self.rate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
-from stirred.swap.released_tables import described
+from stirred.swap.released_tables import described, style_of
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
 from stirred.swap.telling import measure
@@ -152,7 +152,8 @@ class SwapRelease:
     def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
         kind = self.plan.format or opened.format
         table = self._describe(rows, opened.table, kind)
-        write_table(folder / table.file, kind, rows.chunks())
+        table = replace(table, style=style_of(table, opened.style))
+        write_table(folder / table.file, kind, rows.chunks(), table.style)
         return table
 
     def _describe(self, rows: Rows, name: str, kind: str) -> ReleasedTable:

@@ -188,7 +188,7 @@ class _Files:
         """Write all tables again, as they were read."""
         for name in self.tables:
             entry = self.release.dictionary[name]
-            write_table(folder / entry["file"], entry["format"], self._chunks(name))
+            write_table(folder / entry["file"], entry["format"], self._chunks(name), self.release.style(name))
 
     def _chunks(self, name: str) -> Iterator[Chunk]:
         found = self.tables[name]
@@ -250,7 +250,8 @@ class _Files:
             if name != MAIN:
                 copied = {copy: self.main[target] for copy, target in self._copies(name).items()}
             columns = list(self.release.columns(name))
-            found.append(described(self.plan, name, kind, columns, read.table, self._order(name), copied))
+            style = self.release.style(name)
+            found.append(described(self.plan, name, kind, columns, read.table, self._order(name), copied, style))
         return found
 
 
