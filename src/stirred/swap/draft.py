@@ -1,11 +1,11 @@
-"""Drafts a plan for swapping from the names and types of a file's columns; no cell is read."""
+"""Drafts a plan for swapping from the form of a file and the names of its columns; cells are read only if asked."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ import pyarrow as pa
 from stirred import errors
 from stirred.swap.plan import MAIN, LinkedTable
 from stirred.tables import open_input
+from stirred.tables.form import Form, form_of
+from stirred.tables.looking import Looked, look
 
 _GUESSES = (
     ("drop", r"(^|_)(name|surname|address|street|phone|email|ssn|passport)(_|$)"),
@@ -22,22 +24,40 @@ _GUESSES = (
 _IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$)"
 
 
-def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) -> str:
-    """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``."""
-    opened = open_input(MAIN, path)
+def draft_plan(
+    path: Path,
+    linked: Path | None = None,
+    folder: Path = Path(),
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    look_at_cells: bool = False,
+) -> str:
+    """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``.
+
+    ``delimiter`` and ``encoding`` are told by the files unless they are given. With ``look_at_cells`` types and nulls
+    are proposed too, and the draft states that its choices were made on this data.
+    """
+    form = form_of(path, delimiter, encoding)
+    opened = open_input(MAIN, path, form.options())
+    looked = look(MAIN, path, form) if look_at_cells else None
     roles = _guess(opened.kinds)
     unclaimed = [name for name in opened.kinds if name not in roles]  # a county_id is a place first
     identifier = next((name for name in unclaimed if re.search(_IDENTIFIER, name.lower())), None)
     held = [name for name in unclaimed if name != identifier]
     of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
     lines = [
-        "# A draft, guessed from column names alone. Check every choice in it.",
+        "# A draft, guessed from column names alone. Check every choice in it."
+        if looked is None
+        else "# A draft, guessed from column names and from the cells of this data. Check every choice in it.",
         "stirred = 1",
         'mechanism = "swap"',
         "",
         'unit = "record"            # what one row is: household, person, business ...',
         "rate = 0.05                # probability that a record is selected for swapping",
-        '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from',
+        '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
+        if looked is None
+        else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
         "",
         "# Records are swapped only among those that agree on all of these.",
         f"match = {_list(of_role['match'])}",
@@ -50,14 +70,17 @@ def draft_plan(path: Path, linked: Path | None = None, folder: Path = Path()) ->
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
+    lines += _nulls(looked, [identifier, *of_role["drop"]])
     lines += [
         "",
         "# publish = [[...]]        # tables of counts to write beside the microdata",
         "",
-        *_input(path, folder),
+        *_input(path, folder, form, looked, held),
     ]
     if linked is not None:
-        lines += _linked(linked, folder, identifier, of_role["swap"])
+        form = form_of(linked, delimiter, encoding)
+        looked = look(_table_name(linked), linked, form) if look_at_cells else None
+        lines += _linked(linked, folder, identifier, of_role["swap"], form, looked)
     return "\n".join(lines) + "\n"
 
 
@@ -71,8 +94,16 @@ def _guess(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
     return roles
 
 
-def _linked(path: Path, folder: Path, identifier: str | None, swapped: list[str]) -> list[str]:
-    opened = open_input("linked", path)
+def _nulls(looked: Looked | None, never: Sequence[str | None]) -> list[str]:
+    """The line that names the columns with nulls; ids cannot have any."""
+    found = [] if looked is None else [name for name in looked.nulls if name not in never]
+    return ["# Missing values are a category of their own in these.", f"nulls = {_list(found)}"] if found else []
+
+
+def _linked(
+    path: Path, folder: Path, identifier: str | None, swapped: list[str], form: Form, looked: Looked | None
+) -> list[str]:
+    opened = open_input("linked", path, form.options())
     own = next((name for name in opened.kinds if name != identifier and re.search(_IDENTIFIER, name.lower())), None)
     link = identifier if identifier in opened.kinds else own
     dropped = [name for name, role in _guess(opened.kinds).items() if role == "drop"]
@@ -87,8 +118,8 @@ def _linked(path: Path, folder: Path, identifier: str | None, swapped: list[str]
     ]
     if own and own != link:
         lines.append(f"id = {json.dumps(own, ensure_ascii=False)}")
-    lines += [f"hold = {_list(held)}", f"drop = {_list(dropped)}"]
-    return [*lines, *_input(path, folder, "linked.input")]
+    lines += [f"hold = {_list(held)}", f"drop = {_list(dropped)}", *_nulls(looked, [link, own, *dropped])]
+    return [*lines, *_input(path, folder, form, looked, held, "linked.input")]
 
 
 def _table_name(path: Path) -> str:
@@ -100,9 +131,21 @@ def _table_name(path: Path) -> str:
         return f"linked_{name}"
 
 
-def _input(path: Path, folder: Path, section: str = "input") -> list[str]:
+def _input(
+    path: Path, folder: Path, form: Form, looked: Looked | None, held: Sequence[str], section: str = "input"
+) -> list[str]:
+    """The section that says where a table is and how to read it; only held columns are given types."""
     place = path if path.is_absolute() else os.path.relpath(path, folder)
-    return [f"[{section}]", f"path = {json.dumps(str(place), ensure_ascii=False)}"]
+    lines = [f"[{section}]", f"path = {json.dumps(str(place), ensure_ascii=False)}", *form.lines()]
+    if looked is not None and looked.null_values:
+        lines.append(f"null_values = {_list(list(looked.null_values))}")
+    types = {} if looked is None else {name: kind for name, kind in looked.types.items() if name in held}
+    if types:
+        lines += [
+            f"[{section}.types]         # cells of these are written as before",
+            *(f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(kind)}" for name, kind in types.items()),
+        ]
+    return lines
 
 
 def _list(names: list[str]) -> str:

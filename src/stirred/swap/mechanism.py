@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import Data, Mechanism, Option
+from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,17 @@ class Swapping(Mechanism):
     name = "swap"
     title = "Permutation Swapping Algorithm"
     options: ClassVar = {
-        "init": (Option("--linked", "A table whose rows belong to records of FILE.", "linked", Path),),
+        "init": (
+            Option("--linked", "A table whose rows belong to records of FILE.", "linked", Path),
+            *FORM_OPTIONS,
+            Option(
+                "--look",
+                "Also look at the cells, to propose types and nulls; the plan then says that its choices "
+                "were made on this data.",
+                "look_at_cells",
+                bool,
+            ),
+        ),
         "check": (
             Option(
                 "--by",
@@ -76,7 +86,7 @@ class Swapping(Mechanism):
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
         from stirred.swap.draft import draft_plan
 
-        return draft_plan(file, options.get("linked"), folder)
+        return draft_plan(file, folder=folder, **options)
 
     def check(
         self, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
