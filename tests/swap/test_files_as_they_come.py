@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import DataError
+from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import write_manifest
 from stirred.swap import dataset
 from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
@@ -94,6 +96,8 @@ def test_a_release_that_states_another_form_than_its_file_has_is_not_verified(tm
         out = draw(plan).write(tmp_path / f"out-{name}-{value}")
         path = out / "data_dictionary.json"
         path.write_text(path.read_text(encoding="utf-8").replace(*_changed(path, name, value)), encoding="utf-8")
+        (out / MANIFEST).unlink()
+        write_manifest(out)
         assert not all(verdict.holds for verdict in verify(out))
 
 

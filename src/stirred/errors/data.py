@@ -281,6 +281,24 @@ def copies_disagree(table: str, column: str, target: str, count: int) -> DataErr
     )
 
 
+def flat_varies(id: str, counts: Mapping[str, int]) -> DataError:
+    parts = [f"'{name}' (in {count:,} rows)" for name, count in counts.items()]
+    return DataError(
+        "flat-varies",
+        f"Rows with the same '{id}' differ in columns that the plan gives to the record: {', '.join(parts)}.",
+        "Correct the rows, or list these columns under hold of [[linked]], where each row has a value of its own.",
+    )
+
+
+def flat_unclear(reason: str) -> DataError:
+    return DataError(
+        "flat-unclear",
+        f"The file cannot be split into records and their rows: {reason}.",
+        "Name the columns of the record with --repeated COLUMN,COLUMN, or let init look for columns that are the same "
+        "in all rows of a record with --look.",
+    )
+
+
 def id_types_differ(table: str, column: str) -> DataError:
     return DataError(
         "id-types-differ",

@@ -8,7 +8,7 @@ only in their persons are different records. Everything that check and release c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
+from stirred.swap.flat import count_varying, records_of
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
@@ -56,6 +57,8 @@ class Dataset:
     table: Table
     strata: Groups
     linked: tuple[Linked, ...]
+    flat: tuple[str, ...] = ()
+    """The columns of a flat file, in the order of the input."""
 
     @property
     def records(self) -> int:
@@ -74,6 +77,8 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
     the table, ``"microdata"`` for the main one.
     """
+    if plan.flat is not None:
+        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN))
     given = by_table(data, MAIN, [entry.name for entry in plan.linked])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
@@ -87,9 +92,7 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     if not held and not plan.linked:
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
-    for column in plan.match:
-        if pa.types.is_floating(plain_type(opened.kinds[column])):
-            raise errors.float_match(column)
+    _require_no_float(plan, opened)
     read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
     linked = [_read_linked(plan, entry, other) for entry, other in zip(plan.linked, others, strict=True)]
     for one in (opened, *others):
@@ -102,19 +105,86 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
     ties = tuple(_tie(plan, entry, ids, table) for entry in linked)
+    _require_known(plan, {*used, *(column for entry in linked for column in entry.read.table.columns)}, held, ties)
+    kept = {*used, *([plan.id] if plan.id else [])}
+    columns = tuple(name for name in opened.kinds if name in kept)
+    ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
+    return Dataset(plan, opened, columns, held, ordered, group(table.pick(plan.match), table.rows), ties)
+
+
+def _require_no_float(plan: SwapPlan, opened: Input) -> None:
+    for column in plan.match:
+        if pa.types.is_floating(plain_type(opened.kinds[column])):
+            raise errors.float_match(column)
+
+
+def _require_known(plan: SwapPlan, released: set[str], held: Sequence[str], ties: Sequence[Linked]) -> None:
+    """Raise if the plan allows a stop of a column that there is not."""
     known = {*held, *(name for tie in ties for name in tie.held.columns)}
     for name in plan.allow:
         if name.startswith("changes-text:"):
-            released = {*used, *(column for entry in linked for column in entry.read.table.columns)}
             unknown = name.partition(":")[2] not in released
         else:
             unknown = ":" in name and not _names_held(name, known)
         if unknown:
             raise errors.unknown_allowance(name)
-    kept = {*used, *([plan.id] if plan.id else [])}
-    columns = tuple(name for name in opened.kinds if name in kept)
-    ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
-    return Dataset(plan, opened, columns, held, ordered, group(table.pick(plan.match), table.rows), ties)
+
+
+def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None) -> Dataset:
+    """Read a flat file and split it into records and their rows."""
+    assert plan.id is not None
+    opened = open_input(MAIN, _place(MAIN, plan.input, data), plan.input.options())
+    numbered = [plan.id, *([entry.id] if entry.id else [])]
+    named = [*plan.match, *plan.swap, *plan.drop, *numbered, *entry.drop]
+    own = tuple(
+        [name for name in opened.kinds if name not in (*named, *plan.hold)] if entry.hold == "rest" else entry.hold
+    )
+    held = _resolve_roles(
+        MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *numbered, *entry.drop, *own]
+    )
+    used = [*plan.match, *plan.swap, *held]
+    _require_no_float(plan, opened)
+    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls])
+    if (found := read.forbidden) is not None:
+        parts = [
+            replace(found, counts={name: count for name, count in found.counts.items() if name not in own}),
+            errors.NullsFound(
+                entry.name, {name: found.counts[name] for name in own if name in found.counts}, (), entry.nulls, False
+            ),
+        ]
+        raise errors.nulls([replace(parts[0], allowed=plan.nulls), parts[1]])
+    if entry.id and (repeated := count_repeated(read.identifiers[entry.id])) > 0:
+        raise errors.duplicate_ids(MAIN, entry.id, repeated)
+    record, first = records_of(read.identifiers[plan.id])
+    varying = {
+        name: count
+        for name in opened.kinds
+        if name in used and (count := count_varying(read.table[name], record, first))
+    }
+    if varying:
+        raise errors.flat_varies(plan.id, varying)
+    columns = tuple(name for name in opened.kinds if name in {*used, plan.id})
+    theirs = tuple(name for name in opened.kinds if name in {*own, *numbered})
+    main = Table(
+        MAIN,
+        len(first),
+        {name: read.table[name].with_codes(read.table[name].codes[first]) for name in columns if name != plan.id},
+    )
+    stays = Table(entry.name, read.table.rows, {name: read.table[name] for name in theirs if name in own})
+    apart = {name: cells for name, cells in opened.rewritten.items() if name in own}
+    tie = Linked(entry, replace(opened, table=entry.name, rewritten=apart), theirs, stays, {}, record)
+    rest = {name: cells for name, cells in opened.rewritten.items() if name not in own}
+    _require_known(plan, {*used, *own}, held, [tie])
+    return Dataset(
+        plan,
+        replace(opened, rewritten=rest),
+        columns,
+        held,
+        main,
+        group(main.pick(plan.match), main.rows),
+        (tie,),
+        tuple(name for name in opened.kinds if name in {*columns, *theirs}),
+    )
 
 
 def _names_held(allowance: str, held: set[str]) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import pyarrow as pa
+import numpy as np
 
 from stirred import errors
+from stirred.swap.flat import count_varying
 from stirred.swap.plan import MAIN, LinkedTable
 from stirred.tables import open_input
 from stirred.tables.form import Form, form_of
@@ -32,18 +33,24 @@ def draft_plan(
     delimiter: str | None = None,
     encoding: str | None = None,
     look_at_cells: bool = False,
+    flat_id: str | None = None,
+    repeated: Sequence[str] = (),
 ) -> str:
     """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``.
 
     ``delimiter`` and ``encoding`` are told by the files unless they are given. With ``look_at_cells`` types and nulls
-    are proposed too, and the draft states that its choices were made on this data.
+    are proposed too, and the draft states that its choices were made on this data. ``flat_id`` is the column with the
+    id of the record in a file whose rows belong to records, and ``repeated`` are the columns of the record, which the
+    file repeats in each of its rows; looking at cells finds them.
     """
     form = form_of(path, delimiter, encoding)
     opened = open_input(MAIN, path, form.options())
     looked = look(MAIN, path, form) if look_at_cells else None
-    roles = _guess(opened.kinds)
-    unclaimed = [name for name in opened.kinds if name not in roles]  # a county_id is a place first
-    identifier = next((name for name in unclaimed if re.search(_IDENTIFIER, name.lower())), None)
+    flat = _record_columns(list(opened.kinds), flat_id, repeated, looked)
+    of_record = [name for name in opened.kinds if flat is None or name in flat]
+    roles = _guess(name for name in of_record if name != flat_id)
+    unclaimed = [name for name in of_record if name not in roles]  # a county_id is a place first
+    identifier = flat_id or next((name for name in unclaimed if re.search(_IDENTIFIER, name.lower())), None)
     held = [name for name in unclaimed if name != identifier]
     of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
     lines = [
@@ -70,13 +77,17 @@ def draft_plan(
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
-    lines += _nulls(looked, [identifier, *of_role["drop"]])
+    elsewhere = [name for name in opened.kinds if name not in of_record]
+    lines += _nulls(looked, [identifier, *of_role["drop"], *elsewhere])
+    lines += _hint(looked, identifier) if linked is None and flat is None else []
     lines += [
         "",
         "# publish = [[...]]        # tables of counts to write beside the microdata",
         "",
-        *_input(path, folder, form, looked, held),
+        *_input(path, folder, form, looked, [*held, *elsewhere]),
     ]
+    if flat is not None and flat_id is not None:
+        lines += _flat(elsewhere, flat_id, looked)
     if linked is not None:
         form = form_of(linked, delimiter, encoding)
         looked = look(_table_name(linked), linked, form) if look_at_cells else None
@@ -84,9 +95,66 @@ def draft_plan(
     return "\n".join(lines) + "\n"
 
 
-def _guess(kinds: Mapping[str, pa.DataType]) -> dict[str, str]:
+def _record_columns(
+    columns: Sequence[str], flat_id: str | None, repeated: Sequence[str], looked: Looked | None
+) -> set[str] | None:
+    """The columns of the record in a flat file, with its id; None if it is no flat file."""
+    if flat_id is None:
+        return None
+    if missing := [name for name in (flat_id, *repeated) if name not in columns]:
+        raise errors.missing_columns(MAIN, missing)
+    if repeated:
+        return {flat_id, *repeated}
+    if looked is None:
+        raise errors.flat_unclear("column names do not tell which columns are those of the record")
+    found = {flat_id, *_constant_within(looked, flat_id)}
+    if len(found) == 1:
+        raise errors.flat_unclear(f"no column is the same in all rows with the same '{flat_id}'")
+    return found
+
+
+def _constant_within(looked: Looked, id: str) -> list[str]:
+    """The columns that are the same in all rows with the same id."""
+    record = looked.columns[id].codes
+    first = np.unique(record, return_index=True)[1]
+    others = (column for name, column in looked.columns.items() if name != id)
+    return [column.name for column in others if not count_varying(column, record, first)]
+
+
+def _hint(looked: Looked | None, identifier: str | None) -> list[str]:
+    """A comment where the id repeats, as it does in a flat file; only cells tell."""
+    if looked is None or identifier is None:
+        return []
+    column = looked.columns[identifier]
+    if column.cardinality == len(column.codes) or not _constant_within(looked, identifier):
+        return []
+    name = json.dumps(identifier, ensure_ascii=False)
+    return [
+        f"# {name} repeats, and so do other columns with it: if each row is a person of a household, draft the plan",
+        f"# again with --flat-id {name}, which splits the file and puts it together again in the release.",
+    ]
+
+
+def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None) -> list[str]:
+    dropped = [name for name, role in _guess(columns).items() if role == "drop"]
+    own = next((name for name in columns if name not in dropped and re.search(_IDENTIFIER, name.lower())), None)
+    held = [name for name in columns if name != own and name not in dropped]
+    return [
+        "",
+        "[[linked]]                  # the rows of the file, which belong to records and stay with them",
+        'name = "persons"',
+        "flat = true                # they are in the file above, which repeats the columns of the record",
+        f"link = {json.dumps(flat_id, ensure_ascii=False)}",
+        *([f"id = {json.dumps(own, ensure_ascii=False)}"] if own else []),
+        f"hold = {_list(held)}",
+        f"drop = {_list(dropped)}",
+        *_nulls(looked, [name for name in (looked.nulls if looked else ()) if name not in held]),
+    ]
+
+
+def _guess(columns: Iterable[str]) -> dict[str, str]:
     roles = {}
-    for name in kinds:
+    for name in columns:
         for role, pattern in _GUESSES:
             if re.search(pattern, name.lower()):
                 roles[name] = role

@@ -54,6 +54,18 @@ class Swapping(Mechanism):
                 "look_at_cells",
                 bool,
             ),
+            Option(
+                "--flat-id",
+                "FILE has a row for each person and repeats the columns of the household: the column with the "
+                "household's id. The plan splits the file, and the release puts it together again.",
+                "flat_id",
+            ),
+            Option(
+                "--repeated",
+                "With --flat-id: the columns of the household, e.g. county,tenure. --look finds them.",
+                "repeated",
+                read=_names,
+            ),
         ),
         "check": (
             Option(

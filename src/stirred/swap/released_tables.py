@@ -91,5 +91,11 @@ def style_of(table: ReleasedTable, wanted: CsvStyle) -> CsvStyle:
     return replace(wanted, null="") if mistaken else wanted
 
 
+def flat_style(tables: Sequence[ReleasedTable]) -> CsvStyle:
+    """How a flat file is written: as the two tables that it is put together from, where they agree."""
+    styles = {table.style for table in tables}
+    return styles.pop() if len(styles) == 1 else replace(tables[0].style, null="")
+
+
 def _listed(held: str | Sequence[str]) -> list[str]:
     return [] if held == "rest" else list(held)

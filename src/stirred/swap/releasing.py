@@ -32,12 +32,13 @@ from stirred.swap import kernel
 from stirred.swap.checking import check_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
+from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
-from stirred.swap.released_tables import described, style_of
+from stirred.swap.released_tables import described, flat_style, style_of
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
 from stirred.swap.telling import measure
@@ -139,6 +140,8 @@ class SwapRelease:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
         progress.stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
+        if self.plan.flat is not None:
+            write_table(folder / f"{FLAT}{EXTENSIONS[kind]}", kind, self._flat_chunks(), flat_style(released))
         if self.plan.publish:
             (folder / "tables").mkdir()
         for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
@@ -155,6 +158,15 @@ class SwapRelease:
         table = replace(table, style=style_of(table, opened.style))
         write_table(folder / table.file, kind, rows.chunks(), table.style)
         return table
+
+    def _flat_chunks(self) -> Iterator[Chunk]:
+        """The rows of a flat file: those of the linked table beside the columns of their record."""
+        assert isinstance(self.rows, ShuffledRows)
+        order = self.rows.permutation
+        moved = {name: column.with_codes(column.codes[order]) for name, column in self.table.columns.items()}
+        rows = self.linked[0]
+        main = Table(MAIN, self.table.rows, moved)
+        return flat_chunks(self.dataset.flat, rows.linked.plan.link, main, rows.chunks())
 
     def _describe(self, rows: Rows, name: str, kind: str) -> ReleasedTable:
         if not isinstance(rows, LinkedRows):

@@ -34,15 +34,24 @@ from stirred.releases.release_folder import (
 from stirred.spec import facts
 from stirred.swap import guarantee
 from stirred.swap.dataset import count_differing
+from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
-from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.plan import MAIN, LinkedTable, SwapPlan, table_names
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
-from stirred.swap.released_tables import copies_of, described, held_columns, linked_plan, missing_from, roles_of
+from stirred.swap.released_tables import (
+    copies_of,
+    described,
+    flat_style,
+    held_columns,
+    linked_plan,
+    missing_from,
+    roles_of,
+)
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
 from stirred.swap.specifying import specify
-from stirred.tables import Column, Table
+from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
 from stirred.tables.read import ReadTable
@@ -86,6 +95,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
         verdicts += files.copies_agree()
     verdicts += _published_tables(release, plan, files.main)
+    if plan.flat is not None:
+        verdicts.append(files.flat_verdict(plan.flat))
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
     verdicts += _guarantee(release, plan, strata)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
@@ -241,6 +252,21 @@ class _Files:
     def _copies(self, name: str) -> dict[str, str]:
         return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
 
+    def flat_verdict(self, entry: LinkedTable) -> Verdict:
+        """Whether the flat file is its two tables put together; its columns may stand in any order."""
+        kind, tables = self.release.dictionary[MAIN]["format"], self.described()
+        style, stated = flat_style(tables), inside(self.release.path, _flat_file(self.release))
+        rows = self.release.dictionary[entry.name]["rows"]
+        options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None)
+        columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
+        words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
+        if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):
+            return Verdict(False, words)
+        with tempfile.TemporaryDirectory() as scratch:
+            again = Path(scratch) / stated.name
+            write_table(again, kind, flat_chunks(columns, entry.link, self.main, self._chunks(entry.name)), style)
+            return Verdict(_same_table(again, stated, kind, self.release.by_these_programs), words)
+
     def described(self) -> list[ReleasedTable]:
         """The tables as the data dictionary must state them."""
         found = []
@@ -265,7 +291,12 @@ def _published(release: ReleaseFolder, plan: SwapPlan, main: Sequence[str]) -> l
 
 
 def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
-    return [file for _, file, _ in _published(release, plan, ())]
+    flat = [_flat_file(release)] if plan.flat is not None else []
+    return [*flat, *(file for _, file, _ in _published(release, plan, ()))]
+
+
+def _flat_file(release: ReleaseFolder) -> str:
+    return FLAT + EXTENSIONS[release.dictionary[MAIN]["format"]]
 
 
 def _published_tables(release: ReleaseFolder, plan: SwapPlan, main: Table) -> list[Verdict]:
