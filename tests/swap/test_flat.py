@@ -122,6 +122,19 @@ def test_a_flat_file_that_is_not_its_two_tables_is_not_verified(tmp_path, damage
     assert failed == ["flat.csv has the rows of persons beside the columns of their record"]
 
 
+def test_a_flat_frame_comes_back_flat_and_of_its_kind():
+    frame = pl.DataFrame(flat_rows()).select(HEADER)
+    plan = SwapPlan(
+        id="hhid", match=["size"], swap=["county"], hold=["tenure"], rate=0.5,
+        linked=[{"name": "persons", "flat": True, "link": "hhid", "id": "pid", "hold": ["age", "sex"]}],
+    )  # fmt: skip
+    released = draw(plan, frame).frame("flat")
+    assert isinstance(released, pl.DataFrame)
+    assert released.columns == HEADER
+    rows = [{name: str(value) for name, value in row.items()} for row in released.to_dicts()]
+    assert of_households(rows) == of_households(flat_rows())
+
+
 def test_the_records_of_a_flat_file_are_those_of_two_files(tmp_path):
     rows = flat_rows()
     flat_file(tmp_path / "a.csv", rows)

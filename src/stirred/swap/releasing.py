@@ -85,11 +85,17 @@ class SwapRelease:
         return self.dataset.plan
 
     def frame(self, name: str = MAIN) -> Any:
-        """A released table as a frame of the type that was given (an Arrow table if it was a file)."""
+        """A released table as a frame of the type that was given (an Arrow table if it was a file).
+
+        ``"flat"`` is that of a flat file, with the columns of the records in every row.
+        """
         for rows, opened in self._tables():
             if opened.table == name:
                 arrow = as_arrow(rows.chunks())
                 return opened.native(arrow) if opened.native else arrow
+        if name == FLAT and self.plan.flat is not None:
+            arrow, native = as_arrow(self._flat_chunks()), self.dataset.input.native
+            return native(arrow) if native else arrow
         raise errors.unknown_table(name, [opened.table for _, opened in self._tables()])
 
     def tabulate(self, by: Sequence[str]) -> Cells:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -51,12 +52,12 @@ class Form:
         found = []
         if self.delimiter is not None:
             written = TAB if self.delimiter in ("\t", TAB) else self.delimiter
-            found.append(f'delimiter = "{written}"')
+            found.append(f"delimiter = {json.dumps(written)}")
         if self.encoding is not None:
             unsure = "   # a guess: other encodings of one byte for each sign look the same" * (
                 self.encoding in ("cp1252", "latin-1")
             )
-            found.append(f'encoding = "{self.encoding}"{unsure}')
+            found.append(f"encoding = {json.dumps(self.encoding)}{unsure}")
         if self.decimal is not None:
             found.append(f'decimal = "{self.decimal}"              # numbers are written as 1,5')
         return found
