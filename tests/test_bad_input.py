@@ -35,6 +35,7 @@ ELSEWHERE = {
     "bad-candidate": "an option of check",
     "call-does-not-fit": "tests/test_wrong_arguments.py",
     "decimal-comma": "tests/spec/test_loading.py",
+    "cannot-label": "tests/swap/test_labelled_files.py",
     "flat-unclear": "tests/swap/test_flat.py",
     "index-column": "tests/test_wrong_arguments.py",
     "number-alone": "tests/spec/test_loading.py",

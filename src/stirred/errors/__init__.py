@@ -12,6 +12,7 @@ their texts and their causes may quote cells.
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.data import (
     NullsFound,
+    cannot_label,
     changed_while_reading,
     column_name,
     columns_without_role,
@@ -267,6 +268,7 @@ __all__ = [
     "bad_number",
     "bad_shorthand",
     "cannot_evaluate",
+    "cannot_label",
     "cannot_sign",
     "cannot_write",
     "changed_while_reading",

@@ -104,6 +104,14 @@ def needs_extra(kind: str) -> DataError:
     )
 
 
+def cannot_label(file: str, kind: str) -> DataError:
+    return DataError(
+        "cannot-label",
+        f"{file} cannot be written: the tables or their labels do not fit into a {kind} file.",
+        'Write format = "parquet" (or "csv", "arrow") into the plan to release the tables without labels.',
+    )
+
+
 def empty_file(table: str) -> DataError:
     return DataError("empty-file", f"Table '{table}' has no records.", "Check that the path is the right one.")
 

@@ -35,6 +35,7 @@ from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import cells
+from stirred.tables.labelled_files import Labels
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS
 
@@ -184,6 +185,14 @@ class ReleaseFolder:
             return USUAL
         try:
             return CsvStyle.from_fields(self.dictionary[name].get("csv"))
+        except (ValueError, TypeError):
+            raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
+
+    def labels(self, name: str) -> Labels | None:
+        """The labels that the data dictionary states for a second file of a table; None if there is none."""
+        stated = self.dictionary[name].get("labelled")
+        try:
+            return None if stated is None else Labels.from_fields(stated)
         except (ValueError, TypeError):
             raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
 

@@ -45,6 +45,7 @@ from stirred.swap.telling import measure
 from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
+from stirred.tables.labelled_files import write_labelled
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
@@ -163,6 +164,11 @@ class SwapRelease:
         table = self._describe(rows, opened.table, kind)
         table = replace(table, style=style_of(table, opened.style))
         write_table(folder / table.file, kind, rows.chunks(), table.style)
+        if opened.labels is not None and self.plan.format is None:
+            numbered = [name for name, role in table.columns if role in ("id", "link")]
+            table = replace(table, labels=opened.labels.of([name for name, _ in table.columns], numbered))
+            assert table.labels is not None
+            write_labelled(folder / table.labels.file(table.name), as_arrow(rows.chunks()), table.labels)
         return table
 
     def _flat_chunks(self) -> Iterator[Chunk]:

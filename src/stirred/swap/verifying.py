@@ -54,8 +54,9 @@ from stirred.swap.specifying import specify
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
+from stirred.tables.labelled_files import write_labelled, writer_version
 from stirred.tables.read import ReadTable
-from stirred.tables.write import EXTENSIONS, Cell, Chunk, counted_chunk, write_table
+from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
 def verify(path: str | Path) -> list[Verdict]:
@@ -98,6 +99,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     if plan.flat is not None:
         verdicts.append(files.flat_verdict(plan.flat))
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
+    verdicts += files.labelled_verdicts()
     verdicts += _guarantee(release, plan, strata)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
     tables = files.described()
@@ -252,6 +254,26 @@ class _Files:
     def _copies(self, name: str) -> dict[str, str]:
         return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
 
+    def labelled_verdicts(self) -> list[Verdict]:
+        """Whether files with labels are, byte for byte, their tables and the labels that the data dictionary states.
+
+        They are written again and compared, never read: the readers of these formats are not made for strangers' files.
+        """
+        verdicts = []
+        for name in self.tables:
+            if (labels := self.release.labels(name)) is None:
+                continue
+            file = labels.file(name)
+            if not self.release.by_these_programs or labels.writer != writer_version():
+                words = f"{file} is not compared: it was written by other versions of the programs than are here"
+                verdicts.append(Verdict(True, words, note=True))
+                continue
+            with tempfile.TemporaryDirectory() as scratch:
+                write_labelled(Path(scratch) / file, as_arrow(self._chunks(name)), labels)
+                same = same_bytes(Path(scratch) / file, inside(self.release.path, file))
+            verdicts.append(Verdict(same, f"{file} has the rows of its table and the labels of the data dictionary"))
+        return verdicts
+
     def flat_verdict(self, entry: LinkedTable) -> Verdict:
         """Whether the flat file is its two tables put together; its columns may stand in any order."""
         kind, tables = self.release.dictionary[MAIN]["format"], self.described()
@@ -277,7 +299,8 @@ class _Files:
                 copied = {copy: self.main[target] for copy, target in self._copies(name).items()}
             columns = list(self.release.columns(name))
             style = self.release.style(name)
-            found.append(described(self.plan, name, kind, columns, read.table, self._order(name), copied, style))
+            table = described(self.plan, name, kind, columns, read.table, self._order(name), copied, style)
+            found.append(replace(table, labels=self.release.labels(name)))
         return found
 
 
@@ -292,7 +315,8 @@ def _published(release: ReleaseFolder, plan: SwapPlan, main: Sequence[str]) -> l
 
 def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
     flat = [_flat_file(release)] if plan.flat is not None else []
-    return [*flat, *(file for _, file, _ in _published(release, plan, ()))]
+    labelled = [labels.file(name) for name in release.dictionary if (labels := release.labels(name)) is not None]
+    return [*flat, *labelled, *(file for _, file, _ in _published(release, plan, ()))]
 
 
 def _flat_file(release: ReleaseFolder) -> str:

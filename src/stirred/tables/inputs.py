@@ -22,6 +22,7 @@ from stirred import errors
 from stirred._received import has_controls
 from stirred._shown import withheld
 from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.labelled_files import Labels
 
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -102,6 +103,8 @@ class Input:
     """The state when the input was opened: whatever is read later must be of the same moment."""
     style: CsvStyle = USUAL
     """How a CSV release of it is written by default."""
+    labels: Labels | None = None
+    """Labels of a Stata, SPSS or SAS file, where a release can keep them."""
     rewritten: dict[str, Rewritten] = field(default_factory=dict)
     """By column, how many of the cells read so far would be written otherwise than they stand in the file."""
     most_rows: int | None = None
