@@ -181,7 +181,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_plan_is_a_plan(tmp_path):
-    text, *parts = [block[1] for block in blocks("docs/plans.md") if block[0] == "toml"]
+    text, *parts, flat = [block[1] for block in blocks("docs/plans.md") if block[0] == "toml"]
     (tmp_path / "plan.toml").write_text(text)
     plan = SwapPlan.from_toml(tmp_path / "plan.toml")
     assert plan.rate.denominator == 20
@@ -192,6 +192,8 @@ def test_the_example_plan_is_a_plan(tmp_path):
         for name in ("stirred", "mechanism", *(["rate"] if "rates" in tomllib.loads(part) else [])):
             del fields[name]
         SwapPlan(**fields)
+    (tmp_path / "flat.toml").write_text(flat)
+    assert SwapPlan.from_toml(tmp_path / "flat.toml").flat is not None
 
 
 def test_make_demo_and_make_test_are_on_the_readmes_first_screen():

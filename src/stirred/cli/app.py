@@ -40,7 +40,7 @@ from stirred.cli import (
     verify,
 )
 from stirred.cli.options import of_verb, with_options
-from stirred.cli.printing import Printed, complain
+from stirred.cli.printing import Printed, complain, note
 from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
@@ -116,7 +116,9 @@ def _run() -> int:
             complain(_STOPPED_WORDS)
         return ending.code if isinstance(ending.code, int) else 0 if ending.code is None else REFUSED
     except StirredError as refusal:
-        complain(refusal)
+        complain(f"{refusal.problem} {refusal.remedy}")
+        for pasted in refusal.lines:
+            note(f"  {pasted}")
         return REFUSED
     except (KeyboardInterrupt, Terminated):
         complain(_STOPPED_WORDS)

@@ -18,7 +18,7 @@ def init(
     mechanism: Annotated[str, typer.Option(help="The mechanism: swap or topdown.")] = "swap",
     out: Annotated[Path | None, typer.Option(help="Write the plan here instead of to the terminal.")] = None,
 ) -> None:
-    """Draft a plan from column names and types; no value is read."""
+    """Draft a plan from a file's form and the names of its columns; no value is looked at unless --look is given."""
     from stirred.cli.common import check_new, write_new
     from stirred.mechanisms import named
 

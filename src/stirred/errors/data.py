@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from stirred.errors.kinds import DataError, listed
+
+_WIDTH = 110
 
 
 def no_such_input(path: object) -> DataError:
@@ -59,11 +63,12 @@ def unclosed_quote(path: object) -> DataError:
     )
 
 
-def not_utf8(path: object) -> DataError:
+def not_utf8(path: object, encoding: str = "utf-8") -> DataError:
+    said = "UTF-8" if encoding == "utf-8" else encoding
     return DataError(
         "not-utf8",
-        f"{path} is not UTF-8 text.",
-        'Convert it, or name its encoding in [input], for example encoding = "latin-1".',
+        f"{path} is not {said} text.",
+        'Convert it, or name its encoding in [input], for example encoding = "cp1252"; stirred init FILE finds it.',
     )
 
 
@@ -96,6 +101,14 @@ def needs_extra(kind: str) -> DataError:
         "needs-extra",
         f"Reading {kind} files needs an optional package that is not installed.",
         "Install it: pip install 'stirred[stata-sas-spss]'",
+    )
+
+
+def cannot_label(file: str, kind: str) -> DataError:
+    return DataError(
+        "cannot-label",
+        f"{file} cannot be written: the tables or their labels do not fit into a {kind} file.",
+        'Write format = "parquet" (or "csv", "arrow") into the plan to release the tables without labels.',
     )
 
 
@@ -151,11 +164,63 @@ def columns_without_role(table: str, names: Sequence[str]) -> DataError:
     )
 
 
-def nulls(table: str, column: str, count: int) -> DataError:
+@dataclass(frozen=True)
+class NullsFound:
+    """The columns of one table that have nulls and must not."""
+
+    table: str
+    counts: Mapping[str, int]
+    ids: Sequence[str]
+    """Those that identify rows or records: they can never have nulls."""
+    allowed: Sequence[str]
+    """What the plan's ``nulls`` lists already."""
+    main: bool
+
+
+def nulls(found: Sequence[NullsFound]) -> DataError:
+    parts: list[str] = []
+    lines: list[str] = []
+    ids: list[str] = []
+    for one in found:
+        for name, count in one.counts.items():
+            parts.append(f"Column '{name}' of table '{one.table}' has {count:,} null cells.")
+        ids += [name for name in one.counts if name in one.ids]
+        others = [name for name in one.counts if name not in one.ids]
+        if others:
+            place = "before the first [section]" if one.main else f'in the [[linked]] of name = "{one.table}"'
+            lines.append(f"# {place}, in place of the nulls that may stand there:")
+            lines += _toml_list("nulls", [*one.allowed, *others])
+    remedy = ""
+    if ids:
+        remedy = (
+            f"{listed(dict.fromkeys(ids))} must say which record a row is or belongs to, so no plan can allow nulls "
+            "there: fill in the ids, or remove those rows from the file. "
+        )
+    if lines:
+        remedy += (
+            "Where a missing value is a category of its own, put the lines below into the plan; otherwise fill the "
+            "cells, or drop the columns."
+        )
+    return DataError("nulls", " ".join(parts), remedy.strip(), lines)
+
+
+def _toml_list(name: str, values: Sequence[str]) -> list[str]:
+    """A list of texts as lines of TOML."""
+    texts = [json.dumps(value, ensure_ascii=False) for value in values]
+    whole = f"{name} = [{', '.join(texts)}]"
+    return [whole] if len(whole) <= _WIDTH else [f"{name} = [", *(f"    {text}," for text in texts), "]"]
+
+
+def one_column(table: str, delimiter: str) -> DataError:
+    named = "tab" if delimiter == "\t" else delimiter
+    shown = "tabs" if delimiter == "\t" else f"'{delimiter}'"
     return DataError(
-        "nulls",
-        f"Column '{column}' of table '{table}' has {count:,} null cells.",
-        f"If a missing value is a category of its own, add '{column}' to nulls in the plan; otherwise fill or drop it.",
+        "one-column",
+        f"Table '{table}' was read as a single column, and its name contains {shown}: the fields seem to be separated "
+        f"by {shown}.",
+        f'Write delimiter = "{named}" in the [input] of this table (init: --delimiter "{named}"). If it has one column '
+        'indeed, write the delimiter that it was read with, as in delimiter = ",".',
+        [f'delimiter = "{named}"'],
     )
 
 
@@ -221,6 +286,24 @@ def copies_disagree(table: str, column: str, target: str, count: int) -> DataErr
         f"In {count:,} rows of table '{table}' the column '{column}' differs from '{target}' of the record they "
         "belong to.",
         "Correct them: copies of swap variables are rewritten with the record, so they must agree with it first.",
+    )
+
+
+def flat_varies(id: str, counts: Mapping[str, int]) -> DataError:
+    parts = [f"'{name}' (in {count:,} rows)" for name, count in counts.items()]
+    return DataError(
+        "flat-varies",
+        f"Rows with the same '{id}' differ in columns that the plan gives to the record: {', '.join(parts)}.",
+        "Correct the rows, or list these columns under hold of [[linked]], where each row has a value of its own.",
+    )
+
+
+def flat_unclear(reason: str) -> DataError:
+    return DataError(
+        "flat-unclear",
+        f"The file cannot be split into records and their rows: {reason}.",
+        "Name the columns of the record with --repeated COLUMN,COLUMN, or let init look for columns that are the same "
+        "in all rows of a record with --look.",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _MOST_PROBLEM, _MOST_REMEDY = 3_000, 1_000
+_MOST_LINES, _MOST_LINE = 300, 300
 
 
 def one_line(text: str, most: int) -> str:
@@ -23,7 +24,8 @@ def one_line(text: str, most: int) -> str:
 class StirredError(Exception):
     """An error meant for users: what is wrong (``problem``), then what to do (``remedy``).
 
-    Both are one line each, without control characters, and cut where they are very long.
+    Both are one line each, without control characters, and cut where they are very long. ``lines`` are lines to be
+    pasted into a plan, below the message.
 
     ``kind`` is a stable name, such as ``"missing-column"``, by which tests and callers tell errors apart. The command
     line prints the message and exits with code 2.
@@ -32,9 +34,10 @@ class StirredError(Exception):
     The plan has no rate. Add one.
     """
 
-    def __init__(self, kind: str, problem: str, remedy: str) -> None:
+    def __init__(self, kind: str, problem: str, remedy: str, lines: Iterable[str] = ()) -> None:
         problem, remedy = one_line(problem, _MOST_PROBLEM), one_line(remedy, _MOST_REMEDY)
-        super().__init__(f"{problem} {remedy}")
+        self.lines = tuple(one_line(line, _MOST_LINE) for line in list(lines)[:_MOST_LINES])
+        super().__init__("\n  ".join([f"{problem} {remedy}", *self.lines]))
         self.kind = kind
         self.problem = problem
         self.remedy = remedy
@@ -42,8 +45,8 @@ class StirredError(Exception):
     # What was being handled may quote cells; "from None" hides it from tracebacks only, this from everyone.
     __context__ = property(lambda self: None, lambda self, value: None)
 
-    def __reduce__(self) -> tuple[type[StirredError], tuple[str, str, str]]:
-        return type(self), (self.kind, self.problem, self.remedy)
+    def __reduce__(self) -> tuple[type[StirredError], tuple[str, str, str, tuple[str, ...]]]:
+        return type(self), (self.kind, self.problem, self.remedy, self.lines)
 
 
 class PlanError(StirredError):

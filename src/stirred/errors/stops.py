@@ -44,6 +44,17 @@ def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
     )
 
 
+def text_changes(table: str, column: str, kind: str, count: int) -> StoppedByCheck:
+    return StoppedByCheck(
+        f"changes-text:{column}",
+        f"The type {kind} that the plan gives column '{column}' of table '{table}' changes how {count:,} of its cells "
+        "are written (as 01 becomes 1, and 1.50 becomes 1.5), so the release would differ from the file in more than "
+        "the swap.",
+        f"Leave '{column}' out of types in [input] to carry its cells as they are, or add \"changes-text:{column}\" to "
+        "allow.",
+    )
+
+
 def nothing_can_change() -> StoppedByCheck:
     return StoppedByCheck(
         "nothing-can-change",

@@ -25,6 +25,8 @@ from stirred.noise import RandomSource
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
 from stirred.tables import Table
+from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.labelled_files import Labels
 
 CERTIFICATE = "certificate.json"
 DICTIONARY = "data_dictionary.json"
@@ -52,6 +54,10 @@ class ReleasedTable:
     """(name, role) in the order of the file."""
     encoded: Table
     """The released columns, for their types and values; new ids are not among them."""
+    style: CsvStyle = USUAL
+    """How a CSV file is written."""
+    labels: Labels | None = None
+    """The labels in a second file of the same rows, for Stata, SPSS or SAS."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,8 @@ def _table_fields(table: ReleasedTable) -> dict[str, Any]:
         "name": table.name,
         "file": table.file,
         "format": table.format,
+        **({} if table.style == USUAL else {"csv": table.style.to_fields()}),
+        **({} if table.labels is None else {"labelled": table.labels.to_fields()}),
         "rows": table.rows,
         "order": table.order,
         "columns": [_column_fields(table, name, role) for name, role in table.columns],

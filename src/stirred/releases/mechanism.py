@@ -173,6 +173,15 @@ class Option:
         return given if self.read is None else self.read(given)
 
 
+FORM_OPTIONS = (
+    Option("--delimiter", "What separates the fields of a CSV file: one sign, or tab. Default: told by the file.",
+           "delimiter"),
+    Option("--encoding", "The encoding of a CSV file, such as utf-8, cp1252 or utf-16. Default: told by the file.",
+           "encoding"),
+)  # fmt: skip
+"""Options of ``init`` for mechanisms that read CSV files."""
+
+
 @dataclass(frozen=True)
 class Verb:
     """A command that only one mechanism has."""

@@ -138,10 +138,19 @@ class InputSection(Section):
     delimiter: str | None = None
     encoding: str = "utf-8"
     quotes: bool = True
+    decimal: Literal[".", ","] = "."
 
     def options(self) -> InputOptions:
         """How to read the file."""
-        return InputOptions(self.format, dict(self.types), self.null_values, self.delimiter, self.encoding, self.quotes)
+        return InputOptions(
+            self.format,
+            dict(self.types),
+            self.null_values,
+            self.delimiter,
+            self.encoding,
+            self.quotes,
+            self.decimal,
+        )
 
 
 def mechanism_of(path: str | Path) -> object:

@@ -33,7 +33,9 @@ from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import plain_type, recast, type_named
+from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import cells
+from stirred.tables.labelled_files import Labels
 from stirred.tables.read import ReadTable, read_table
 from stirred.tables.write import EXTENSIONS
 
@@ -170,17 +172,44 @@ class ReleaseFolder:
         found = read_table(opened, [column for column in columns if column not in numbered], numbered)
         if entry["format"] != "csv":
             return found
+        decimal = self.style(name).decimal
         typed = {
-            column: recast(encoded, type_named(described[column]["type"]))
+            column: recast(encoded, type_named(described[column]["type"]), decimal)
             for column, encoded in found.table.columns.items()
         }
         return replace(found, table=Table(name, found.table.rows, typed))
+
+    def style(self, name: str) -> CsvStyle:
+        """How the CSV file of a table is written, as the data dictionary states it."""
+        if self.dictionary[name]["format"] != "csv":
+            return USUAL
+        try:
+            return CsvStyle.from_fields(self.dictionary[name].get("csv"))
+        except (ValueError, TypeError):
+            raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
+
+    def labels(self, name: str) -> Labels | None:
+        """The labels that the data dictionary states for a second file of a table; None if there is none."""
+        stated = self.dictionary[name].get("labelled")
+        try:
+            return None if stated is None else Labels.from_fields(stated)
+        except (ValueError, TypeError):
+            raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
 
     def open_table(self, name: str) -> Input:
         """Open the file of a released table, without reading its rows."""
         entry = self.dictionary[name]
         types = {column: "integer" for column, fields in self.columns(name).items() if fields["role"] in ("id", "link")}
-        options = InputOptions(format=entry["format"], types=types if entry["format"] == "csv" else {})
+        options = InputOptions(format=entry["format"])
+        if entry["format"] == "csv":
+            style = self.style(name)
+            options = InputOptions(
+                format="csv",
+                types=types,
+                null_values=(style.null,) if style.null else (),
+                delimiter=style.delimiter,
+                decimal=style.decimal,
+            )
         if entry["file"] != name + EXTENSIONS[entry["format"]]:
             raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")
         try:

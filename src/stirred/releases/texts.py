@@ -14,6 +14,7 @@ from stirred.releases.documents import ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
 from stirred.spec.exact import display
+from stirred.tables.labelled_files import TITLES
 
 WIDTH = 110
 CHECK_FORM = 2
@@ -56,7 +57,15 @@ def titled(title: str, specification: Specification) -> str:
 
 def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> str:
     """The section of a README that lists the files."""
-    files = [f"  {table.file}: {table.rows:,} rows, {table.order}" for table in tables]
+    files = [
+        f"  {table.file}: {table.rows:,} rows, {table.order}" + (f"; {table.style.words}" if table.style.words else "")
+        for table in tables
+    ]
+    files += [
+        f"  {table.labels.file(table.name)}: the rows of {table.file} in a {TITLES[table.labels.kind]} file with labels"
+        for table in tables
+        if table.labels is not None
+    ]
     documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
     return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
 

@@ -8,7 +8,7 @@ only in their persons are different records. Everything that check and release c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.swap.coarsening import fine_columns, strata_groups, with_merged
+from stirred.swap.flat import count_varying, records_of
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
@@ -59,6 +60,8 @@ class Dataset:
     """The table with the merged match variable beside its columns, where the plan merges one; else the table itself."""
     strata: Groups
     linked: tuple[Linked, ...]
+    flat: tuple[str, ...] = ()
+    """The columns of a flat file, in the order of the input."""
 
     @property
     def records(self) -> int:
@@ -82,32 +85,117 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
     ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
     the table, ``"microdata"`` for the main one.
     """
+    if plan.flat is not None:
+        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN))
     given = by_table(data, MAIN, [entry.name for entry in plan.linked])
+    # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
+    others = [
+        open_input(entry.name, _place(entry.name, entry.input, given.get(entry.name)), entry.input.options())
+        for entry in plan.linked
+    ]
     held = _resolve_roles(
         MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *([plan.id] if plan.id else [])]
     )
     if not held and not plan.linked:
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
-    for column in plan.match:
-        if pa.types.is_floating(plain_type(opened.kinds[column])):
-            raise errors.float_match(column)
-    table, ids = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
+    _require_no_float(plan, opened)
+    read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
+    linked = [_read_linked(plan, entry, other) for entry, other in zip(plan.linked, others, strict=True)]
+    for one in (opened, *others):
+        one.require_unchanged()
+    if forbidden := [one.forbidden for one in (read, *(entry.read for entry in linked)) if one.forbidden is not None]:
+        raise errors.nulls(forbidden)
+    table, ids = read.table, read.identifiers
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated)
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
-    ties = tuple(_tie(plan, entry, ids, table, given.get(entry.name)) for entry in plan.linked)
-    known = {*held, *fine_columns(plan), *(name for tie in ties for name in tie.held.columns)}
-    for name in plan.allow:
-        if ":" in name and not _names_held(name, known):
-            raise errors.unknown_allowance(name)
+    ties = tuple(_tie(plan, entry, ids, table) for entry in linked)
+    _require_known(plan, {*used, *(column for entry in linked for column in entry.read.table.columns)}, held, ties)
     kept = {*used, *([plan.id] if plan.id else [])}
     columns = tuple(name for name in opened.kinds if name in kept)
     ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
     counted = with_merged(plan, ordered)
     return Dataset(plan, opened, columns, held, ordered, counted, strata_groups(plan, counted), ties)
+
+
+def _require_no_float(plan: SwapPlan, opened: Input) -> None:
+    for column in plan.match:
+        if pa.types.is_floating(plain_type(opened.kinds[column])):
+            raise errors.float_match(column)
+
+
+def _require_known(plan: SwapPlan, released: set[str], held: Sequence[str], ties: Sequence[Linked]) -> None:
+    """Raise if the plan allows a stop of a column that there is not."""
+    known = {*held, *fine_columns(plan), *(name for tie in ties for name in tie.held.columns)}
+    for name in plan.allow:
+        if name.startswith("changes-text:"):
+            unknown = name.partition(":")[2] not in released
+        else:
+            unknown = ":" in name and not _names_held(name, known)
+        if unknown:
+            raise errors.unknown_allowance(name)
+
+
+def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None) -> Dataset:
+    """Read a flat file and split it into records and their rows."""
+    assert plan.id is not None
+    opened = open_input(MAIN, _place(MAIN, plan.input, data), plan.input.options())
+    numbered = [plan.id, *([entry.id] if entry.id else [])]
+    named = [*plan.match, *plan.swap, *plan.drop, *numbered, *entry.drop]
+    own = tuple(
+        [name for name in opened.kinds if name not in (*named, *plan.hold)] if entry.hold == "rest" else entry.hold
+    )
+    held = _resolve_roles(
+        MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *numbered, *entry.drop, *own]
+    )
+    used = [*plan.match, *plan.swap, *held]
+    _require_no_float(plan, opened)
+    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls])
+    if (found := read.forbidden) is not None:
+        parts = [
+            replace(found, counts={name: count for name, count in found.counts.items() if name not in own}),
+            errors.NullsFound(
+                entry.name, {name: found.counts[name] for name in own if name in found.counts}, (), entry.nulls, False
+            ),
+        ]
+        raise errors.nulls([replace(parts[0], allowed=plan.nulls), parts[1]])
+    if entry.id and (repeated := count_repeated(read.identifiers[entry.id])) > 0:
+        raise errors.duplicate_ids(MAIN, entry.id, repeated)
+    record, first = records_of(read.identifiers[plan.id])
+    varying = {
+        name: count
+        for name in opened.kinds
+        if name in used and (count := count_varying(read.table[name], record, first))
+    }
+    if varying:
+        raise errors.flat_varies(plan.id, varying)
+    columns = tuple(name for name in opened.kinds if name in {*used, plan.id})
+    theirs = tuple(name for name in opened.kinds if name in {*own, *numbered})
+    main = Table(
+        MAIN,
+        len(first),
+        {name: read.table[name].with_codes(read.table[name].codes[first]) for name in columns if name != plan.id},
+    )
+    stays = Table(entry.name, read.table.rows, {name: read.table[name] for name in theirs if name in own})
+    apart = {name: cells for name, cells in opened.rewritten.items() if name in own}
+    tie = Linked(entry, replace(opened, table=entry.name, rewritten=apart), theirs, stays, {}, record)
+    rest = {name: cells for name, cells in opened.rewritten.items() if name not in own}
+    _require_known(plan, {*used, *own}, held, [tie])
+    counted = with_merged(plan, main)
+    return Dataset(
+        plan,
+        replace(opened, rewritten=rest),
+        columns,
+        held,
+        main,
+        counted,
+        strata_groups(plan, counted),
+        (tie,),
+        tuple(name for name in opened.kinds if name in {*columns, *theirs}),
+    )
 
 
 def _names_held(allowance: str, held: set[str]) -> bool:
@@ -144,29 +232,52 @@ def _resolve_roles(
     return tuple(hold)
 
 
-def _read(
-    opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]
-) -> tuple[Table, Mapping[str, pa.ChunkedArray]]:
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class _Read:
+    """A table as it was read, and the nulls that it must not have."""
+
+    table: Table
+    identifiers: Mapping[str, pa.ChunkedArray]
+    forbidden: errors.NullsFound | None
+
+
+def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]) -> _Read:
     """Read a table in which only the columns of ``nulls`` may have nulls; ids never may."""
     unknown = [name for name in nulls if name not in opened.kinds]
     if unknown:
         raise errors.missing_columns(opened.table, unknown)
     found = read_table(opened, columns, identifiers)
-    for column, count in found.nulls.items():
-        if column not in nulls or column in identifiers:
-            raise errors.nulls(opened.table, column, count)
-    return found.table, found.identifiers
+    counts = {name: count for name, count in found.nulls.items() if name not in nulls or name in identifiers}
+    ordered = {name: counts[name] for name in opened.kinds if name in counts}
+    forbidden = errors.NullsFound(opened.table, ordered, identifiers, nulls, opened.table == MAIN) if counts else None
+    return _Read(found.table, found.identifiers, forbidden)
 
 
-def _tie(
-    plan: SwapPlan, entry: LinkedTable, ids: Mapping[str, pa.ChunkedArray], main: Table, data: Data | None
-) -> Linked:
-    """Read a linked table, find each row's record, and see that the copies of swap variables agree."""
-    opened = open_input(entry.name, _place(entry.name, entry.input, data), entry.input.options())
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class _ReadLinked:
+    """A linked table as it was read, not tied to its records yet."""
+
+    plan: LinkedTable
+    input: Input
+    own: Sequence[str]
+    held: Sequence[str]
+    copies: Mapping[str, str]
+    read: _Read
+
+
+def _read_linked(plan: SwapPlan, entry: LinkedTable, opened: Input) -> _ReadLinked:
     copies = copies_of(plan, entry, list(opened.kinds))
     own = [entry.link, *([entry.id] if entry.id else [])]
     held = _resolve_roles(entry.name, opened, [], entry.hold, [*own, *entry.drop, *copies])
-    table, found = _read(opened, [*held, *copies], own, entry.nulls)
+    return _ReadLinked(entry, opened, own, held, copies, _read(opened, [*held, *copies], own, entry.nulls))
+
+
+def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray], main: Table) -> Linked:
+    """Find the record of each row of a linked table, and see that the copies of swap variables agree."""
+    entry, opened, own, held, copies = linked.plan, linked.input, linked.own, linked.held, linked.copies
+    table, found = linked.read.table, linked.read.identifiers
     if entry.id and (repeated := count_repeated(found[entry.id])) > 0:
         raise errors.duplicate_ids(entry.name, entry.id, repeated)
     assert plan.id is not None

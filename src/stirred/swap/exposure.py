@@ -22,11 +22,13 @@ from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, group
+from stirred.tables.inputs import TYPES
 
 _DISTINCT_SHARE = 0.9
 _FEWEST_ROWS = 20
 """Below so many rows, values that all differ say nothing."""
 _FIRST_LOOK = 1 << 20
+_TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 _CHANCE = 1e-6
 """A dependence is believed when chance would produce it with less than this probability."""
 
@@ -41,6 +43,11 @@ def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
         for variable in _determined(strata, column, swapped):
             alone = bool(_determined(Groups(np.zeros_like(strata.ids), 1), column, [variable]))
             found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
+    for opened in (dataset.input, *(entry.input for entry in dataset.linked)):
+        in_text = (dataset.plan.format or opened.format) == "csv"
+        for name, cells in opened.rewritten.items():
+            if (count := cells.in_text if in_text else cells.lost) > 0:
+                found.append(errors.text_changes(opened.table, name, _TYPE_NAMES[opened.kinds[name]], count))
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import Data, Mechanism, Option
+from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,29 @@ class Swapping(Mechanism):
     name = "swap"
     title = "Permutation Swapping Algorithm"
     options: ClassVar = {
-        "init": (Option("--linked", "A table whose rows belong to records of FILE.", "linked", Path),),
+        "init": (
+            Option("--linked", "A table whose rows belong to records of FILE.", "linked", Path),
+            *FORM_OPTIONS,
+            Option(
+                "--look",
+                "Also look at the cells, to propose types and nulls; the plan then says that its choices "
+                "were made on this data.",
+                "look_at_cells",
+                bool,
+            ),
+            Option(
+                "--flat-id",
+                "FILE has a row for each person and repeats the columns of the household: the column with the "
+                "household's id. The plan splits the file, and the release puts it together again.",
+                "flat_id",
+            ),
+            Option(
+                "--repeated",
+                "With --flat-id: the columns of the household, e.g. county,tenure. --look finds them.",
+                "repeated",
+                read=_names,
+            ),
+        ),
         "check": (
             Option(
                 "--by",
@@ -77,7 +99,7 @@ class Swapping(Mechanism):
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
         from stirred.swap.draft import draft_plan
 
-        return draft_plan(file, options.get("linked"), folder)
+        return draft_plan(file, folder=folder, **options)
 
     def check(
         self, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any

@@ -230,6 +230,8 @@ class LinkedTable(Section):
         Columns that may have nulls.
     copies
         Columns that repeat a swap variable of the record under another name.
+    flat
+        Whether its rows are those of the main file, in which the columns of the record are repeated: a flat file.
     input
         Where the table is and how to read it.
 
@@ -247,6 +249,7 @@ class LinkedTable(Section):
     drop: Names = ()
     nulls: Names = ()
     copies: Mapping[str, str] = Field(default_factory=dict)
+    flat: bool = False
     input: InputSection = Field(default_factory=InputSection)
 
     @model_validator(mode="after")
@@ -344,7 +347,7 @@ class SwapPlan(Plan):
         }
         _one_role_each(MAIN, roles)
         for name in self.allow:
-            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:")):
+            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:", "changes-text:")):
                 raise errors.unknown_allowance(name)
         self._either_rate_or_rates()
         if self.coarsen is not None and self.coarsen.column not in self.match:
@@ -356,6 +359,8 @@ class SwapPlan(Plan):
                 raise errors.plan_field(["publish: each lists at least one column, and none twice"])
         if self.linked and not self.id:
             raise errors.linked_needs_id()
+        if any(table.flat for table in self.linked):
+            self._require_flat()
         names = [table.name for table in self.linked]
         for name in names:
             if names.count(name) > 1:
@@ -398,6 +403,35 @@ class SwapPlan(Plan):
     def every_rate(self) -> tuple[Fraction, ...]:
         """The rate, or those of the rules, in their order."""
         return (self.rate,) if self.rate is not None else tuple(rule.rate for rule in self.rates)
+
+    def _require_flat(self) -> None:
+        """Raise if a flat file is not planned as one: one linked table, without an input, tied by the record's id."""
+        table = self.linked[0]
+        if len(self.linked) > 1 or table.input != InputSection() or table.copies:
+            raise errors.plan_field(["linked: a flat table is the only one, and has no input and no copies"])
+        if table.link != self.id:
+            raise errors.plan_field(["linked: the link of a flat table is the column that id names"])
+        if self.hold == "rest" and table.hold == "rest":
+            raise errors.plan_field(['linked: only one of the two parts of a flat file can hold the "rest"'])
+        if table.name.lower() == "flat":
+            raise errors.linked_name(table.name)
+        _one_role_each(
+            MAIN,
+            {
+                "match": list(self.match),
+                "swap": list(self.swap),
+                "hold": [] if self.hold == "rest" else list(self.hold),
+                "drop": list(self.drop),
+                "hold of the linked table": [] if table.hold == "rest" else list(table.hold),
+                "drop of the linked table": list(table.drop),
+                "id of the linked table": [table.id] if table.id else [],
+            },
+        )
+
+    @property
+    def flat(self) -> LinkedTable | None:
+        """The linked table whose rows are those of the main file, if there is one."""
+        return next((table for table in self.linked if table.flat), None)
 
     @property
     def records(self) -> str:

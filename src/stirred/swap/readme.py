@@ -10,7 +10,9 @@ from stirred.releases.documents import ReleasedTable
 from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
+from stirred.swap.flat import FLAT
 from stirred.swap.plan import SwapPlan, table_names
+from stirred.tables.write import EXTENSIONS
 
 CONFIDENTIAL_NOTE = """\
 CONFIDENTIAL. These files contain true counts.
@@ -23,6 +25,9 @@ not change the plan after looking here: the guarantee does not cover such choice
 def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     """The text of ``README.txt``."""
     published = [f"tables/{name}.csv" for name in table_names(plan.publish)]
+    if plan.flat is not None:
+        published.insert(0, f"{FLAT}{EXTENSIONS[tables[0].format]}: the rows of {plan.flat.name} beside the columns of "
+                         f"their {plan.unit}, as one table")  # fmt: skip
     parts = [
         titled(f"A release of {plan.records} by the Permutation Swapping Algorithm", specification),
         origin_section(plan),

@@ -6,11 +6,15 @@ Used twice: to describe what is written, and by a recipient's check, which deriv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow.compute as pc
 
 from stirred.releases.documents import ReleasedTable
 from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
 from stirred.tables import Column, Table
-from stirred.tables.write import EXTENSIONS
+from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.write import EXTENSIONS, csv_cells
 
 
 def roles_of(plan: SwapPlan, table: str, columns: Sequence[str]) -> dict[str, str]:
@@ -65,11 +69,32 @@ def described(
     table: Table,
     order: str,
     copied: Mapping[str, Column] | None = None,
+    style: CsvStyle = USUAL,
 ) -> ReleasedTable:
     """A table as the data dictionary states it; ``copied`` are columns that repeat those of the record."""
     encoded = Table(name, table.rows, dict(table.columns) | dict(copied or {}))
     roles = tuple(roles_of(plan, name, columns).items())
-    return ReleasedTable(name, name + EXTENSIONS[kind], kind, table.rows, order, roles, encoded)
+    return ReleasedTable(name, name + EXTENSIONS[kind], kind, table.rows, order, roles, encoded, style)
+
+
+def style_of(table: ReleasedTable, wanted: CsvStyle) -> CsvStyle:
+    """How the file of a released table is written: as its input was, where nothing can be mistaken then.
+
+    Missing cells keep their text unless it is also that of a value, as a copy may bring one from another table, or
+    could be that of a new id.
+    """
+    if table.format != "csv" or not wanted.null:
+        return wanted if table.format == "csv" else USUAL
+    numbered = any(role in ("id", "link") for _, role in table.columns) and wanted.null.strip().isdecimal()
+    cells = (csv_cells(column.values, wanted) for column in table.encoded.columns.values())
+    mistaken = numbered or any(pc.any(pc.equal(texts, wanted.null)).as_py() for texts in cells)
+    return replace(wanted, null="") if mistaken else wanted
+
+
+def flat_style(tables: Sequence[ReleasedTable]) -> CsvStyle:
+    """How a flat file is written: as the two tables that it is put together from, where they agree."""
+    styles = {table.style for table in tables}
+    return styles.pop() if len(styles) == 1 else replace(tables[0].style, null="")
 
 
 def _listed(held: str | Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,19 +33,21 @@ from stirred.swap.checking import check_table
 from stirred.swap.coarsening import stratum_columns
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
+from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import MAIN, SwapPlan, table_names
 from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
-from stirred.swap.released_tables import described
+from stirred.swap.released_tables import described, flat_style, style_of
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.specifying import specify
 from stirred.swap.telling import measure
 from stirred.swap.telling import stops_of as telling_stops
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
+from stirred.tables.labelled_files import write_labelled
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
@@ -86,11 +88,17 @@ class SwapRelease:
         return self.dataset.plan
 
     def frame(self, name: str = MAIN) -> Any:
-        """A released table as a frame of the type that was given (an Arrow table if it was a file)."""
+        """A released table as a frame of the type that was given (an Arrow table if it was a file).
+
+        ``"flat"`` is that of a flat file, with the columns of the records in every row.
+        """
         for rows, opened in self._tables():
             if opened.table == name:
                 arrow = as_arrow(rows.chunks())
                 return opened.native(arrow) if opened.native else arrow
+        if name == FLAT and self.plan.flat is not None:
+            arrow, native = as_arrow(self._flat_chunks()), self.dataset.input.native
+            return native(arrow) if native else arrow
         raise errors.unknown_table(name, [opened.table for _, opened in self._tables()])
 
     def tabulate(self, by: Sequence[str]) -> Cells:
@@ -141,6 +149,8 @@ class SwapRelease:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
         progress.stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
+        if self.plan.flat is not None:
+            write_table(folder / f"{FLAT}{EXTENSIONS[kind]}", kind, self._flat_chunks(), flat_style(released))
         if self.plan.publish:
             (folder / "tables").mkdir()
         for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
@@ -154,8 +164,23 @@ class SwapRelease:
     def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
         kind = self.plan.format or opened.format
         table = self._describe(rows, opened.table, kind)
-        write_table(folder / table.file, kind, rows.chunks())
+        table = replace(table, style=style_of(table, opened.style))
+        write_table(folder / table.file, kind, rows.chunks(), table.style)
+        if opened.labels is not None and self.plan.format is None:
+            numbered = [name for name, role in table.columns if role in ("id", "link")]
+            table = replace(table, labels=opened.labels.of([name for name, _ in table.columns], numbered))
+            assert table.labels is not None
+            write_labelled(folder / table.labels.file(table.name), as_arrow(rows.chunks()), table.labels)
         return table
+
+    def _flat_chunks(self) -> Iterator[Chunk]:
+        """The rows of a flat file: those of the linked table beside the columns of their record."""
+        assert isinstance(self.rows, ShuffledRows)
+        order = self.rows.permutation
+        moved = {name: column.with_codes(column.codes[order]) for name, column in self.table.columns.items()}
+        rows = self.linked[0]
+        main = Table(MAIN, self.table.rows, moved)
+        return flat_chunks(self.dataset.flat, rows.linked.plan.link, main, rows.chunks())
 
     def _describe(self, rows: Rows, name: str, kind: str) -> ReleasedTable:
         if not isinstance(rows, LinkedRows):

@@ -35,20 +35,30 @@ from stirred.spec import facts
 from stirred.swap import guarantee
 from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
 from stirred.swap.dataset import count_differing
+from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
-from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.plan import MAIN, LinkedTable, SwapPlan, table_names
 from stirred.swap.rates import RatesByStratum, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
-from stirred.swap.released_tables import copies_of, described, held_columns, linked_plan, missing_from, roles_of
+from stirred.swap.released_tables import (
+    copies_of,
+    described,
+    flat_style,
+    held_columns,
+    linked_plan,
+    missing_from,
+    roles_of,
+)
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
 from stirred.swap.specifying import epsilon_of, specify
-from stirred.tables import Column, Table
+from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
+from stirred.tables.labelled_files import write_labelled, writer_version
 from stirred.tables.read import ReadTable
-from stirred.tables.write import EXTENSIONS, Cell, Chunk, counted_chunk, write_table
+from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
 def verify(path: str | Path) -> list[Verdict]:
@@ -90,7 +100,10 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
         verdicts += files.copies_agree()
     verdicts += _published_tables(release, plan, files.main)
+    if plan.flat is not None:
+        verdicts.append(files.flat_verdict(plan.flat))
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
+    verdicts += files.labelled_verdicts()
     verdicts += _guarantee(release, plan, strata, rates)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
     tables = files.described()
@@ -205,7 +218,7 @@ class _Files:
         """Write all tables again, as they were read."""
         for name in self.tables:
             entry = self.release.dictionary[name]
-            write_table(folder / entry["file"], entry["format"], self._chunks(name))
+            write_table(folder / entry["file"], entry["format"], self._chunks(name), self.release.style(name))
 
     def _chunks(self, name: str) -> Iterator[Chunk]:
         found = self.tables[name]
@@ -258,6 +271,41 @@ class _Files:
     def _copies(self, name: str) -> dict[str, str]:
         return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
 
+    def labelled_verdicts(self) -> list[Verdict]:
+        """Whether files with labels are, byte for byte, their tables and the labels that the data dictionary states.
+
+        They are written again and compared, never read: the readers of these formats are not made for strangers' files.
+        """
+        verdicts = []
+        for name in self.tables:
+            if (labels := self.release.labels(name)) is None:
+                continue
+            file = labels.file(name)
+            if not self.release.by_these_programs or labels.writer != writer_version():
+                words = f"{file} is not compared: it was written by other versions of the programs than are here"
+                verdicts.append(Verdict(True, words, note=True))
+                continue
+            with tempfile.TemporaryDirectory() as scratch:
+                write_labelled(Path(scratch) / file, as_arrow(self._chunks(name)), labels)
+                same = same_bytes(Path(scratch) / file, inside(self.release.path, file))
+            verdicts.append(Verdict(same, f"{file} has the rows of its table and the labels of the data dictionary"))
+        return verdicts
+
+    def flat_verdict(self, entry: LinkedTable) -> Verdict:
+        """Whether the flat file is its two tables put together; its columns may stand in any order."""
+        kind, tables = self.release.dictionary[MAIN]["format"], self.described()
+        style, stated = flat_style(tables), inside(self.release.path, _flat_file(self.release))
+        rows = self.release.dictionary[entry.name]["rows"]
+        options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None)
+        columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
+        words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
+        if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):
+            return Verdict(False, words)
+        with tempfile.TemporaryDirectory() as scratch:
+            again = Path(scratch) / stated.name
+            write_table(again, kind, flat_chunks(columns, entry.link, self.main, self._chunks(entry.name)), style)
+            return Verdict(_same_table(again, stated, kind, self.release.by_these_programs), words)
+
     def described(self) -> list[ReleasedTable]:
         """The tables as the data dictionary must state them."""
         found = []
@@ -267,7 +315,9 @@ class _Files:
             if name != MAIN:
                 copied = {copy: self.main[target] for copy, target in self._copies(name).items()}
             columns = list(self.release.columns(name))
-            found.append(described(self.plan, name, kind, columns, read.table, self._order(name), copied))
+            style = self.release.style(name)
+            table = described(self.plan, name, kind, columns, read.table, self._order(name), copied, style)
+            found.append(replace(table, labels=self.release.labels(name)))
         return found
 
 
@@ -281,7 +331,13 @@ def _published(release: ReleaseFolder, plan: SwapPlan, main: Sequence[str]) -> l
 
 
 def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
-    return [file for _, file, _ in _published(release, plan, ())]
+    flat = [_flat_file(release)] if plan.flat is not None else []
+    labelled = [labels.file(name) for name in release.dictionary if (labels := release.labels(name)) is not None]
+    return [*flat, *labelled, *(file for _, file, _ in _published(release, plan, ()))]
+
+
+def _flat_file(release: ReleaseFolder) -> str:
+    return FLAT + EXTENSIONS[release.dictionary[MAIN]["format"]]
 
 
 def _published_tables(release: ReleaseFolder, plan: SwapPlan, main: Table) -> list[Verdict]:

@@ -383,12 +383,15 @@ def _from_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return texts.cast(kind)
 
 
-def recast(column: Column, kind: pa.DataType) -> Column:
+def recast(column: Column, kind: pa.DataType, decimal: str = ".") -> Column:
     """A column of text as a column of ``kind``, its values sorted anew; ``ValueError`` if a value does not fit."""
     if column.type == kind:
         return column
+    texts = column.values
+    if decimal != "." and pa.types.is_floating(kind):
+        texts = pc.replace_substring(texts, decimal, ".")
     encoder = ColumnEncoder("", column.name, kind)
-    encoder.add(_from_text(column.values, kind))
+    encoder.add(_from_text(texts, kind))
     typed = encoder.finish()
     return Column(column.name, typed.codes[column.codes], typed.values)
 

@@ -1,5 +1,6 @@
 """Opens CSV files. Cells are text unless a type is given; only empty fields are null unless ``null_values`` says more.
 
+Columns that are given a type are read as text first, so that it is known which cells would be written otherwise.
 Arrow's exceptions may quote a line of the file, so they are replaced in this module.
 """
 
@@ -9,15 +10,18 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from stirred import errors
-from stirred.tables.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, check_columns
+from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
+from stirred.tables.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
 
 _HEADER_BYTES = 1 << 20
 _CSV_BLOCK = 1 << 24
@@ -47,7 +51,7 @@ def _csv_stream(file: Path, encoding: str) -> Any:
     compression = COMPRESSED.get(file.suffix.lower())
     stream = pa.input_stream(str(file), compression=compression)
     "a".encode(encoding)  # LookupError for what is no encoding of text
-    if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
+    if codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig", "ascii"):  # Arrow skips a byte order mark
         return pa.transcoding_input_stream(stream, encoding, "utf-8")
     return stream
 
@@ -61,7 +65,7 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
     except LookupError:
         raise errors.plan_field([f"encoding: {options.encoding!r} is not known"]) from None
     except UnicodeError:
-        raise errors.not_utf8(file) from None
+        raise errors.not_utf8(file, options.encoding) from None
     except (OSError, pa.ArrowException):
         raise errors.unreadable_format(file, "csv") from None
     if not start.strip():
@@ -82,32 +86,36 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
         raise errors.unreadable_format(file, "csv") from None
     if any("\ufffd" in name for name in header):
         raise errors.not_utf8(file)
-    check_columns(table, header)
     return header
 
 
 def open_csv(found: Found) -> Input:
     """A CSV file, or several with one header."""
     table, files, options = found.table, found.files, found.options
-    delimiter = options.delimiter or ("\t" if ".tsv" in Path(files[0].name.lower()).suffixes else ",")
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise errors.plan_field(["delimiter: it is one plain character"])
+    delimiter = sign_of(options.delimiter) or usual_delimiter(files[0])
+    if not is_delimiter(delimiter):
+        raise errors.plan_field(['delimiter: it is one plain character, or "tab"'])
+    if options.decimal not in (".", ",") or options.decimal == delimiter:
+        raise errors.plan_field(['decimal: it is "." or ",", and not the delimiter'])
     header = _csv_header(table, files[0], options, delimiter)
+    if options.delimiter is None and (likely := likely_delimiter(header, delimiter)) is not None:
+        raise errors.one_column(table, likely)
+    check_columns(table, header)
     if any(_csv_header(table, file, options, delimiter) != header for file in files[1:]):
         raise errors.mixed_formats(found.path)
     unknown = [name for name in options.types if name not in header]
     if unknown:
         raise errors.missing_columns(table, unknown)
     kinds = {name: TYPES[options.types.get(name, "text")] for name in header}
-    parsed = {
-        name: pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(kind) else kind
-        for name, kind in kinds.items()
-    }
+    rewritten: dict[str, Rewritten] = {}
+    cells = _Cells(table, options, kinds, CsvStyle(delimiter, decimal=options.decimal), rewritten)
 
     def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        rewritten.clear()
+        coded = pa.dictionary(pa.int32(), pa.string())
         for file in files:
             convert = pa.csv.ConvertOptions(
-                column_types={name: parsed[name] for name in columns} | {name: kinds[name] for name in identifiers},
+                column_types=dict.fromkeys(columns, coded) | {name: cells.parsed(name) for name in identifiers},
                 include_columns=[*columns, *identifiers],
                 null_values=["", *options.null_values],
                 strings_can_be_null=True,
@@ -115,7 +123,7 @@ def open_csv(found: Found) -> Input:
             )
             try:
                 with _CountingQuotes(_csv_stream(file, options.encoding)) as stream:
-                    yield from pa.csv.open_csv(
+                    reader = pa.csv.open_csv(
                         stream,
                         read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
                         parse_options=pa.csv.ParseOptions(
@@ -123,12 +131,115 @@ def open_csv(found: Found) -> Input:
                         ),
                         convert_options=convert,
                     )
+                    for batch in reader:
+                        yield cells.of(batch)
                     if options.quotes and stream.quotes % 2:
                         raise errors.unclosed_quote(file)
             except (pa.ArrowException, OSError, UnicodeError, ValueError) as problem:
                 raise _csv_problem(table, file, header, options, problem) from None
 
-    return Input(table, "csv", kinds, read, found.bytes, state=found.state)
+    style = CsvStyle(delimiter, _null_marker(options, delimiter), options.decimal)
+    return Input(table, "csv", kinds, read, found.bytes, state=found.state, style=style, rewritten=rewritten)
+
+
+def usual_delimiter(file: Path) -> str:
+    """What separates the fields of a file where nobody says: tabs if its name says so, else commas."""
+    return "\t" if ".tsv" in Path(file.name.lower()).suffixes else ","
+
+
+def _null_marker(options: InputOptions, delimiter: str) -> str:
+    """What a release writes for a missing cell: the first of ``null_values``, where it can be written plainly."""
+    first = next(iter(options.null_values), "")
+    return first if can_be_null(first, delimiter) else ""
+
+
+class _Cells:
+    """Turns the text of cells into values of their types, and nulls that were quoted into nulls."""
+
+    def __init__(
+        self,
+        table: str,
+        options: InputOptions,
+        kinds: Mapping[str, pa.DataType],
+        style: CsvStyle,
+        rewritten: dict[str, Rewritten],
+    ) -> None:
+        self._table, self._options, self._kinds, self._style, self._rewritten = table, options, kinds, style, rewritten
+        self._nulls = pa.array(list(options.null_values), pa.string()) if options.quotes else pa.array([], pa.string())
+
+    def parsed(self, identifier: str) -> pa.DataType:
+        """The type that Arrow reads an identifier as; others than plain whole numbers are read as text first."""
+        kind = self._kinds[identifier]
+        return kind if pa.types.is_integer(kind) and not len(self._nulls) else pa.string()
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch with the values of each column."""
+        arrays = [self._values(name, array) for name, array in zip(batch.schema.names, batch.columns, strict=True)]
+        return pa.record_batch(arrays, names=batch.schema.names)
+
+    def _values(self, name: str, array: pa.Array) -> pa.Array:
+        kind = self._kinds[name]
+        if array.type == kind and not pa.types.is_string(kind):
+            return array
+        coded = pa.types.is_dictionary(array.type)
+        texts = array.dictionary if coded else array
+        if len(self._nulls) and pc.any(named := pc.is_in(texts, value_set=self._nulls)).as_py():
+            texts = pc.if_else(named, pa.scalar(None, pa.string()), texts)
+        if not pa.types.is_string(kind):
+            values = self._typed(name, texts, kind)
+            if not coded:
+                return values
+            self._count_rewritten(name, array.indices, texts, values)
+            return values.take(array.indices)
+        if texts is (array.dictionary if coded else array) or not coded:
+            return texts if not coded else array
+        return texts.take(array.indices).dictionary_encode(null_encoding="mask")
+
+    def _typed(self, name: str, texts: pa.Array, kind: pa.DataType) -> pa.Array:
+        try:
+            return typed(texts, kind, self._style.decimal)
+        except ValueError:
+            raise errors.wrong_type(self._table, name, self._options.types[name]) from None
+
+    def _count_rewritten(self, name: str, indices: pa.Array, texts: pa.Array, values: pa.Array) -> None:
+        from stirred.tables.write import csv_cells
+
+        written = csv_cells(values, self._style)
+        other = pc.fill_null(pc.not_equal(written, texts), False)
+        if not pc.any(other).as_py():
+            return
+        cells = np.bincount(indices.drop_null().to_numpy(), minlength=len(texts))
+        in_text = int(cells[other.to_numpy(zero_copy_only=False)].sum())
+        if pa.types.is_floating(values.type):
+            whole = pc.replace_substring_regex(written, f"[{self._style.decimal}]0$", "")
+            other = pc.and_(other, pc.fill_null(pc.not_equal(whole, texts), False))
+        lost = 0 if pa.types.is_boolean(values.type) else int(cells[other.to_numpy(zero_copy_only=False)].sum())
+        before = self._rewritten.get(name, Rewritten())
+        self._rewritten[name] = Rewritten(before.in_text + in_text, before.lost + lost)
+
+
+_BOOLEANS = {"1": True, "true": True, "True": True, "TRUE": True}
+_BOOLEANS |= {"0": False, "false": False, "False": False, "FALSE": False}
+
+
+def typed(texts: pa.Array, kind: pa.DataType, decimal: str = ".") -> pa.Array:
+    """Texts as values of a type; ``ValueError`` if one is none.
+
+    >>> typed(pa.array(["1,5", None]), pa.float64(), ",").to_pylist()
+    [1.5, None]
+    """
+    if pa.types.is_boolean(kind):
+        known = pc.index_in(texts, value_set=pa.array(list(_BOOLEANS)))
+        if known.null_count > texts.null_count:
+            raise ValueError
+        return pa.array(list(_BOOLEANS.values())).take(known)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        texts = pc.utf8_trim(texts, characters=" \t")
+    if pa.types.is_floating(kind) and decimal == ",":
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            raise ValueError
+        texts = pc.replace_substring(texts, ",", ".")
+    return texts.cast(kind)
 
 
 def _csv_problem(
@@ -139,7 +250,7 @@ def _csv_problem(
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+", said):
         return errors.ragged_csv(file)
     if isinstance(problem, UnicodeError) or re.match(r"In CSV column #\d+: [^']*invalid UTF8", said):
-        return errors.not_utf8(file)
+        return errors.not_utf8(file, options.encoding)
     named = re.match(r"In CSV column #(\d+): (Row #\d+: )?CSV conversion error to", said)
     if named and int(named[1]) < len(header):
         column = header[int(named[1])]

@@ -21,6 +21,8 @@ import pyarrow as pa
 from stirred import errors
 from stirred._received import has_controls
 from stirred._shown import withheld
+from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.labelled_files import Labels
 
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),
@@ -63,6 +65,18 @@ class InputOptions:
     encoding: str = "utf-8"
     quotes: bool = True
     """Whether quotation marks enclose cells; false takes them as they are."""
+    decimal: str = "."
+    """The sign between the whole and the fractional part of numbers."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """How many cells of a column would be written otherwise than they stand in a text file, because of its type."""
+
+    in_text: int = 0
+    """In a text file: 2 becomes 2.0, TRUE becomes true."""
+    lost: int = 0
+    """In files that have types of their own too: nobody can tell 01 from 1, or 1.50 from 1.5."""
 
 
 @withheld
@@ -85,6 +99,14 @@ class Input:
     index: tuple[str, ...] = ()
     """Names in the index of a pandas frame, which are no columns."""
     state: Callable[[], object] = lambda: None
+    since: object = None
+    """The state when the input was opened: whatever is read later must be of the same moment."""
+    style: CsvStyle = USUAL
+    """How a CSV release of it is written by default."""
+    labels: Labels | None = None
+    """Labels of a Stata, SPSS or SAS file, where a release can keep them."""
+    rewritten: dict[str, Rewritten] = field(default_factory=dict)
+    """By column, how many of the cells read so far would be written otherwise than they stand in the file."""
     most_rows: int | None = None
     """How many rows there may be: one more is an error, raised before the batch that holds it is given out."""
 
@@ -93,13 +115,17 @@ class Input:
 
         ``identifiers`` are columns of mostly distinct values, for which a dictionary would only be in the way.
         """
-        before, rows = self.state(), 0
+        rows = 0
         for batch in self.read(columns, identifiers):
             rows += batch.num_rows
             if self.most_rows is not None and rows > self.most_rows:
                 raise errors.more_rows_than_expected(self.table, self.most_rows)
             yield batch
-        if self.state() != before:
+        self.require_unchanged()
+
+    def require_unchanged(self) -> None:
+        """Raise if the files are not as they were when they were opened."""
+        if self.state() != self.since:
             raise errors.changed_while_reading(f"the input of table '{self.table}'")
 
 
@@ -225,12 +251,13 @@ def _open_path(table: str, path: Path, options: InputOptions) -> Input:
 
     def state() -> object:
         try:
-            stats = [(file, file.stat()) for file in files]
-        except OSError:
+            stats = [(file, file.stat()) for file in find_files(path)]
+        except (OSError, errors.DataError):
             raise errors.changed_while_reading(f"the input of table '{table}'") from None
         return [(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]
 
+    since = state()
     size = sum(file.stat().st_size for file in files)
     module, opener = _OPENERS[kind]
     opened: Input = getattr(import_module(module), opener)(Found(table, path, files, kind, options, size, state))
-    return opened
+    return replace(opened, since=since)

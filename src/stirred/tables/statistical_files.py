@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from stirred import errors
 from stirred.tables.inputs import TYPES, Found, Input, check_columns, columns_of
+from stirred.tables.labelled_files import labels_of
 
 
 def open_statistical(found: Found) -> Input:
@@ -27,7 +28,8 @@ def open_statistical(found: Found) -> Input:
         raise errors.mixed_formats(path)
     before = found.state()
     try:
-        frame, _ = readers[kind](str(files[0]))
+        frame, meta = readers[kind](str(files[0]))
+        labels = None if files[0].suffix.lower() == ".sas7bdat" else labels_of(kind, meta)  # nobody can write these
         whole = _with_integers(pa.Table.from_pandas(frame, preserve_index=False))
     except Exception:
         raise errors.unreadable_format(path, kind) from None
@@ -46,7 +48,8 @@ def open_statistical(found: Found) -> Input:
     def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from whole.select([*columns, *identifiers]).to_batches()
 
-    return Input(table, "parquet", columns_of(whole.schema), read, found.bytes, whole.num_rows, state=found.state)
+    kinds = columns_of(whole.schema)
+    return Input(table, "parquet", kinds, read, found.bytes, whole.num_rows, state=found.state, labels=labels)
 
 
 def _with_integers(table: pa.Table) -> pa.Table:

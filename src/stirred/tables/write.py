@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from stirred._shown import withheld
 from stirred.tables.columns import Column, Table, as_text
+from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import Cells
 
 EXTENSIONS = {"parquet": ".parquet", "csv": ".csv", "arrow": ".arrow"}
@@ -60,9 +61,12 @@ def counted_chunk(table: Table, counted: Cells) -> Chunk:
     return [*named, Cell(counted.label, counted.counts.astype(np.int64))]
 
 
-def write_table(path: Path, kind: str, chunks: Iterable[Chunk]) -> None:
-    """Write non-empty ``chunks`` to ``path`` in format ``kind``."""
-    {"parquet": _write_parquet, "csv": _write_csv, "arrow": _write_arrow}[kind](path, ahead(iter(chunks)))
+def write_table(path: Path, kind: str, chunks: Iterable[Chunk], style: CsvStyle = USUAL) -> None:
+    """Write non-empty ``chunks`` to ``path`` in format ``kind``; ``style`` is for CSV."""
+    if kind == "csv":
+        _write_csv(path, ahead(iter(chunks)), style)
+    else:
+        {"parquet": _write_parquet, "arrow": _write_arrow}[kind](path, ahead(iter(chunks)))
 
 
 def ahead(chunks: Iterator[_Made]) -> Iterator[_Made]:
@@ -111,12 +115,28 @@ def _write_parquet(path: Path, chunks: Iterator[Chunk]) -> None:
             writer.write_table(table(chunk))
 
 
-def _write_csv(path: Path, chunks: Iterator[Chunk]) -> None:
+def _write_csv(path: Path, chunks: Iterator[Chunk], style: CsvStyle) -> None:
     with path.open("wb") as file:
         for number, chunk in enumerate(chunks):
             frame = pl.from_arrow(_batch([_in_text(cell) for cell in chunk]))
             assert isinstance(frame, pl.DataFrame)
-            frame.write_csv(file, include_header=number == 0)
+            frame.write_csv(
+                file,
+                include_header=number == 0,
+                separator=style.delimiter,
+                null_value=style.null,
+                decimal_comma=style.decimal == ",",
+            )
+
+
+def csv_cells(values: pa.Array, style: CsvStyle) -> pa.Array:
+    """Values as the text of cells in a CSV file, without quotation marks; null stays null."""
+    if pa.types.is_floating(values.type):
+        # One value on each line: how Polars writes a number when it is alone may differ from how it casts one.
+        frame = pl.DataFrame({"": pl.from_arrow(values.fill_null(0.0))})
+        lines = frame.write_csv(include_header=False, separator=";", decimal_comma=style.decimal == ",").splitlines()
+        return pc.if_else(values.is_valid(), pa.array(lines, pa.string()), pa.scalar(None, pa.string()))
+    return as_text(values)
 
 
 def csv_text(table: pa.Table, *, one_line: bool = False) -> str:

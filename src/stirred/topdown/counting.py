@@ -66,14 +66,22 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
     """
     names = [table.name for table in plan.tables]
     given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
-    spine = read_spine(plan, given.get(GEOGRAPHY))
-    leaves = {table.name: _count_table(plan, table, spine, given.get(table.name)) for table in plan.tables}
+    # All files are opened before the first is read and compared after the last: so they are of one moment.
+    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, plan.spine.levels)
+    opened = {table.name: _open_table(plan, table, given.get(table.name)) for table in plan.tables}
+    spine = _spine_of(plan, places)
+    leaves = {table.name: _count_table(plan, table, spine, opened[table.name]) for table in plan.tables}
+    for one in (places, *opened.values()):
+        one.require_unchanged()
     return Counted(plan, spine, leaves)
 
 
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
-    opened = _open(GEOGRAPHY, data, plan.spine.input, plan.spine.levels)
+    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, plan.spine.levels))
+
+
+def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
     columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
     for name, column in zip(plan.spine.levels, columns, strict=True):
         if column.values.null_count:
@@ -182,11 +190,18 @@ def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...])
     return opened
 
 
-def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, data: Any) -> Histograms:
+def _domains(table: TableSection) -> dict[str, Sequence[str]]:
+    return {one.column or one.name: one.values for one in table.attributes}
+
+
+def _open_table(plan: TopDownPlan, table: TableSection, data: Any) -> Input:
     place = table.place or plan.spine.levels[-1]
-    domains = {one.column or one.name: one.values for one in table.attributes}
-    opened = _open(table.name, data, table.input, (place, *domains, *([table.count] if table.count else [])))
-    histograms = count_rows(opened, table.name, spine, place, domains, table.count)
+    return _open(table.name, data, table.input, (place, *_domains(table), *([table.count] if table.count else [])))
+
+
+def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, opened: Input) -> Histograms:
+    place = table.place or plan.spine.levels[-1]
+    histograms = count_rows(opened, table.name, spine, place, _domains(table), table.count)
     for zero in table.zeros:
         impossible = table.schema_of.where(zero)[histograms.cells]
         if impossible.any():

@@ -13,15 +13,27 @@ from pathlib import Path
 
 from stirred import errors
 from stirred.tables import open_input
+from stirred.tables.form import form_of
 from stirred.topdown.plan_sections import slug
 
 
-def draft_plan(path: Path, geography: Path | None = None, folder: Path = Path()) -> str:
-    """The draft as TOML; its levels are the columns of ``geography``, and paths in it are relative to ``folder``."""
+def draft_plan(
+    path: Path,
+    geography: Path | None = None,
+    folder: Path = Path(),
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> str:
+    """The draft as TOML; its levels are the columns of ``geography``, and paths in it are relative to ``folder``.
+
+    ``delimiter`` and ``encoding`` are those of ``path``; by default, and for ``geography``, the files tell them.
+    """
     if geography is None:
         raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
-    levels = list(open_input("geography", geography).kinds)
-    columns = list(open_input("table", path).kinds)
+    places, form = form_of(geography), form_of(path, delimiter, encoding)
+    levels = list(open_input("geography", geography, places.options()).kinds)
+    columns = list(open_input("table", path, form.options()).kinds)
     if levels[-1] not in columns:
         raise errors.topdown_plan(
             f"The finest level '{levels[-1]}', the last column of {geography},", f"must also be a column of {path}"
@@ -42,6 +54,7 @@ def draft_plan(path: Path, geography: Path | None = None, folder: Path = Path())
         f"levels = {_text(levels)}",
         "[spine.input]",
         f"path = {_text(_relative(geography, folder))}",
+        *places.lines(),
         "",
         "[[tables]]",
         f"name = {_text(name)}",
@@ -50,6 +63,7 @@ def draft_plan(path: Path, geography: Path | None = None, folder: Path = Path())
         "level_shares = {" + ", ".join(f"{_key(level)} = {_text(share)}" for level in levels) + "}",
         "[tables.input]",
         f"path = {_text(_relative(path, folder))}",
+        *form.lines(),
     ]
     for attribute in attributes:
         lines += [

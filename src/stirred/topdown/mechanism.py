@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import Data, Mechanism, Option, Verb
+from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option, Verb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +54,7 @@ class TopDown(Mechanism):
         "init": (
             Option("--geography", "The public list of places, a column for each level from coarse to fine.",
                    "geography", Path),
+            *FORM_OPTIONS,
         ),
         "release": (
             Option(
@@ -97,7 +98,7 @@ class TopDown(Mechanism):
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
         from stirred.topdown.draft import draft_plan
 
-        return draft_plan(file, options.get("geography"), folder)
+        return draft_plan(file, folder=folder, **options)
 
     def warm_up(self) -> None:
         from stirred.topdown.compiling import start

@@ -1,0 +1,155 @@
+"""Tells the form of a CSV file: its encoding, what separates its fields, whether it has decimal commas.
+
+The form is that of the whole file: bytes, separators, the header. Nothing is kept of a cell and nothing is said about
+a single column; what needs that, such as types and nulls, is in :mod:`stirred.tables.looking`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from stirred import errors
+from stirred.tables.csv_files import usual_delimiter
+from stirred.tables.csv_style import DELIMITERS, TAB
+from stirred.tables.inputs import COMPRESSED, InputOptions, find_files, format_of
+
+_BYTES = 1 << 26
+"""How much of a file is read for its encoding."""
+_LINES = 1000
+"""How many lines are split for their separators."""
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_UNDEFINED = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
+"""Bytes that are no character in cp1252."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How to read a CSV file; None stands for what is usual, and needs no line in a plan."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+
+    def options(self) -> InputOptions:
+        """How to read the file."""
+        return InputOptions(delimiter=self.delimiter, encoding=self.encoding or "utf-8", decimal=self.decimal or ".")
+
+    def lines(self) -> list[str]:
+        """Lines for the ``[input]`` of a plan."""
+        found = []
+        if self.delimiter is not None:
+            written = TAB if self.delimiter in ("\t", TAB) else self.delimiter
+            found.append(f"delimiter = {json.dumps(written)}")
+        if self.encoding is not None:
+            unsure = "   # a guess: other encodings of one byte for each sign look the same" * (
+                self.encoding in ("cp1252", "latin-1")
+            )
+            found.append(f"encoding = {json.dumps(self.encoding)}{unsure}")
+        if self.decimal is not None:
+            found.append(f'decimal = "{self.decimal}"              # numbers are written as 1,5')
+        return found
+
+
+def form_of(path: Path, delimiter: str | None = None, encoding: str | None = None) -> Form:
+    """The form of the file or files at ``path``; what is given is not looked for. Other formats than CSV have none."""
+    files = find_files(path)
+    found = format_of(files[0])
+    if found is None or found[0] != "csv":
+        return Form(delimiter, encoding)
+    start = _start_of(files[0])
+    encoding = encoding or _encoding(start)
+    try:
+        text = (
+            codecs.getincrementaldecoder(encoding or "utf-8")("strict")
+            .decode(start, final=False)
+            .removeprefix("\ufeff")
+        )
+    except LookupError:
+        raise errors.plan_field([f"encoding: {encoding!r} is not known"]) from None
+    except UnicodeError:
+        raise errors.not_utf8(files[0], encoding or "utf-8") from None
+    whole = len(start) < _BYTES
+    usual = usual_delimiter(files[0])
+    told = delimiter or _delimiter(text, usual, whole)
+    sign = "\t" if told == TAB else told or usual
+    comma = sign != "," and _has_decimal_commas(text, sign, whole)
+    return Form(told, encoding, "," if comma else None)
+
+
+def _start_of(file: Path) -> bytes:
+    try:
+        with pa.input_stream(str(file), compression=COMPRESSED.get(file.suffix.lower())) as stream:
+            return bytes(stream.read(_BYTES))
+    except FileNotFoundError:
+        raise errors.no_such_input(file) from None
+    except (OSError, pa.ArrowException):
+        raise errors.unreadable_format(file, "csv") from None
+
+
+def _encoding(start: bytes) -> str | None:
+    """The encoding that the bytes tell; None for UTF-8 without a mark."""
+    for mark, name in _MARKS:
+        if start.startswith(mark):
+            return name
+    zeros = start[:4096]
+    if len(zeros) >= 4 and zeros.count(0) > len(zeros) // 4:  # every other byte of a western text in UTF-16
+        return "utf-16-le" if zeros[1::2].count(0) > zeros[::2].count(0) else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")("strict").decode(start, final=len(start) < _BYTES)
+    except UnicodeError:
+        return "latin-1" if any(byte in start for byte in _UNDEFINED) else "cp1252"
+    return None
+
+
+def _rows(text: str, delimiter: str, whole: bool) -> list[list[str]]:
+    """The first lines, split; the last one is left out where it may be cut."""
+    rows: list[list[str]] = []
+    try:
+        for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            if row:
+                rows.append(row)
+            if len(rows) > _LINES:
+                return rows[:-1]
+    except csv.Error:
+        return rows
+    return rows if whole else rows[:-1]
+
+
+def _delimiter(text: str, usual: str, whole: bool) -> str | None:
+    """The sign that splits the header into most names and every line into as many fields; None for the usual one.
+
+    A sign that does not split all lines alike is taken only if no other does.
+    """
+    best, found = (False, 1, True), usual
+    for sign in DELIMITERS:
+        rows = _rows(text, sign, whole)
+        if not rows or len(rows[0]) < 2:
+            continue
+        alike = all(len(row) == len(rows[0]) for row in rows)
+        score = (alike, len(rows[0]), sign == usual)
+        if score > best:
+            best, found = score, sign
+    return None if found == usual else found
+
+
+def _has_decimal_commas(text: str, delimiter: str, whole: bool) -> bool:
+    """Whether fields are written as 1,5 and none as 1.5; thousands as in 1,000 alone do not count."""
+    fields = (field for row in _rows(text, delimiter, whole)[1:] for field in row)
+    counts = Counter(match.lastgroup for field in fields if (match := _NUMBER.fullmatch(field)))
+    return counts["comma"] > 0 and counts["point"] == 0
+
+
+_NUMBER = re.compile(r"\s*[+-]?(?:(?P<thousands>[1-9]\d{0,2}(?:,\d{3})+)|(?P<comma>\d+,\d+)|(?P<point>\d+\.\d+))\s*")

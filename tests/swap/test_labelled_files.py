@@ -1,0 +1,142 @@
+"""Stata, SPSS and SAS files come back as such, with labels; pyreadstat and pandas are the judges."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+
+from stirred.errors import DataError
+from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import write_manifest
+from stirred.swap.plan import SwapPlan
+from stirred.swap.releasing import draw
+from stirred.swap.verifying import verify
+from stirred.tables.labelled_files import Labels, write_labelled
+
+FRAME = pd.DataFrame(
+    {
+        "hhid": list(range(1000, 1120)),
+        "size": [1 + i % 2 for i in range(120)],
+        "county": [("001", "003")[i // 2 % 2] for i in range(120)],
+        "tenure": [(1, 2, 9)[i // 5 % 3] for i in range(120)],
+        "rent": [i * 7 // 3 % 4 + 0.5 for i in range(120)],
+    }
+)
+COLUMNS = {"county": "County of residence", "tenure": "Tenure", "hhid": "Household"}
+VALUES = {"tenure": {1: "owned", 2: "rented", 9: "unknown"}, "size": {1: "alone", 2: "two", 3: "three"}}
+WRITERS: dict[str, Any] = {"dta": pyreadstat.write_dta, "sav": pyreadstat.write_sav, "xpt": pyreadstat.write_xport}
+READERS: dict[str, Any] = {"dta": pyreadstat.read_dta, "sav": pyreadstat.read_sav, "xpt": pyreadstat.read_xport}
+FORMATS = {"dta": {"rent": "%8.1f"}, "sav": {"rent": "F8.1"}, "xpt": {}}
+
+
+def plan_of(path: Path, **more: Any) -> SwapPlan:
+    return SwapPlan(
+        id="hhid", match=["size"], swap=["county"], hold=["tenure", "rent"], rate=0.5, input={"path": str(path)}, **more
+    )
+
+
+def office_file(folder: Path, suffix: str) -> Path:
+    path = folder / f"a.{suffix}"
+    more = {} if suffix == "xpt" else {"variable_value_labels": VALUES}
+    WRITERS[suffix](FRAME, str(path), column_labels=COLUMNS, variable_format=FORMATS[suffix], **more)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+def test_files_with_labels_come_back_with_them(tmp_path, suffix):
+    out = draw(plan_of(office_file(tmp_path, suffix))).write(tmp_path / "out")
+    verdicts = verify(out)
+    assert all(verdict.holds for verdict in verdicts), [one.words for one in verdicts if not one.holds]
+    assert any(f"microdata.{suffix} has the rows of its table" in verdict.words for verdict in verdicts)
+    frame, meta = READERS[suffix](str(out / f"microdata.{suffix}"))
+    assert list(frame.columns) == list(FRAME.columns)
+    beside = pd.read_parquet(out / "microdata.parquet")
+    assert frame.astype(str).values.tolist() == beside.astype(frame.dtypes.to_dict()).astype(str).values.tolist()
+    held = ["size", "tenure", "rent"]
+    assert Counter(map(tuple, frame[held].values.tolist())) == Counter(map(tuple, FRAME[held].values.tolist()))
+    assert {name: text for name, text in meta.column_names_to_labels.items() if text} == COLUMNS
+    if suffix != "xpt":
+        assert meta.variable_value_labels == VALUES
+        assert meta.original_variable_types["rent"] == FORMATS[suffix]["rent"]
+    assert f"microdata.{suffix}: the rows of microdata.parquet" in (out / "README.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["stata", "spss", "sas"])
+def test_the_same_rows_give_the_same_bytes_at_any_time(tmp_path, kind):
+    labels = Labels(kind, (("county", "County"),))
+    table = pa.Table.from_pandas(FRAME, preserve_index=False)
+    write_labelled(tmp_path / "one", table, labels)
+    content = (tmp_path / "one").read_bytes()
+    assert any(fixed in content for fixed in (b"01 Jan 1970 00:00", b"01 Jan 7000:00:00", b"01JAN70:00:00:00"))
+    times = re.findall(rb"\d\d ?[A-Za-z]{3} ?\d\d[\d :]+\d\d:\d\d", content[:1000])
+    assert times and all(time.upper().startswith((b"01 JAN", b"01JAN70")) for time in times)
+    write_labelled(tmp_path / "two", table, labels)
+    assert (tmp_path / "two").read_bytes() == content
+
+
+def test_cells_that_look_like_times_stay_as_they_are(tmp_path):
+    table = pa.table({"a": ["17NOV26:06:31:51", "17 Nov 2606:31:49"] * 3, "b": [1, 2, 3, 4, 5, 6]})
+    for kind, suffix in (("stata", "dta"), ("spss", "sav"), ("sas", "xpt")):
+        write_labelled(tmp_path / f"a.{suffix}", table, Labels(kind))
+        frame, _ = READERS[suffix](str(tmp_path / f"a.{suffix}"))
+        assert frame["a"].tolist() == table["a"].to_pylist()
+
+
+def test_another_format_has_no_labels(tmp_path):
+    out = draw(plan_of(office_file(tmp_path, "dta"), format="csv")).write(tmp_path / "out")
+    assert not (out / "microdata.dta").exists()
+    assert "labelled" not in json.loads((out / "data_dictionary.json").read_text(encoding="utf-8"))["tables"][0]
+
+
+@pytest.mark.parametrize("damage", ["cell", "label"])
+def test_a_file_with_other_rows_or_labels_than_stated_is_not_verified(tmp_path, damage):
+    out = draw(plan_of(office_file(tmp_path, "dta"))).write(tmp_path / "out")
+    frame, _ = pyreadstat.read_dta(str(out / "microdata.dta"))
+    if damage == "cell":
+        frame.loc[0, "rent"] += 1
+    labels = dict(COLUMNS) | ({"rent": "a note"} if damage == "label" else {})
+    fields = json.loads((out / "data_dictionary.json").read_text(encoding="utf-8"))["tables"][0]["labelled"]
+    stated = Labels.from_fields(fields)
+    whole = frame.astype({"hhid": "int64", "size": "int64", "tenure": "int64"})
+    forged = Labels("stata", tuple(labels.items()), stated.values, stated.formats)
+    write_labelled(out / "microdata.dta", pa.Table.from_pandas(whole, preserve_index=False), forged)
+    (out / MANIFEST).unlink()
+    write_manifest(out)
+    failed = [verdict.words for verdict in verify(out) if not verdict.holds]
+    assert failed == ["microdata.dta has the rows of its table and the labels of the data dictionary"]
+
+
+def test_what_does_not_fit_is_an_error_that_names_a_way_out(tmp_path):
+    table = pa.table({"a name with spaces": [1]})
+    with pytest.raises(DataError) as caught:
+        write_labelled(tmp_path / "a.dta", table, Labels("stata"))
+    assert caught.value.kind == "cannot-label"
+    assert not (tmp_path / "a.dta").exists()
+
+
+NO_LABELS = {"columns": {}, "values": {}, "formats": {}, "pyreadstat": "1"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        None,
+        [],
+        {"kind": "stata"},
+        {"kind": "x", **NO_LABELS},
+        {"kind": "stata", **NO_LABELS, "columns": {"a": 1}},
+        {"kind": "stata", **NO_LABELS, "values": {"a": [[None, "b"]]}},
+        {"kind": "stata", **NO_LABELS, "pyreadstat": "any text"},
+    ],
+)
+def test_labels_that_are_none_are_refused(fields):
+    with pytest.raises(ValueError):
+        Labels.from_fields(fields)
