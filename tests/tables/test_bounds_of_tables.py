@@ -166,7 +166,8 @@ BEYOND = {
 def beside(array: pa.Array) -> pa.Table:
     texts = [["x", "y"][row % 2] for row in range(len(array))]
     places = [["u", "u", "v", "v"][row % 4] for row in range(len(array))]
-    return pa.table({"c": array, "m": texts, "s": places, "h": ["p"] * len(array)})
+    held = [["p", "q", "q"][row % 3] for row in range(len(array))]  # else nothing could be swapped
+    return pa.table({"c": array, "m": texts, "s": places, "h": held})
 
 
 @pytest.mark.parametrize("kind", [*REFUSED, *BEYOND])
