@@ -39,8 +39,14 @@ def zcdp_epsilon(rho: str, delta: str) -> float:
 
 @computation
 def allocated_rho(part: str) -> Fraction:
-    """rho of a part of the redistricting data, added up from its queries and levels before rounding."""
+    """rho of a part of the redistricting data before it was rounded: one over the squared scale of its noise."""
     return allocation("pl94-2020").part(part).unrounded
+
+
+@computation
+def allocated_epsilon(part: str, delta: str) -> float:
+    """Epsilon of a part of the redistricting data, from its rho before rounding, by the classical conversion."""
+    return zcdp_to_approximate(allocated_rho(part), Fraction(delta), "classical")
 
 
 @computation
