@@ -428,9 +428,10 @@ def share_of_query(query: str, level: str) -> Fraction:
 
 
 @computation
-def cells_of_query(query: str) -> int | None:
-    """How many numbers a query asks for."""
-    return next(one.cells for part in _pl94().parts for one in part.queries if one.name == query)
+def cells_of_query(query: str) -> int:
+    """How many numbers a query asks for: the product of the numbers of categories of what it counts by."""
+    cells = {one.name: one.cells for part in _pl94().parts for one in part.queries}
+    return math.prod(cells[name] or 0 for name in query.split("*") if name != "total")
 
 
 @computation
