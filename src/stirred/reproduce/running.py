@@ -123,7 +123,7 @@ def chapter_words(chapter: str, parts: str = "chapter") -> str:
 def summary(counts: dict[Verdict, int]) -> str:
     """How many rows have each verdict, in one line."""
     total = sum(counts.values())
-    each = ", ".join(f"{number} {WORDS[verdict]}" for verdict, number in counts.items())
+    each = "; ".join(f"{number} {WORDS[verdict]}" for verdict, number in counts.items())
     return f"{total} published item{'' if total == 1 else 's'}: {each}."
 
 

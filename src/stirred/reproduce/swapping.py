@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -70,6 +71,14 @@ def swap_strata_of_table(table: str, which: str, unit: int) -> Fraction:
     """The smallest or largest b of the hypothetical swaps on data of a year, in thousands or millions."""
     sizes = [int(str(one.fact["largest_stratum"])) for one in _hypothetical(table)]
     return Fraction({"smallest": min, "largest": max}[which](sizes), unit)
+
+
+@computation
+def swap_stratum_of(table: str, match: str, swap: str) -> int:
+    """b of one of the hypothetical swaps on data of a year, as the list of deployments has it."""
+    area = match.removesuffix(" by household size")
+    scheme = f"{area.replace(' ', '')}{'-size' if area != match else ''}-{swap}"
+    return int(str(deployment(f"psa-{table}-{scheme}-p05").specification.fact["largest_stratum"]))
 
 
 @computation
@@ -237,15 +246,18 @@ def massachusetts_total(row: str, of: str, half: str) -> int:
 
 
 @computation
-def figure_rate_against_epsilon(name: str) -> tuple[Any, ...]:
+def figure_rate_against_epsilon(name: str, figure: str, theorem: str, remark: str = "") -> tuple[Any, ...]:
     """Swap rate against epsilon, one line for each b."""
-    return (swap_figures.rate_against_epsilon(name),)
+    picture = swap_figures.rate_against_epsilon(name)
+    caption = " ".join(filter(None, (picture.caption.replace("Theorem 3.2.4", theorem), remark)))
+    return (replace(picture, caption=f"{figure}, computed again. {caption}"),)
 
 
 @computation
-def figure_error_by_rate(name: str) -> tuple[Any, ...]:
+def figure_error_by_rate(name: str, figure: str) -> tuple[Any, ...]:
     """Error of county by tenure, by swap rate."""
-    return (swap_figures.error_by_rate(name),)
+    picture = swap_figures.error_by_rate(name)
+    return (replace(picture, caption=f"{figure}, computed again. {picture.caption}"),)
 
 
 # -- errata --------------------------------------------------------------------------------------------------
