@@ -37,7 +37,7 @@ def test_figure_5_1_has_the_densities_of_g1():
     assert (at(first, -0.5), at(second, -0.5)) == (pytest.approx(0.367879, abs=5e-7), pytest.approx(0.049787, abs=5e-7))
     assert factor.x == (-0.5, -0.5) and factor.y == (pytest.approx(math.exp(-3)), pytest.approx(math.exp(-1)))
     assert (first.x[0], first.x[-1]) == (-2, 3)
-    assert "0.0498 and 0.368" in panel.caption
+    assert "the first is 0.368 and the second 0.0498" in panel.caption
     assert np.array(first.y) == pytest.approx(np.exp(-2 * np.abs(first.x)))
 
 

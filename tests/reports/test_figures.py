@@ -262,3 +262,9 @@ def test_bars_are_drawn_to_files_too(tmp_path):
     text = path.read_text(encoding="utf-8")
     assert "Groups" in text
     assert ">mark<" in text
+
+
+def test_a_peak_stays_within_the_frame():
+    peak = Picture("peak", "A peak", "", "x", "y", (Line("one", (0, 1, 2), (0, 5, 0)),))
+    assert line_layer(peak)["encoding"]["y"]["scale"]["domain"][1] > 5
+    assert line_layer(peak)["encoding"]["x"]["scale"]["domain"] == [0, 2]

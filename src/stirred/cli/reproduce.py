@@ -26,6 +26,7 @@ def reproduce(
     explains it.
     """
     from stirred.cli.common import check_new, save_pictures
+    from stirred.cli.printing import note
     from stirred.reproduce.running import reproduce as computed
 
     check_new(figures)
@@ -33,8 +34,10 @@ def reproduce(
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
     sys.stdout.write(result.to_json() if as_json else result.text())
-    if figures is not None:
+    if figures is not None and result.pictures:
         save_pictures(result.pictures, figures)
+    elif figures is not None:
+        note("none of these items is a figure, so no folder was made")
     if not result.holds:
         raise typer.Exit(1)
 

@@ -154,7 +154,8 @@ def laplace_pair_figure(epsilon: float) -> LimitFigure:
         curves,
         "Left of q the first density is e^epsilon times the second, right of q + 1 it is e^-epsilon times: whatever is "
         f"released, the two worlds differ by at most a factor of {_rounded(math.exp(epsilon))}. Half a unit left of q "
-        f"the densities are {_rounded(heights[0])} and {_rounded(heights[1])}. The two datasets differ in one record.",
+        f"the first is {_rounded(heights[1])} and the second {_rounded(heights[0])}. The two datasets differ in one "
+        "record.",
     )
 
 

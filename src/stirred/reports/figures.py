@@ -36,6 +36,9 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 WIDTH = 520
 GREY, LIGHT = "#555555", "#E4E4E4"
 
+_ROOM = 0.03
+"""Above the highest point, as a share of the axis, so that a peak is not drawn beyond the frame."""
+
 # Characters that fit beside each other at the sizes of the fonts, axis included.
 _TITLE, _SUBTITLE, _CAPTION, _WORDS = 62, 88, 112, 80
 
@@ -179,7 +182,7 @@ def _lines(picture: Picture) -> alt.LayerChart | alt.FacetChart:
     colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
     shown = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_line(strokeWidth=2.2)
+        .mark_line(strokeWidth=2.2, strokeJoin="round")
         .encode(
             x=alt.X("x:Q", title=picture.x_title, scale=_scale(picture, "x"), axis=_axis(picture, "x")),
             y=alt.Y("y:Q", title=picture.y_title, scale=_scale(picture, "y"), axis=_axis(picture, "y")),
@@ -220,7 +223,10 @@ def _ends(picture: Picture, axis: str) -> tuple[float, float]:
 
 def _scale(picture: Picture, axis: str) -> alt.Scale:
     log = picture.x_log if axis == "x" else picture.y_log
-    return alt.Scale(type="log" if log else "linear", domain=list(_ends(picture, axis)), nice=False)
+    low, high = _ends(picture, axis)
+    if axis == "y" and not log and not picture.diagonal:
+        high += _ROOM * (high - low)
+    return alt.Scale(type="log" if log else "linear", domain=[low, high], nice=False)
 
 
 def _axis(picture: Picture, axis: str) -> alt.Axis:

@@ -7,7 +7,7 @@ tenure and the published number of two-person households, and household sizes of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -32,12 +32,13 @@ RUNS = 20
 
 _MOST = 20.0
 _STEPS = 160
+_HALF_BOX = 0.007
 
 
 def rate_against_epsilon(name: str = "figure-3-2") -> Picture:
     """Figure 3.2: the swap rates that attain an epsilon, for each size of the largest stratum."""
     lines = [line for size in STRATA for line in _branches(size)]
-    lines += [line for size in STRATA for line in _diamond(smallest_epsilon(size), best_rate(size))]
+    lines += [line for size in STRATA for line in _diamond(size)]
     for rate in (0.05, 0.5):
         lines.append(Line("swap rates of 5% and 50%", (0, _MOST), (rate, rate), dashed=True))
     caption = (
@@ -61,12 +62,10 @@ def error_by_rate(name: str = "figure-3-1") -> Picture:
     """Figure 3.1: the mean absolute percentage error of county by tenure, by swap rate, over 20 runs each."""
     runs = _errors()
     rates = [float(rate) for rate in RATES]
-    spread = [
-        Line(f"smallest to largest of {RUNS} runs", (r, r), (min(e), max(e))) for r, e in zip(rates, runs, strict=True)
-    ]
-    middle = Line(f"median of {RUNS} runs", tuple(rates), tuple(float(np.median(one)) for one in runs))
+    boxes = [line for rate, one in zip(rates, runs, strict=True) for line in _box(rate, one)]
     forecast = Line("forecast, without drawing", tuple(rates), tuple(_forecast(rate) for rate in RATES), dashed=True)
     caption = (
+        f"Boxes: the middle half of {RUNS} runs at each rate, with their median; lines from a box: all runs. "
         "Mean absolute percentage error, as a fraction, over the 28 cells of county by tenure, Massachusetts 1940. The "
         "census records are licensed: this is the generated file of the demonstration, whose counts by county and "
         "tenure are the published ones and whose household sizes are ours."
@@ -77,7 +76,7 @@ def error_by_rate(name: str = "figure-3-1") -> Picture:
         "Dwellings by county and tenure, swapped among counties within household sizes",
         "swap rate p",
         "mean absolute percentage error",
-        (*spread, middle, forecast),
+        (forecast, *boxes),
         caption=caption,
     )
 
@@ -113,6 +112,18 @@ def swapped_once(data: Dataset, rate: Fraction, key: int) -> NDArray[np.int64]:
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
+def _box(rate: float, errors: Sequence[float]) -> Iterable[Line]:
+    """A box from the lower to the upper quartile with the median in it, and whiskers to the ends."""
+    least, lower, median, upper, most = np.quantile(errors, (0, 0.25, 0.5, 0.75, 1)).tolist()
+    left, right = rate - _HALF_BOX, rate + _HALF_BOX
+    name = f"box plots of {RUNS} runs each"
+    yield Line(name, (left, left, right, right), (lower, upper, upper, lower))
+    for height in (lower, median):
+        yield Line(name, (left, right), (height, height))
+    for ends in ((least, lower), (upper, most)):
+        yield Line(name, (rate, rate), ends)
+
+
 @cache
 def _errors() -> tuple[tuple[float, ...], ...]:
     data = dwellings()
@@ -139,8 +150,10 @@ def _branches(size: int) -> Iterable[Line]:
         yield Line(f"b = {size:,}", tuple(epsilons), tuple(pair[branch] for pair in both if pair is not None))
 
 
-def _diamond(x: float, y: float) -> Iterable[Line]:
+def _diamond(size: int) -> Iterable[Line]:
+    """Above and below the smallest epsilon, of the same name as the curve it belongs to."""
+    x, y = smallest_epsilon(size), best_rate(size)
     wide, high = 0.15, 0.015
     for sign in (1, -1):
         points = ((x - wide, y), (x, y + sign * high), (x + wide, y))
-        yield Line("smallest epsilon", tuple(p[0] for p in points), tuple(p[1] for p in points))
+        yield Line(f"b = {size:,}", tuple(p[0] for p in points), tuple(p[1] for p in points))

@@ -127,12 +127,12 @@ def swap_gap_falls_to_zero() -> bool:
 
 @computation
 def swap_largest_stratum_is_never_one() -> bool:
-    """Whether b = 1 is refused: one record does not differ from itself."""
-    try:
-        guarantee.epsilon(1, Fraction(1, 2))
-    except ValueError:
-        return True
-    return False
+    """Whether no file of up to three records in two strata has b = 1, while some have 0, 2 and 3."""
+    cells = list(itertools.product("01", "01", "01"))  # stratum, held and swapped value
+    files = (file for size in (1, 2, 3) for file in itertools.combinations_with_replacement(cells, size))
+    strata = ([[row for row in file if row[0] == stratum] for stratum in "01"] for file in files)
+    found = {max(len(rows) if len(set(rows)) > 1 else 0 for rows in of_file) for of_file in strata}
+    return found == {0, 2, 3}
 
 
 # -- errata --------------------------------------------------------------------------------------------------

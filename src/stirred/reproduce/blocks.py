@@ -43,9 +43,11 @@ def group_factor(records: int) -> Fraction:
 
 @computation
 def infinite_distances_are_not_compared() -> bool:
-    """Whether datasets at an infinite distance are not compared even at budget 0."""
-    apart = flavor_of({}, OutputPremetric())
-    return FiniteMechanism.releases({name: name for name in NAMES}, str).satisfies(apart.at(0)).verdict == "yes"
+    """Whether, at budget 0, datasets at a finite distance may not be told apart, and at an infinite one they may."""
+    apart = flavor_of({("a", "b"): 1, ("c", "d"): 1}, OutputPremetric())  # all others are infinitely far
+    pairs, each = dict(zip(NAMES, "1122", strict=True)), dict(zip(NAMES, NAMES, strict=True))
+    told = [FiniteMechanism.releases(groups, str).satisfies(apart.at(0)).verdict for groups in (pairs, each)]
+    return told == ["yes", "no"]
 
 
 @computation

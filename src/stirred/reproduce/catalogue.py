@@ -35,8 +35,9 @@ from stirred import errors
 Relation = Literal["rounds to", "cut to", "equals", "at least", "at most", "more than", "less than", "within"]
 """How our number must stand to the printed one."""
 
-Verdict = Literal["agrees", "erratum", "drawn", "cannot", "not yet", "differs"]
-"""``erratum``: the printed number is wrong, for the reason that is given, and the corrected one agrees."""
+Verdict = Literal["agrees", "input", "erratum", "unclear", "drawn", "cannot", "not yet", "differs"]
+"""``erratum``: the printed number is wrong, for the reason that is given, and the corrected one agrees. ``unclear``: it
+need not be wrong, but does not follow from what is published. ``input``: it is not computed, but read and used."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Erratum:
     demonstrated_by: str = ""
     misprint: bool = False
     """Whether nothing can be computed about it: a wrong letter or reference."""
+    unclear: bool = False
+    """Whether the document is not shown to be wrong: it can be read in several ways, or leaves something out."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Item:
     """What must be built first."""
     draws: bool = False
     """Whether it is a figure: ``computed_by`` returns pictures."""
+    input: bool = False
+    """Whether it is not computed but held as it is printed, for other numbers to be computed from it."""
 
     @property
     def expected(self) -> Verdict:
@@ -103,7 +108,9 @@ class Item:
             return "not yet"
         if self.draws:
             return "drawn"
-        return "erratum" if self.erratum else "agrees"
+        if self.erratum:
+            return "unclear" if errata()[f"{self.document}/{self.erratum}"].unclear else "erratum"
+        return "input" if self.input else "agrees"
 
 
 @cache

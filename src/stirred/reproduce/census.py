@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
-from stirred.errors import StirredError
 from stirred.loss.conversions import zcdp_to_approximate
 from stirred.reproduce.computations import Forms, computation
 from stirred.spec import (
@@ -21,7 +19,6 @@ from stirred.spec import (
     flavors,
     may_publish_invariants,
     per_respondent,
-    post_process,
 )
 from stirred.spec.allocations import allocation
 from stirred.spec.deployments import deployment
@@ -39,8 +36,14 @@ def zcdp_epsilon(rho: str, delta: str) -> float:
 
 @computation
 def allocated_rho(part: str) -> Fraction:
-    """rho of a part of the redistricting data, added up from its queries and levels before rounding."""
+    """rho of a part of the redistricting data before it was rounded: one over the squared scale of its noise."""
     return allocation("pl94-2020").part(part).unrounded
+
+
+@computation
+def allocated_epsilon(part: str, delta: str) -> float:
+    """Epsilon of a part of the redistricting data, from its rho before rounding, by the classical conversion."""
+    return zcdp_to_approximate(allocated_rho(part), Fraction(delta), "classical")
 
 
 @computation
@@ -105,11 +108,7 @@ def every_invariant_is_needed() -> bool:
 
     All files of two persons with three attributes; the mechanism publishes the three margins.
     """
-    names = ("state", "housing", "quarters")
-    persons = [dict(zip(names, values, strict=True)) for values in itertools.product("01", repeat=3)]
-    files = {str(n): list(pair) for n, pair in enumerate(itertools.combinations_with_replacement(persons, 2))}
-    margins = [Invariant("person", by=(name,)) for name in names]
-    told = FiniteMechanism.releases(files, lambda file: [sorted(margin.value(file).items()) for margin in margins])
+    files, margins, told = _three_margins()
     losses = [
         told.loss(flavors.zcdp("person", invariants=[one for one in margins if one != dropped]), files).number
         for dropped in (None, *margins)
@@ -119,21 +118,25 @@ def every_invariant_is_needed() -> bool:
 
 @computation
 def invariants_cost_nothing() -> bool:
-    """Whether the invariants of TopDown may be published at no loss under its own specification."""
+    """Whether publishing three margins has loss 0 under the invariants, and the rule for specifications says so."""
+    files, margins, told = _three_margins()
     known = _specification("topdown-2020-pl")
-    return may_publish_invariants(known, known.multiverse.invariants).verdict == "yes"
+    ruled = may_publish_invariants(known, known.multiverse.invariants).verdict == "yes"
+    return ruled and told.loss(flavors.zcdp("person", invariants=margins), files).number == 0
 
 
 @computation
 def fitting_is_post_processing(conditioned: bool) -> bool:
-    """Whether TopDown's second step is post-processing: it reads the invariants."""
-    known = _specification("topdown-2020-pl")
-    given = known if conditioned else replace(known, multiverse=replace(known.multiverse, invariants=()))
-    try:
-        post_process(given, known.multiverse.invariants)
-    except StirredError:
-        return False
-    return True
+    """Whether a step that reads three margins beside a noisy count adds no loss to that of the count."""
+    files, margins, told = _three_margins()
+    twos = {name: sum(person["state"] == person["housing"] for person in file) for name, file in files.items()}
+    noisy = FiniteMechanism.of(
+        {name: {str(n): Fraction(2 if n == count else 1, 4) for n in range(3)} for name, count in twos.items()}
+    )
+    flavor = flavors.zcdp("person", invariants=margins if conditioned else [])
+    alone, fitted = (made.loss(flavor, files).number for made in (noisy, noisy.and_then(told)))
+    assert 0 < alone < math.inf
+    return math.isclose(fitted, alone, rel_tol=1e-9)
 
 
 @computation
@@ -179,6 +182,17 @@ def households_and_persons_forms() -> Forms:
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _three_margins() -> tuple[dict[str, list[dict[str, str]]], list[Invariant], FiniteMechanism]:
+    """All files of two persons with three attributes, their three margins, and the mechanism that publishes these."""
+    names = ("state", "housing", "quarters")
+    persons = [dict(zip(names, values, strict=True)) for values in itertools.product("01", repeat=3)]
+    files = {str(n): list(pair) for n, pair in enumerate(itertools.combinations_with_replacement(persons, 2))}
+    margins = [Invariant("person", by=(name,)) for name in names]
+    told = FiniteMechanism.releases(files, lambda file: [sorted(margin.value(file).items()) for margin in margins])
+    return files, margins, told
 
 
 def _specification(name: str) -> Specification:

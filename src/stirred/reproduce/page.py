@@ -22,6 +22,9 @@ do not edit it. `stirred reproduce` prints the same on a terminal, `stirred repr
 
 * **agrees**: our number rounds to the printed one at the digits that were printed, or stands to it as the text says.
 * **agrees after an erratum**: the printed number or formula is wrong; the corrected one agrees. The reason follows.
+* **unclear in the source**: what is printed is not shown to be wrong, but can be read in several ways, leaves something
+  out, or comes from a number that is not published. How it is read here follows.
+* **an input, held as printed**: not computed, but read from the document, and used to compute other numbers.
 * **drawn again**: a figure that prints no numbers.
 * **cannot be computed**: with the reason. **not yet**: with what is missing.
 """

@@ -15,7 +15,9 @@ from stirred.reproduce.verdicts import Row, row_of, row_of_erratum
 
 WORDS: dict[Verdict, str] = {
     "agrees": "agrees",
+    "input": "an input, held as printed",
     "erratum": "agrees after an erratum",
+    "unclear": "unclear in the source",
     "drawn": "drawn again",
     "cannot": "cannot be computed",
     "not yet": "not yet",
@@ -24,7 +26,7 @@ WORDS: dict[Verdict, str] = {
 """What each verdict is called."""
 
 _FORMAT = 1
-_WIDTHS = {"id": 40, "published": 15, "ours": 15, "verdict": 23}
+_WIDTHS = {"id": 40, "published": 15, "ours": 15, "verdict": 25}
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,8 @@ def chapter_words(chapter: str, parts: str = "chapter") -> str:
 def summary(counts: dict[Verdict, int]) -> str:
     """How many rows have each verdict, in one line."""
     total = sum(counts.values())
-    each = ", ".join(f"{number} {WORDS[verdict]}" for verdict, number in counts.items())
-    return f"{total} published items: {each}."
+    each = "; ".join(f"{number} {WORDS[verdict]}" for verdict, number in counts.items())
+    return f"{total} published item{'' if total == 1 else 's'}: {each}."
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

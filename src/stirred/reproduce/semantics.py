@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from functools import cache
@@ -180,8 +181,17 @@ def example_5_8_test(dataset: str) -> float:
 
 @computation
 def gaussian_mu_is_the_root_of_twice_rho(rho: str) -> bool:
-    """Whether Gaussian noise with mu = sqrt(2 rho) has exactly this rho."""
-    return math.isclose(loss.gaussian_to_zcdp(math.sqrt(2 * float(rho))), float(rho))
+    """Whether the Renyi divergence of N(mu, 1) from N(0, 1), integrated, is rho times its order, mu = sqrt(2 rho)."""
+    mu = math.sqrt(2 * float(rho))
+    for order in (1.1, 2, 3.5, 6):
+        # The integrand p^a q^(1-a) is a normal density about (1 - a) mu, times a constant.
+        x, step = np.linspace(-12, 12, 24_001, retstep=True)
+        x = x + (1 - order) * mu
+        density = np.exp(-order * x**2 / 2 - (1 - order) * (x - mu) ** 2 / 2) / math.sqrt(2 * math.pi)
+        divergence = math.log(float(density.sum() * step)) / (order - 1)
+        if not math.isclose(divergence, float(rho) * order, rel_tol=1e-9):
+            return False
+    return True
 
 
 @computation
@@ -322,8 +332,29 @@ def pure_dp_bounds_the_ratio_of_posteriors(epsilon: str) -> bool:
 
 @computation
 def default_record_doubles_epsilon(epsilon: str) -> bool:
-    """Whether the bound against a default record is e^(2 epsilon)."""
-    return PureBelief(float(epsilon)).default_record().limit == 2 * float(epsilon)
+    """Whether no ratio against a default record is above e^(2 epsilon), and one is above e^(1.99 epsilon).
+
+    The target's record is 1 if the other one is a, and 2 if it is b; 0 is put in its place. One answer is likelier by
+    e^epsilon than with the 0 beside an a, and rarer by it beside a b.
+    """
+    e, rare = float(epsilon), 0.01
+    factors = {("1", "a"): math.exp(e), ("2", "b"): math.exp(-e)}
+    yes = {(r, rest): rare * factors.get((r, rest), 1.0) for r in "012" for rest in "ab"}
+    for one, other in itertools.permutations(yes, 2):
+        laws = np.array([[yes[pair], 1 - yes[pair]] for pair in (one, other)])
+        neighbours = sum(x != y for x, y in zip(one, other, strict=True)) == 1
+        if neighbours and not Definition.pure(e * (1 + 1e-9)).satisfied(*laws):
+            return False
+    ratios = []
+    for share in (0.5, 0.1, 1e-3):
+        prior = {("1", "a"): share, ("2", "b"): 1 - share}
+        for law in (yes, {pair: 1 - chance for pair, chance in yes.items()}):
+            actual = {pair: chance * law[pair] for pair, chance in prior.items()}
+            default = {pair: chance * law["0", pair[1]] for pair, chance in prior.items()}
+            totals = sum(default.values()) / sum(actual.values())
+            ratios += [abs(math.log(actual[pair] / default[pair] * totals)) for pair in prior]
+    limit = PureBelief(e).default_record().limit
+    return 1.99 * e < max(ratios) <= limit <= 2 * e
 
 
 @computation
@@ -359,9 +390,11 @@ def theorem_7_5_is_above_theorem_7_3(rho: str) -> bool:
 
 @computation
 def theorem_7_5_is_the_bound_of_section_5_3(rho: str) -> bool:
-    """Whether delta of Theorem 7.5 is that from zCDP to pbdp."""
-    bound = AnyPriorBelief(float(rho))
-    return all(math.isclose(bound.delta(e), loss.zcdp_to_pbdp_delta(float(rho), e)) for e in (3, 5, 10))
+    """Whether the lowest delta of Theorem 7.5 over many orders, each with divergence rho times the order, is that from
+    zCDP to pbdp."""
+    orders = np.arange(1.0005, 4, 0.0005)
+    bound = AnyPriorBelief(points=tuple((float(order), float(rho) * float(order)) for order in orders))
+    return all(math.isclose(bound.delta(e), loss.zcdp_to_pbdp_delta(float(rho), e), rel_tol=1e-6) for e in (3, 5, 10))
 
 
 @computation
@@ -428,9 +461,10 @@ def share_of_query(query: str, level: str) -> Fraction:
 
 
 @computation
-def cells_of_query(query: str) -> int | None:
-    """How many numbers a query asks for."""
-    return next(one.cells for part in _pl94().parts for one in part.queries if one.name == query)
+def cells_of_query(query: str) -> int:
+    """How many numbers a query asks for: the product of the numbers of categories of what it counts by."""
+    cells = {one.name: one.cells for part in _pl94().parts for one in part.queries}
+    return math.prod(cells[name] or 0 for name in query.split("*") if name != "total")
 
 
 @computation

@@ -119,8 +119,10 @@ def mean_sensitivity_is(spread: int, records: int) -> bool:
 
 @computation
 def budgets_add_up() -> bool:
-    """Section 8.4: budgets of one flavor are added."""
-    return composed_loss("0.3", "0.7") == 1
+    """Section 8.4: two randomised responses lose together, counted out, what the specifications composed say."""
+    one, other = (randomised_response(1 / (1 + math.exp(epsilon))) for epsilon in (0.3, 0.7))
+    counted = one.and_then(other).loss(flavors.local(), {"0": "0", "1": "1"}).number
+    return math.isclose(counted, composed_loss("0.3", "0.7"), rel_tol=1e-9)
 
 
 # -- errata --------------------------------------------------------------------------------------------------

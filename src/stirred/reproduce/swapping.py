@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -73,6 +74,14 @@ def swap_strata_of_table(table: str, which: str, unit: int) -> Fraction:
 
 
 @computation
+def swap_stratum_of(table: str, match: str, swap: str) -> int:
+    """b of one of the hypothetical swaps on data of a year, as the list of deployments has it."""
+    area = match.removesuffix(" by household size")
+    scheme = f"{area.replace(' ', '')}{'-size' if area != match else ''}-{swap}"
+    return int(str(deployment(f"psa-{table}-{scheme}-p05").specification.fact["largest_stratum"]))
+
+
+@computation
 def swap_stratum_of_2010(unit: int) -> Fraction:
     """The largest stratum of state by household size in 2010, in millions."""
     return Fraction(int(str(deployment("psa-2010-p02").specification.fact["largest_stratum"])), unit)
@@ -121,8 +130,17 @@ def swap_rate_in_large_strata(rate: str) -> bool:
 
 @computation
 def swap_budget_may_be_published() -> bool:
-    """Whether the realised budget of a swap may be published at no loss (Remark 3.2.5)."""
-    return may_publish_budget(deployment("psa-1940-ma-p50").specification).verdict == "yes"
+    """Whether epsilon, as realised by each file of two to four records, has loss 0 under the invariants (Remark 3.2.5).
+
+    Without the invariants it must have none that is finite, and the rule for specifications must say the same.
+    """
+    tables = {name_of(table): table for universe in small_universes() for table in universe}
+    sizes = {name: len(table) if len(set(table)) > 1 else 0 for name, table in tables.items()}
+    told = FiniteMechanism.releases(sizes, lambda b: guarantee.epsilon(b, HALF))
+    files = as_files(list(tables.values()))
+    inside, outside = (told.loss(flavor, files).number for flavor in (swap_flavor(), flavors.pure("household")))
+    ruled = may_publish_budget(deployment("psa-1940-ma-p50").specification).verdict == "yes"
+    return ruled and inside == 0 and math.isinf(outside)
 
 
 @computation
@@ -228,15 +246,18 @@ def massachusetts_total(row: str, of: str, half: str) -> int:
 
 
 @computation
-def figure_rate_against_epsilon(name: str) -> tuple[Any, ...]:
+def figure_rate_against_epsilon(name: str, figure: str, theorem: str, remark: str = "") -> tuple[Any, ...]:
     """Swap rate against epsilon, one line for each b."""
-    return (swap_figures.rate_against_epsilon(name),)
+    picture = swap_figures.rate_against_epsilon(name)
+    caption = " ".join(filter(None, (picture.caption.replace("Theorem 3.2.4", theorem), remark)))
+    return (replace(picture, caption=f"{figure}, computed again. {caption}"),)
 
 
 @computation
-def figure_error_by_rate(name: str) -> tuple[Any, ...]:
+def figure_error_by_rate(name: str, figure: str) -> tuple[Any, ...]:
     """Error of county by tenure, by swap rate."""
-    return (swap_figures.error_by_rate(name),)
+    picture = swap_figures.error_by_rate(name)
+    return (replace(picture, caption=f"{figure}, computed again. {picture.caption}"),)
 
 
 # -- errata --------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from stirred.reproduce.catalogue import Erratum, Item, Relation, Verdict, errata, items, row_id
 from stirred.reproduce.computations import Between, Forms, computations
@@ -17,6 +17,8 @@ _SLACK = Fraction(1, 10**9)
 last bit of a double."""
 
 _LOGARITHM = re.compile(r"(?:(\d+) )?ln (\d+(?:\.\d+)?)")
+_WRONG = "a statement or formula that is printed wrongly"
+_UNCLEAR = "a statement that leaves something open; beside it, how it is read here"
 _EXACT = Fraction(1, 10**12)
 """The unit of what is printed as a fraction or a logarithm."""
 
@@ -33,8 +35,8 @@ class Row:
     published: str
     ours: str
     verdict: Verdict
-    relation: Relation = "rounds to"
-    """How our number must stand to the printed one."""
+    relation: Relation | Literal[""] = ""
+    """How our number must stand to the printed one; empty where no two numbers are compared."""
     why: str = ""
     """The reason of an erratum, or why something is not computed."""
     tests: tuple[str, ...] = ()
@@ -43,7 +45,7 @@ class Row:
     @property
     def printed(self) -> str:
         """What is published, in words where it is not simply a rounded number."""
-        if self.relation in ("rounds to", "equals"):
+        if self.relation in ("", "rounds to", "equals"):
             return self.published
         return f"{self.published}, cut" if self.relation == "cut to" else f"{self.relation} {self.published}"
 
@@ -51,40 +53,44 @@ class Row:
 def row_of(item: Item) -> Row:
     """Compute an item and compare."""
     if item.cannot or item.missing:
-        return _row(item, "", item.expected, item.cannot or f"needs {item.missing}")
+        relation = "" if item.relation == "rounds to" else item.relation
+        return _row(item, "", item.expected, item.cannot or f"needs {item.missing}", relation=relation)
     value = computations()[item.computed_by](**item.inputs)
     if item.draws:
         pictures = tuple(value)
-        return _row(item, f"{len(pictures)} picture{'s' if len(pictures) > 1 else ''}", "drawn", pictures=pictures)
+        many = f"{len(pictures)} picture{'s' if len(pictures) > 1 else ''}"
+        return _row(item, many, "drawn", pictures=pictures, relation="")
+    if isinstance(value, str | bool):
+        item = replace(item, relation="equals")
     agrees = _holds(item, value, item.published)
     if item.further and not _holds(item, value, item.further, "rounds to"):
         return _row(item, shown(value, item.further), "differs", f"recomputed before as {item.further}")
     if agrees:
-        return _row(item, shown(value, item.published), "agrees")
+        return _row(item, shown(value, item.published), "input" if item.input else "agrees")
     if item.erratum and item.corrected and _holds(item, value, item.corrected):
         known = errata()[f"{item.document}/{item.erratum}"]
-        return _row(item, shown(value, item.corrected), "erratum", known.why, tests=known.tests)
+        return _row(item, shown(value, item.corrected), _kind(known), known.why, tests=known.tests)
     return _row(item, shown(value, item.published), "differs")
 
 
 def row_of_erratum(erratum: Erratum) -> Row:
     """An erratum as a line: for a formula, both forms at an example."""
-    published, ours, verdict = erratum.printed, erratum.correct, "erratum"
+    published, ours, verdict = erratum.printed, erratum.correct, _kind(erratum)
     if erratum.demonstrated_by:
         forms = computations()[erratum.demonstrated_by]()
         assert isinstance(forms, Forms)
         published = f"{published} ({forms.example}: {_plain(forms.printed)})"
         ours = f"{ours} ({_plain(forms.correct)})"
-        verdict = "erratum" if forms.printed != forms.correct else "differs"
+        verdict = verdict if forms.printed != forms.correct else "differs"
     return Row(
         id=row_id(erratum),
         document=erratum.document,
         chapter=erratum.chapter,
         place=erratum.place,
-        what="a statement or formula that is printed wrongly",
+        what=_UNCLEAR if erratum.unclear else _WRONG,
         published=published,
         ours=ours,
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=verdict,
         why=erratum.why,
         tests=erratum.tests,
     )
@@ -176,6 +182,10 @@ def _holds(item: Item, value: Any, printed: str, relation: str = "") -> bool:
     return holds(relation or item.relation, printed, value, item.tolerance)
 
 
+def _kind(erratum: Erratum) -> Verdict:
+    return "unclear" if erratum.unclear else "erratum"
+
+
 def _read(printed: str) -> tuple[Fraction, Fraction]:
     """A printed number, and the unit of its last digit.
 
@@ -201,6 +211,7 @@ def _plain(value: Any) -> str:
 
 
 def _row(item: Item, ours: str, verdict: Verdict, why: str = "", **more: Any) -> Row:
+    more.setdefault("relation", item.relation)
     return Row(
         id=item.id,
         document=item.document,
@@ -210,7 +221,6 @@ def _row(item: Item, ours: str, verdict: Verdict, why: str = "", **more: Any) ->
         published=item.published,
         ours=ours,
         verdict=verdict,
-        relation=item.relation,
         why=why,
         **more,
     )
