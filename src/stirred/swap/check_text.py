@@ -184,8 +184,7 @@ def _telling(check: SwapCheck) -> str:
     )
     rows = [
         (f"{100 * one.share:.1f}%", f"of '{one.variable}' by {_columns(one.columns)} of table '{one.table}'")
-        for one in telling.told[:_SHOWN_TOLD]
-        if one.believed
+        for one in telling.worth_telling[:_SHOWN_TOLD]
     ]
     return fill(head) + "\n" + (named_rows(rows) if rows else "  nothing beyond chance")
 

@@ -38,6 +38,9 @@ _FEWEST_IN_SAMPLE = 32
 _BELIEVED = 4.0
 """A gain in right predictions is believed when it exceeds so many of its standard deviations under pure chance."""
 
+_MORE = 0.01
+"""By so much several columns must tell more than one of them to be worth a line."""
+
 _MOST_VALUES = 1 << 20
 _LOW = np.uint64(22)
 """Bits of a sort key below the cell: twenty of a value, its half, and what the match variables predict."""
@@ -71,6 +74,20 @@ class Telling:
     """Rows of the main table that were looked at."""
     columns: int
     pairs: int
+
+    @property
+    def worth_telling(self) -> list[Told]:
+        """What is more than chance and, of several columns, tells more than one of them alone."""
+        alone = {(one.table, one.variable, one.columns[0]): one.share for one in self.told if len(one.columns) == 1}
+        return [
+            one
+            for one in self.told
+            if one.believed
+            and (
+                len(one.columns) == 1
+                or one.share > _MORE + max(alone[one.table, one.variable, column] for column in one.columns)
+            )
+        ]
 
     def above(self, most: float) -> list[Told]:
         """What tells more than is accepted; a pair only where neither of its columns does alone."""
