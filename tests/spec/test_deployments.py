@@ -53,6 +53,8 @@ TABLE_3_3 = {
     "total": ("total", "table-3.3-total"),
 }
 """The part of the deployment that a row of the table is about, and the erratum of the deployment."""
+FROM_ROUNDED_RHO = {"pl-household": ("0.07", "2.6091"), "pl-person": ("2.56", "17.9153")}
+"""rho as the table prints it and the epsilon that it would have; the printed epsilon is that of the unrounded rho."""
 TABLE_3_4 = {
     "topdown-2020-pl": "theorem-3.3.1/pl",
     "topdown-2020-pl-dhc": "table-3.4/topdown/rho",
@@ -92,9 +94,9 @@ def rows_of_table_3_3() -> list[dict[str, str]]:
     rows = []
     for key, (part, erratum) in TABLE_3_3.items():
         item = items()[f"thesis/table-3.3/epsilon/{key}"]
-        assert bool(erratum) == bool(item.erratum)
-        row = {"part": part, "rho": item.inputs["rho"], "epsilon": item.published, "follows": item.further}
-        rows.append({**row, "erratum": erratum})
+        assert bool(erratum) == (bool(item.erratum) or key in FROM_ROUNDED_RHO)
+        rho, follows = FROM_ROUNDED_RHO[key] if key in FROM_ROUNDED_RHO else (item.inputs["rho"], item.further)
+        rows.append({"part": part, "rho": rho, "epsilon": item.published, "follows": follows, "erratum": erratum})
     return rows
 
 
