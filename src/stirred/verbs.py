@@ -51,7 +51,7 @@ def check(
     Examples
     --------
     >>> import polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     >>> round(float(stirred.check(plan, rows).specification.budget.number), 2)
     4.6
@@ -99,7 +99,7 @@ def release(
     Examples
     --------
     >>> import tempfile, polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     >>> made = stirred.release(plan, rows, out=tempfile.mkdtemp() + "/release")
     >>> made.frame().shape
@@ -134,7 +134,7 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     Examples
     --------
     >>> import tempfile, polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     >>> folder = tempfile.mkdtemp() + "/release"
     >>> _ = stirred.release(plan, rows, out=folder)
@@ -173,7 +173,7 @@ def tabulate(
     Examples
     --------
     >>> import tempfile, polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     >>> folder = tempfile.mkdtemp() + "/release"
     >>> _ = stirred.release(plan, rows, out=folder)

@@ -134,7 +134,7 @@ def piped(*words: object) -> int:
 
 
 def test_an_ended_pipe_leaves_the_exit_code_to_the_work(tmp_path):
-    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     rows.write_csv(tmp_path / "rows.csv")
     plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, input={"path": "rows.csv"})
     (tmp_path / "plan.toml").write_text(plan.to_toml(), encoding="utf-8")

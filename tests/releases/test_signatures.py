@@ -38,7 +38,7 @@ def new_key(path: Path) -> Path:
 
 
 def release(folder: Path, rate: float = 0.1) -> Path:
-    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("oorr") * 5})
+    rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
     stirred.release(stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=rate), rows, out=folder)
     return folder
 
