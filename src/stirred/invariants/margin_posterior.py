@@ -26,6 +26,7 @@ from stirred._compiled import helper, kernel
 from stirred._lazy import later
 from stirred._shown import withheld
 from stirred.invariants.revealing import require_margins
+from stirred.tables.mixing import mixed
 
 special = later("scipy.special")
 
@@ -279,10 +280,7 @@ def split_agreement(traces: Floats) -> float:
 def _next(state):  # type: ignore[no-untyped-def]
     """The next 64 bits of splitmix64, a generator that nothing but these chains uses."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
-    word = state[0]
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+    return mixed(state[0])
 
 
 @helper

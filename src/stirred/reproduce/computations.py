@@ -29,6 +29,7 @@ _MODULES = (
     "appendix_b",
     "census",
     "inference",
+    "appendix_c",
     "surveys",
     "semantics",
     "slides",

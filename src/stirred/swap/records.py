@@ -19,6 +19,7 @@ from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, group
+from stirred.tables.mixing import mixed
 
 
 @withheld
@@ -100,8 +101,8 @@ def _trie(sequence, starts, keys, nodes, classes):  # type: ignore[no-untyped-de
         node = np.uint32(0)
         for i in range(starts[r], starts[r + 1]):
             key = (np.uint64(node) << np.uint64(32)) | np.uint64(sequence[i])
-            mixed = key * np.uint64(0x9E3779B97F4A7C15)
-            at = (mixed ^ (mixed >> np.uint64(29))) & mask
+            spread = key * np.uint64(0x9E3779B97F4A7C15)
+            at = (spread ^ (spread >> np.uint64(29))) & mask
             while nodes[at] != 0 and keys[at] != key:
                 at = (at + np.uint64(1)) & mask
             if nodes[at] == 0:
@@ -113,28 +114,20 @@ def _trie(sequence, starts, keys, nodes, classes):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _mixed(number):  # type: ignore[no-untyped-def]
-    """A bijection of 64-bit numbers under which neighbours fall far apart (splitmix64's finaliser)."""
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
-
-
-@kernel
 def _mix_first(ids, lanes, state):  # type: ignore[no-untyped-def]
     for record in range(len(ids)):
         for lane in range(len(lanes)):
-            state[record, lane] = _mixed(lanes[lane] * np.uint64(0x9E3779B97F4A7C15) + np.uint64(ids[record]))
+            state[record, lane] = mixed(lanes[lane] * np.uint64(0x9E3779B97F4A7C15) + np.uint64(ids[record]))
 
 
 @kernel
 def _mix_sequences(kinds, starts, state):  # type: ignore[no-untyped-def]
     for record in range(len(starts) - 1):
         for lane in range(state.shape[1]):
-            mixed = state[record, lane]
+            found = state[record, lane]
             for i in range(starts[record], starts[record + 1]):
-                mixed = _mixed(mixed + np.uint64(kinds[i]) + np.uint64(1))
-            state[record, lane] = _mixed(mixed ^ np.uint64(0xD1B54A32D192ED03))
+                found = mixed(found + np.uint64(kinds[i]) + np.uint64(1))
+            state[record, lane] = mixed(found ^ np.uint64(0xD1B54A32D192ED03))
 
 
 @kernel

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._compiled import helper, kernel
+from stirred._compiled import kernel
 from stirred.swap.dataset import Dataset
 from stirred.swap.plan import MAIN
 from stirred.swap.telling_tree import predicted_by_tree
 from stirred.tables.columns import Codes
+from stirred.tables.mixing import mixed
 
 SAMPLED = 1 << 16
 """About how many rows are looked at."""
@@ -246,25 +247,17 @@ def _gained_and_lost(keys: NDArray[np.uint64]) -> tuple[int, int]:
 def _keys(cells: Sequence[NDArray[np.uint32]], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """By cell, then value, half and what the match variables predict. Cells are mixed to 42 bits, so that two of them
     are taken for one in one file of many."""
-    mixed = np.zeros(len(low), dtype=np.uint64)
+    cell = np.zeros(len(low), dtype=np.uint64)
     for codes in cells:
-        _mix(mixed, codes)
-    keys: NDArray[np.uint64] = np.bitwise_or(mixed >> _LOW << _LOW, low)
+        _mix(cell, codes)
+    keys: NDArray[np.uint64] = np.bitwise_or(cell >> _LOW << _LOW, low)
     return keys
-
-
-@helper
-def _mixed(value):  # type: ignore[no-untyped-def]
-    """Sixty-four bits that look unrelated to the value (the last step of splitmix64)."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
 
 
 @kernel
 def _mix(cell, codes):  # type: ignore[no-untyped-def]
     for row in range(len(cell)):
-        cell[row] = _mixed(cell[row] + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(codes[row]) + np.uint64(1)))
+        cell[row] = mixed(cell[row] + np.uint64(0x9E3779B97F4A7C15) * (np.uint64(codes[row]) + np.uint64(1)))
 
 
 @kernel
@@ -272,14 +265,14 @@ def _mark_sample(ids, thinned, bound, kept):  # type: ignore[no-untyped-def]
     for row in range(len(ids)):
         stratum = ids[row]
         drawn = np.uint64(row) if thinned[stratum] else np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
-        if _mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
+        if mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
             kept[row] = True
 
 
 @kernel
 def _mark_half(rows, halves):  # type: ignore[no-untyped-def]
     for i in range(len(rows)):
-        halves[i] = _mixed(np.uint64(rows[i]) + np.uint64(77)) & np.uint64(1) == np.uint64(1)
+        halves[i] = mixed(np.uint64(rows[i]) + np.uint64(77)) & np.uint64(1) == np.uint64(1)
 
 
 @kernel
