@@ -316,9 +316,12 @@ def test_two_draws_never_share_a_nonce(tmp_path):
 
 
 def test_another_draw_is_not_free_because_its_certificate_was_given_the_nonce_of_a_counted_one(tmp_path, ledger):
-    plan = swap_plan()
-    for name in ("first", "second"):
-        stirred.release(plan, ROWS, out=tmp_path / name, ledger=ledger if name == "first" else None)
+    first = stirred.swap.draw(swap_plan(), ROWS)
+    # Two draws have the same rows now and then, and would be the same files: draw until they differ.
+    draws = (stirred.swap.draw(swap_plan(), ROWS) for _ in range(1_000))
+    second = next(draw for draw in draws if not draw.frame().equals(first.frame()))
+    first.write(tmp_path / "first", ledger=ledger)
+    second.write(tmp_path / "second")
     stated = [json.loads((tmp_path / name / "certificate.json").read_text()) for name in ("first", "second")]
     (tmp_path / "second" / "certificate.json").write_text(json.dumps(stated[1] | {"nonce": stated[0]["nonce"]}))
     write_manifest(tmp_path / "second")
