@@ -190,3 +190,14 @@ def test_cells_begin_where_their_leading_columns_change(wide):
         rows = list(zip(*(codes.tolist() for codes in counted.codes[:leading]), strict=True)) or [()] * len(counted)
         expected = [at == 0 or rows[at] != rows[at - 1] for at in range(len(rows))]
         assert counted.begins(leading).tolist() == expected
+
+
+@pytest.mark.parametrize("cardinalities", [SORTED_KEYS, FOLDED], ids=["sorted keys", "folding"])
+def test_files_too_long_to_be_ordered_at_once_are_numbered_alike(cardinalities, monkeypatch):
+    rng = np.random.default_rng(7)
+    columns = [column(str(k), rng.integers(0, 40, 3000), many) for k, many in enumerate(cardinalities)]
+    at_once = group(columns, 3000)
+    monkeypatch.setattr(groups, "_SORTED_AT_ONCE", 100)
+    by_looking_up = group(columns, 3000)
+    assert at_once.count == by_looking_up.count
+    np.testing.assert_array_equal(at_once.ids, by_looking_up.ids)

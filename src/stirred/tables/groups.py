@@ -21,6 +21,9 @@ from stirred.tables.columns import Codes, Column, chunks
 _DIRECT = 1 << 24
 """Possible keys up to which a table indexed by the key is always used; beyond, up to one per record."""
 
+_SORTED_AT_ONCE = 1 << 26
+"""Records up to which their order by key is kept in memory: looking each key up takes several times as long."""
+
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,6 +125,15 @@ def pack(columns: Sequence[Column], rows: slice) -> NDArray[np.uint64]:
     return keys
 
 
+def packed(columns: Sequence[Column], rows: int) -> NDArray[np.unsignedinteger]:
+    """The keys of all records, in 32 bits where they fit: these are sorted in half the time."""
+    narrow = prod(column.cardinality for column in columns) <= 1 << 32
+    keys: NDArray[np.unsignedinteger] = np.empty(rows, dtype=np.uint32 if narrow else np.uint64)
+    for part in chunks(rows):
+        keys[part] = pack(columns, part)
+    return keys
+
+
 def unpack(keys: NDArray[np.uint64], cardinalities: Sequence[int], kinds: Sequence[type]) -> list[Codes]:
     """The codes behind keys, column by column; ``keys`` is used up."""
     columns: list[Codes] = []
@@ -204,22 +216,22 @@ def _number(columns: Sequence[Column], rows: int, ids: NDArray[np.uint32]) -> in
         for part in chunks(rows):
             np.take(numbers, pack(columns, part), out=ids[part], mode="clip")
         return int(np.count_nonzero(present))
-    keys, _ = _sorted_cells(columns, rows)
+    if rows <= _SORTED_AT_ONCE:
+        keys = packed(columns, rows)
+        return int(_number_in_order(keys, np.argsort(keys), ids))
+    found, _ = _sorted_cells(columns, rows)
     for part in chunks(rows):
-        ids[part] = np.searchsorted(keys, pack(columns, part)).astype(np.uint32)
-    return len(keys)
+        ids[part] = np.searchsorted(found, pack(columns, part)).astype(np.uint32)
+    return len(found)
 
 
 def _sorted_cells(columns: Sequence[Column], rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    keys = np.empty(rows, dtype=np.uint64)
-    for part in chunks(rows):
-        keys[part] = pack(columns, part)
+    keys = packed(columns, rows)
     keys.sort()
     counts = np.empty(len(keys), dtype=np.uint32)
     found = _run_lengths(keys, counts)
-    if found > rows // 2:
-        return keys[:found], counts[:found]
-    return keys[:found].copy(), counts[:found].copy()
+    kept = counts[:found] if found > rows // 2 else counts[:found].copy()
+    return keys[:found].astype(np.uint64), kept
 
 
 @kernel
@@ -250,6 +262,19 @@ def _run_lengths(keys, counts):  # type: ignore[no-untyped-def]
             at += 1
             start = i
     return at
+
+
+@kernel
+def _number_in_order(keys, order, ids):  # type: ignore[no-untyped-def]
+    """Number the distinct keys, ``order`` being the records in the order of their keys; how many there are."""
+    number = 0
+    last = keys[order[0]]
+    for row in order:
+        if keys[row] != last:
+            number += 1
+            last = keys[row]
+        ids[row] = number
+    return number + 1
 
 
 @kernel

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._compiled import kernel
+from stirred._compiled import helper, kernel
 from stirred.tables.columns import plain_type
+from stirred.tables.mixing import mixed
 
-_BUCKET = 1 << 24
-"""About how many identifiers are sorted at a time."""
+_BUCKET = 1 << 15
+"""About how many identifiers are compared at a time."""
 _SPREAD = 8
 """Integer identifiers spread over at most this many times their number are looked up in a plain table."""
 
@@ -73,22 +74,31 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
     if _increasing(numbers):
         return 0
     numbers = numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers.astype(np.int64, copy=False)
-    buckets = (
-        1 << max(len(numbers) // _BUCKET, 0).bit_length()
-    )  # equal numbers share a bucket, so one at a time will do
-    expected = len(numbers) // buckets
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low < _SPREAD * len(numbers):  # a bit for each number that there may be
+        return int(_count_met_again(numbers, low, np.zeros((high - low) // 64 + 1, dtype=np.uint64)))
+    # Equal numbers share a bucket, and the hash table of a bucket fits into the processor's cache.
+    buckets = 1 << max(0, (len(numbers) // _BUCKET).bit_length())
+    starts = _ends_of_buckets(numbers, buckets)
+    sorted_out = np.empty_like(numbers)
+    _sort_out(numbers, buckets, starts, sorted_out)  # from the ends backwards, so that these become starts
+    bounds = [*starts.tolist(), len(numbers)]
 
-    def repeated_in(bucket: int) -> int:
-        room = np.empty(min(len(numbers), expected + expected // 8 + 1024), dtype=np.int64)
-        found = _take_bucket(numbers, bucket, buckets, room)
-        if found > len(room):
-            room = np.empty(found, dtype=np.int64)
-            _take_bucket(numbers, bucket, buckets, room)
-        room[:found].sort()
-        return int(_count_equal_neighbours(room[:found]))
+    def repeated_in(first: int) -> int:
+        found = 0
+        for low, high in zip(bounds[first:-1:2], bounds[first + 1 :: 2], strict=True):
+            slots = 1 << int(2 * (high - low) + 1).bit_length()
+            found += int(_count_repeated(sorted_out[low:high], np.zeros(slots, dtype=np.int64)))
+        return found
 
     with ThreadPoolExecutor(2) as pool:
-        return sum(pool.map(repeated_in, range(buckets)))
+        return sum(pool.map(repeated_in, range(min(2, buckets))))
+
+
+def _ends_of_buckets(numbers: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
+    counts = np.zeros(buckets, dtype=np.int64)
+    _count_by_bucket(numbers, buckets, counts)
+    return np.cumsum(counts)
 
 
 def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -115,16 +125,54 @@ def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray
 
 
 @kernel
-def _take_bucket(numbers, bucket, buckets, room):  # type: ignore[no-untyped-def]
-    """Copy the numbers of one bucket as far as there is room; how many there are."""
-    found = 0
+def _count_met_again(numbers, low, met):  # type: ignore[no-untyped-def]
+    again = 0
     for number in numbers:
-        mixed = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
-        if np.int64((mixed >> np.uint64(40)) % np.uint64(buckets)) == bucket:
-            if found < len(room):
-                room[found] = number
-            found += 1
-    return found
+        at = np.uint64(number - low)
+        word, bit = at >> np.uint64(6), np.uint64(1) << (at & np.uint64(63))
+        if met[word] & bit:
+            again += 1
+        met[word] |= bit
+    return again
+
+
+@helper
+def _bucket_of(number, buckets):  # type: ignore[no-untyped-def]
+    return np.int64((mixed(np.uint64(number)) >> np.uint64(32)) & np.uint64(buckets - 1))
+
+
+@kernel
+def _count_by_bucket(numbers, buckets, counts):  # type: ignore[no-untyped-def]
+    for number in numbers:
+        counts[_bucket_of(number, buckets)] += 1
+
+
+@kernel
+def _sort_out(numbers, buckets, ends, out):  # type: ignore[no-untyped-def]
+    for number in numbers:
+        bucket = _bucket_of(number, buckets)
+        ends[bucket] -= 1
+        out[ends[bucket]] = number
+
+
+@kernel
+def _count_repeated(numbers, table):  # type: ignore[no-untyped-def]
+    """How many numbers occurred before; ``table`` is a hash table of zeros, so 0 itself is counted apart."""
+    mask = np.uint64(len(table) - 1)
+    zeros = 0
+    again = 0
+    for number in numbers:
+        if number == 0:
+            again += 1 if zeros else 0
+            zeros += 1
+            continue
+        at = mixed(np.uint64(number)) & mask
+        while table[at] != 0 and table[at] != number:
+            at = (at + np.uint64(1)) & mask
+        if table[at] == number:
+            again += 1
+        table[at] = number
+    return again
 
 
 @kernel
@@ -133,15 +181,6 @@ def _increasing(numbers):  # type: ignore[no-untyped-def]
     while at < len(numbers) and numbers[at] > numbers[at - 1]:
         at += 1
     return at >= len(numbers)
-
-
-@kernel
-def _count_equal_neighbours(numbers):  # type: ignore[no-untyped-def]
-    count = 0
-    for i in range(1, len(numbers)):
-        if numbers[i] == numbers[i - 1]:
-            count += 1
-    return count
 
 
 @kernel
