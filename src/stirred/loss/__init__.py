@@ -64,6 +64,16 @@ if TYPE_CHECKING:
         composed_zcdp,
     )
     from stirred.loss.pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
+    from stirred.loss.swap_curves import (
+        pair_beliefs,
+        pair_outcomes,
+        pair_power_curve,
+        swap_group_power_curve,
+        swap_power_curve,
+        swap_power_curve_of_rates,
+        swap_power_curve_up_to,
+        swap_rates_power_curve,
+    )
     from stirred.loss.tails import (
         approximate_to_pbdp_delta,
         approximate_to_pbdp_epsilon,
@@ -142,6 +152,9 @@ __all__ = [
     "level_at_power",
     "multiplicative",
     "normalised_renyi",
+    "pair_beliefs",
+    "pair_outcomes",
+    "pair_power_curve",
     "pbdp_curve_to_type_two_error",
     "pbdp_to_power",
     "pbdp_to_pure",
@@ -162,6 +175,11 @@ __all__ = [
     "renyi_to_pbdp_delta",
     "renyi_to_pbdp_epsilon",
     "sampling_loss",
+    "swap_group_power_curve",
+    "swap_power_curve",
+    "swap_power_curve_of_rates",
+    "swap_power_curve_up_to",
+    "swap_rates_power_curve",
     "symmetric_power_curve",
     "total_variation",
     "tradeoff_to_pbdp_delta",
@@ -198,6 +216,10 @@ __getattr__, __dir__ = lazy(
                 "Filter PureFilter ZcdpFilter composed_approximate composed_pure composed_renyi composed_zcdp"
             ),
             "stirred.loss.pairs": "WorstPair WorstPowers worst_pair worst_power_curve",
+            "stirred.loss.swap_curves": (
+                "pair_beliefs pair_outcomes pair_power_curve swap_group_power_curve swap_power_curve "
+                "swap_power_curve_of_rates swap_power_curve_up_to swap_rates_power_curve"
+            ),
             "stirred.loss.tails": (
                 "approximate_to_pbdp_delta approximate_to_pbdp_epsilon gaussian_to_pbdp_delta "
                 "gaussian_to_pbdp_epsilon gaussian_to_tail pbdp_curve_to_type_two_error pbdp_to_power "

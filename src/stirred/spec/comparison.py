@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,11 +16,13 @@ from dataclasses import asdict, dataclass, field, replace
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
+from stirred.loss import PowerCurve, pure_power
 from stirred.spec import pages
 from stirred.spec.distances import Change, bring
 from stirred.spec.invariant import missing
 from stirred.spec.order import convertible
 from stirred.spec.specification import BLOCKS, Answer, Specification
+from stirred.spec.swap_trade_off import as_trade_off
 
 EQUAL, FIRST, SECOND, NEITHER, UNKNOWN = "equal", "first stronger", "second stronger", "incomparable", "not known"
 _WIDTH = 110
@@ -170,7 +173,19 @@ def _notes(specifications: Sequence[Specification]) -> list[str]:
     for name, one in zip(_names(specifications), specifications, strict=True):
         if one.nearest not in (None, 1) and not one.budget.is_curve:
             notes.append(f"{name}: {one.nearest_words()}.")
+        exchanged = as_trade_off(one)
+        if exchanged is not None and isinstance(exchanged.budget.value, PowerCurve):
+            most = _of_hundred(exchanged.budget.value)
+            notes.append(
+                f"{name}: by its own trade-off function at most {most} of 100 exchanged pairs would be "
+                "noticed, at 5 false alarms in 100, whichever sizes strata have up to the largest; epsilon alone "
+                f"allows {_of_hundred(pure_power(2 * float(one.budget.number)))}."
+            )
     return notes
+
+
+def _of_hundred(curve: PowerCurve) -> int:
+    return min(100, math.ceil(100 * float(curve.power(0.05)) - 1e-7))
 
 
 def _text_table(found: Comparison) -> str:

@@ -17,6 +17,8 @@ RECORDS = "records"
 RATE = "rate"
 RATES = "rates"
 SELECTED_SHARE = "selected_share"
+ROUNDS = "rounds"
+LATER_ROUNDS = "later_rounds"
 DECIDING_RATE = "deciding_rate"
 DECIDING_STRATUM = "deciding_stratum"
 LARGEST_STRATUM = "largest_stratum"
@@ -51,7 +53,10 @@ MEANINGS = MappingProxyType(
         RECORDS: "The number of records of the unit.",
         RATE: "Swapping: the probability that a record is selected, as the text of a fraction ('1/20').",
         RATES: "Swapping at rates by rule: the rules in words, each with its rate; the first that fits counts.",
-        SELECTED_SHARE: "Swapping at rates by rule: the mean rate over all records.",
+        SELECTED_SHARE: "Swapping at rates by rule: the mean rate over all records. In several rounds: the mean "
+        "probability that a record is selected in at least one.",
+        ROUNDS: "Swapping: the number of rounds, if there are several. Rate, match and swap variables are the first's.",
+        LATER_ROUNDS: "Swapping in several rounds: what the rounds after the first swap, in words.",
         DECIDING_RATE: "Swapping at rates by rule: the rate that decides epsilon.",
         DECIDING_STRATUM: "Swapping at rates by rule: the size of the stratum in which that rate decides epsilon.",
         LARGEST_STRATUM: "Swapping: the size of the largest stratum with two different records (b; 0 if none); "

@@ -122,9 +122,9 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
     "section 4.3, second way; Theorem 3.2.4",
 )
 def few_change(specification: Specification) -> str:
-    """The fact `changed_share` is below a quarter of the rate (by rule: of the mean rate), or `unchangeable_share`
-    above a quarter."""
-    rate = number(specification, facts.RATE) or number(specification, facts.SELECTED_SHARE)
+    """The fact `changed_share` is below a quarter of the rate (by rule or in several rounds: of `selected_share`), or
+    `unchangeable_share` above a quarter."""
+    rate = number(specification, facts.SELECTED_SHARE) or number(specification, facts.RATE)
     changed = number(specification, facts.CHANGED_SHARE)
     fixed = number(specification, facts.UNCHANGEABLE_SHARE)
     if rate is None or changed is None or fixed is None or (4 * changed >= rate and 4 * fixed <= 1):
