@@ -7,17 +7,41 @@ from typing import TYPE_CHECKING
 from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
+    from stirred.estimates.answers import Answers
+    from stirred.estimates.coefficients import Coefficients
+    from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
     from stirred.estimates.error_laws import ErrorLaw, Term
     from stirred.estimates.estimates import Estimates, Source, estimate_rows, kind_lines, source_rows
+    from stirred.estimates.table_fits import TableFit, fit_table
 
-__all__ = ["ErrorLaw", "Estimates", "Source", "Term", "estimate_rows", "kind_lines", "source_rows"]
+__all__ = [
+    "Answers",
+    "Coefficients",
+    "ErrorLaw",
+    "Estimates",
+    "Parts",
+    "Source",
+    "TableFit",
+    "Term",
+    "difference",
+    "estimate_rows",
+    "fit_table",
+    "kind_lines",
+    "odds_ratio",
+    "ratio",
+    "source_rows",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     by_module(
         {
+            "stirred.estimates.answers": "Answers",
+            "stirred.estimates.coefficients": "Coefficients",
+            "stirred.estimates.derived": "Parts difference odds_ratio ratio",
             "stirred.estimates.error_laws": "ErrorLaw Term",
             "stirred.estimates.estimates": "Estimates Source estimate_rows kind_lines source_rows",
+            "stirred.estimates.table_fits": "TableFit fit_table",
         }
     ),
 )

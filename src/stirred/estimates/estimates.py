@@ -73,6 +73,17 @@ class Estimates:
         more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
         return table(head, [(row, False) for row in [*rows, *more]])
 
+    def __len__(self) -> int:
+        return len(self.places) * len(self.labels)
+
+    def rows(self, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+        """A table to print; see :func:`estimate_rows`."""
+        return estimate_rows(self, confidence, most)
+
+    def kind_lines(self, confidence: float = 0.9) -> list[str]:
+        """For each kind of interval among the estimates, what it means."""
+        return kind_lines(self, confidence)
+
     @property
     def standard_errors(self) -> Array:
         """The standard error of each estimate; infinite where nothing is known."""
@@ -81,11 +92,16 @@ class Estimates:
     def interval(self, confidence: float = 0.9, *, normal: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, as whole numbers, ends included. Each interval by itself contains the
         true count with at least this probability. With ``normal`` all are found from the normal law."""
+        half = self.half_widths(confidence, normal=normal)
+        middle = np.where(np.isnan(self.values), 0.0, self.values)
+        return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
+
+    def half_widths(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
+        """How far the intervals reach to either side of the estimates, before their ends become whole numbers."""
         half = normal_half_widths(self.standard_errors, confidence)
         for law, some in self._certified(confidence, normal):
             half[some] = exact_half_width(law, confidence)
-        middle = np.where(np.isnan(self.values), 0.0, self.values)
-        return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
+        return half
 
     def coverage(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
         """How often each interval contains the true count, at least the asked probability: certified for *exact*

@@ -36,6 +36,10 @@ LARGEST = 512
 _TINY = 1e-9
 
 
+Groups = tuple[Margin, Index]
+"""Some groups of a margin, in the order of a tensor."""
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What was measured of one query at one level."""
@@ -143,14 +147,56 @@ class Design:
             spread[:, self.unknown(level)] = np.inf
         return spread
 
-    def unknown(self, level: int) -> NDArray[np.bool_]:
-        """Which asked groups have no estimate in a unit of this level that is not an only child."""
-        found = np.zeros(len(self.blocks[0].loadings(self.asked)[1]), dtype=np.bool_)
+    def unknown(self, level: int, margin: Margin | None = None) -> NDArray[np.bool_]:
+        """Which groups, by default the asked ones, have no estimate in a unit of this level that is not an only
+        child."""
+        margin = margin or self.asked
+        found = np.zeros(len(self.blocks[0].loadings(margin)[1]), dtype=np.bool_)
         for tree, block in zip(self.trees, self.blocks, strict=True):
-            shared, squares = block.loadings(self.asked)
+            shared, squares = block.loadings(margin)
             unseen = np.abs(shared @ tree.known[level].unknown).max(axis=1, initial=0)
             found |= unseen * np.sqrt(squares) > _TINY
-        return np.asarray(self.asked.spread(found[None].astype(np.float64))[0] > 0)
+        return np.asarray(margin.spread(found[None].astype(np.float64))[0] > 0)
+
+    def covariances(self, matrices: Sequence[Array], one: Groups, other: Groups) -> Array:
+        """The covariance of pairs of groups, given for each block the covariance of the vectors of pairs of places:
+        a row for each pair of places, a column for each pair of groups.
+
+        The groups may be of any margins that are sums of the asked one's groups.
+        """
+        total = np.zeros((len(matrices[0]), len(one[1])))
+        for block, between in zip(self.blocks, matrices, strict=True):
+            factor = block.products(*one, *other)
+            both = [block.loadings(margin)[0][groups] for margin, groups in (one, other)]
+            pairs, same = np.unique(np.round(np.hstack(both), 12), axis=0, return_inverse=True)
+            left, right = pairs[:, : block.size], pairs[:, block.size :]
+            total += np.einsum("fi,kij,fj->kf", left, between, right, optimize=True)[:, same.ravel()] * factor
+        return total
+
+    def covariances_among(self, level: int, units: Index, one: Groups, other: Groups) -> Array:
+        """The covariance of one group in each of some units of a level with another group in each of them."""
+        total = np.zeros((len(units), len(units)))
+        for tree, block in zip(self.trees, self.blocks, strict=True):
+            factor = float(block.products(*one, *other)[0])
+            if factor:
+                left, right = (
+                    np.repeat(block.loadings(margin)[0][groups], len(units), axis=0) for margin, groups in (one, other)
+                )
+                total += factor * tree.covariances_among(level, units, left, right)
+        return total
+
+    def between(self, places: Sequence[Mapping[int, Index]]) -> list[list[list[Array]]]:
+        """For every two of some unions of units and each block, the covariance of their vectors."""
+        found: list[list[list[Array]]] = [[[] for _ in places] for _ in places]
+        for tree, block in zip(self.trees, self.blocks, strict=True):
+            each = np.eye(block.size)
+            for second, units in enumerate(places):
+                forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
+                with_all = tree.covariances(forms)
+                for first, others in enumerate(places):
+                    added = sum(with_all[level][some].sum(axis=0) for level, some in others.items())
+                    found[first][second].append(np.asarray(added)[None])
+        return found
 
     def _variances(self, covariances: Sequence[Array]) -> Array:
         """From one covariance matrix per block and kind, a row for each kind; groups in the order of a tensor."""

@@ -24,26 +24,25 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import inside, read_json
-from stirred.estimates import Estimates, Source, Term
+from stirred.estimates import Answers, Estimates, Source, Term
 from stirred.estimates.intervals import WORTHWHILE
+from stirred.estimates.table_fits import TableFit
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
+from stirred.topdown.comparing import ask
 from stirred.topdown.constraints import Counts
 from stirred.topdown.design import Answer, Design
+from stirred.topdown.measures import Contrast
 from stirred.topdown.measuring import INDEX, Measurements, entries
+from stirred.topdown.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.shapes import Shapes
 from stirred.topdown.spine import Index, Spine
+from stirred.topdown.table_regression import regress
 from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
 
 KEPT = 1 << 24
 """Numbers of a level that are kept although nobody has asked for the level yet."""
-
-MOST_TERMS = 400
-"""Different weights that the noise of an estimate may have for its law to be listed."""
-
-CHEAP = 1 << 22
-"""Measured values whose weights are worked out for one question, so that laws of errors can be listed."""
 
 Where = Mapping[str, Sequence[str]]
 Chosen = dict[str, tuple[str, ...]]
@@ -144,6 +143,39 @@ class MeasuredRelease:
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         return self._estimates(table, by, where, None, [name], values, variances, plain, sums)
 
+    def compare(
+        self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
+        places: Sequence[Place] = (), against: Sequence[Place] = (), share: str | None = None,
+        difference: Contrast | None = None, ratio: Contrast | None = None,
+        odds_ratio: tuple[Contrast, Contrast] | None = None,
+    ) -> Answers:  # fmt: skip
+        """Estimate shares, differences, ratios or odds ratios of counts, in all units of a level, in the union of some
+        places, or of one union against another.
+
+        ``share`` is an attribute or recode, or the level itself: the share of each unit in all of them. A comparison is
+        a triple of an attribute, recode or level and two of its values, or the word ``"places"``: the union of
+        ``places`` against that of ``against``.
+        """
+        question = ask(
+            self, table, _names(by), _conditions(where), level=level, places=places, against=against, share=share,
+            difference=difference, ratio=ratio, odds_ratio=odds_ratio,
+        )  # fmt: skip
+        return question.answer()
+
+    def regress(
+        self, table: str, formula: str, predictors: Any, *, level: str, by: Sequence[str] = (),
+        where: Where | None = None, scatter: bool = True, **measure: Any,
+    ) -> TableFit:  # fmt: skip
+        """Fit a number of every unit of a level to columns that the reader brings, by weighted least squares with the
+        covariances of the noise.
+
+        ``formula`` is like ``"sex=f ~ income + rural"``; ``predictors`` a frame, or a CSV or Parquet file, with a
+        column named like the level. ``measure`` asks for shares or comparisons of groups; see :meth:`compare`. Without
+        ``scatter``, noise alone is taken to explain the residuals.
+        """
+        question = ask(self, table, _names(by), _conditions(where), level=level, **measure)
+        return regress(question, formula, predictors, scatter=scatter)
+
     def explain(self, table: str, where: Where | None = None, *, places: Sequence[Place]) -> list[Source]:
         """The measurements that the estimate of one count rests on, the largest shares of its variance first."""
         where, units = _conditions(where), self._whole_units(places)
@@ -197,7 +229,8 @@ class MeasuredRelease:
                     table, (), {**where, **{name: (value,) for name, value in zip(by, label, strict=True)}}
                 )
                 for place in np.flatnonzero(wanted[:, group]).tolist():
-                    terms = _terms(design, places[place])
+                    weights = design.weights(places[place])
+                    terms = noise_terms((one.parameter, found) for one, _, found in weights)
                     if len(terms) <= MOST_TERMS:
                         numbers[place, group] = found.setdefault(terms, len(found))
         return tuple(found), numbers
@@ -294,35 +327,47 @@ def estimate(
     level: str | None = None,
     places: Sequence[Place] = (),
     sources: bool = False,
-) -> Estimates:
+    regress: str | None = None,
+    predictors: Any = None,
+    no_scatter: bool = False,
+    **measure: Any,
+) -> Estimates | Answers:
     """Estimate counts from the measurements of a release, in every unit of a level or in the union of some places.
 
-    ``sources`` also gives, for a union, the measurements that the total of the chosen records rests on.
+    ``measure`` asks for shares or comparisons in their place; see :meth:`MeasuredRelease.compare`. ``regress`` fits
+    them to columns of ``predictors``; see :meth:`MeasuredRelease.regress`. ``sources`` also gives, for a union, the
+    measurements that the total of the chosen records rests on.
     """
-    if (level is None) == (not places):
+    if (regress is None) != (predictors is None) or (no_scatter and regress is None):
+        raise errors.estimate_question("A regression", "has both --regress and --predictors")
+    if regress is not None and level is None:
+        raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
+    if not measure and (level is None) == (not places):
         raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
-    if sources and not places:
+    if sources and (measure or regress or not places):
         raise errors.estimate_question(
-            "The sources of an estimate (--sources)", "can be shown for places only (--place)"
+            "The sources of an estimate (--sources)", "can be shown for counts in places only (--place)"
         )
     opened = MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
+    if regress is not None:
+        return opened.regress(
+            name,
+            regress,
+            predictors,
+            level=str(level),
+            by=by,
+            where=where,
+            scatter=not no_scatter,
+            places=places,
+            **measure,
+        )
+    if measure:
+        return opened.compare(name, by, where, level=level, places=places, **measure)
     if level is not None:
         return opened.estimate(name, by, where, level=level)
     found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))
     return replace(found, sources=tuple(opened.explain(name, where, places=places))) if sources else found
-
-
-def _terms(design: Design, units: Mapping[int, Index]) -> tuple[Term, ...]:
-    """The noise in the estimate of the one asked group in a union of units."""
-    weights = [(np.abs(found[found != 0]).ravel(), one.parameter) for one, _, found in design.weights(units)]
-    counts: dict[tuple[float, float], int] = {}
-    for sizes, parameter in weights:
-        for size, times in zip(*np.unique(np.round(sizes, 12), return_counts=True), strict=True):
-            if size > 0:
-                key = float(size), parameter
-                counts[key] = counts.get(key, 0) + int(times)
-    return tuple(Term(size, parameter, times) for (size, parameter), times in sorted(counts.items()))
 
 
 def _names(by: Sequence[str]) -> tuple[str, ...]:

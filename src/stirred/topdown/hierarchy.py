@@ -169,6 +169,42 @@ class BlockTree:
             found = np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
         return found
 
+    def covariances_with(self, level: int, above: int) -> Array:
+        """The covariance of a unit's vector with that of the unit of the level ``above`` in which it lies, for each
+        kind of unit of a level."""
+        found = self.covariances_of(above)
+        for at in range(above + 1, level + 1):
+            kinds = self.shapes.everywhere[at]
+            parents = self.spine.parents(at)[kinds.sample]
+            own = self.covariance[at][self.shapes.below[at].of_unit[kinds.sample]]
+            between = self.precision_below[at - 1][self.shapes.below[at - 1].of_unit[parents]]
+            told = found[self.shapes.everywhere[at - 1].of_unit[parents]]
+            only = np.isin(kinds.sample, self.shapes.only[at])[:, None, None]
+            found = np.where(only, told, own @ between @ told)
+        return found
+
+    def covariances_among(self, level: int, units: Index, one: Array, other: Array) -> Array:
+        """The covariance of a form of each of some units of a level with another form of each of them.
+
+        Forms have a row for each unit. Given a parent's vector its children depend on each other only through their
+        sum, and on nothing else in the tree. So both forms are carried up, from a unit to its parent, and at each
+        level add what is left of the covariance of units with the same parent.
+        """
+        total = np.zeros((len(units), len(units)))
+        for at in range(level, 0, -1):
+            parents, kinds = self.spine.parents(at)[units], self.shapes.below[at].of_unit[units]
+            above = self.shapes.below[at - 1].of_unit[parents]
+            moved = [times(self.covariance[at], kinds, form[:, :, None]) for form in (one, other)]
+            carried = [times(self.precision_below[at - 1], above, form)[:, :, 0] for form in moved]
+            only = np.isin(units, self.shapes.only[at])
+            same, siblings = units[:, None] == units, parents[:, None] == parents
+            left = np.where(same, one @ moved[1][:, :, 0].T, 0.0) - carried[0] @ moved[1][:, :, 0].T
+            total += np.where(siblings & ~only, left, 0.0)
+            one, other = (np.where(only[:, None], form, new) for form, new in zip((one, other), carried, strict=True))
+            units = parents
+        right = times(self.covariance[0], self.shapes.below[0].of_unit[units], other[:, :, None])[:, :, 0]
+        return np.asarray(total + np.where(units[:, None] == units, one @ right.T, 0.0))
+
     def covariances(self, forms: Mapping[int, tuple[Index, Array]]) -> list[Array]:
         """The covariance of every unit's vector with sums of forms.
 

@@ -31,6 +31,7 @@ from stirred import errors
 from stirred.topdown.schema import Schema
 
 Array = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 _TINY = 1e-9
 
@@ -89,6 +90,16 @@ class Margin:
         back = np.argsort(np.array(self.order, dtype=np.int64))
         split = tensor.reshape(-1, *(self.sizes[at] for at in self.order)).transpose(0, *(1 + int(at) for at in back))
         return np.ascontiguousarray(split).reshape(len(tensor), -1)
+
+    @property
+    def in_tensor(self) -> Places:
+        """The place of each group in a tensor."""
+        return np.asarray(self.spread(np.arange(self.groups, dtype=np.float64)[None])[0].astype(np.int64))
+
+    def places(self, groups: Places, attribute: int) -> Places:
+        """Of groups in the order of a tensor, the row of one attribute's factor."""
+        after = math.prod(len(factor) for factor in self.factors[attribute + 1 :])
+        return groups // after % len(self.factors[attribute])
 
     def sums_of(self, finer: Margin) -> Array:
         """For each of this margin's groups, in the order of a tensor, how many groups of ``finer`` it is the sum of;
@@ -214,6 +225,17 @@ class Block:
                 inner_squares = np.repeat(inner_squares, len(part))
                 shared = (shared[:, None, :, None] * part[None, :, None, :]).reshape(len(shared) * len(part), -1)
         return shared, inner_squares
+
+    def products(self, one: Margin, first: Places, other: Margin, second: Places) -> Array:
+        """For pairs of a group of one margin and a group of another, the sum over copies of the products of their
+        coefficients; groups are in the order of a tensor."""
+        found = np.ones(len(first))
+        for place, (axis, inner) in enumerate(zip(self.axes, self.within, strict=True)):
+            if inner:
+                part = axis.basis[:, self._part(axis, inner)]
+                both = (one.factors[place] @ part) @ (other.factors[place] @ part).T
+                found *= both[one.places(first, place), other.places(second, place)]
+        return found
 
     def take(self, tensor: Array) -> Array:
         """This block's numbers out of a tensor: units, size, copies."""

@@ -28,7 +28,7 @@ from stirred import errors
 from stirred._received import inside, plain, read_json
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
-from stirred.tables.write import ahead
+from stirred.tables.ahead import ahead
 from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import slug

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option, Verb
+from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, Verb, measures, places
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.estimates import Estimates
+    from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 
 PRESETS = ("pl94-2020", "pl94-units", "teaching")
 """Names of the plans that :func:`stirred.topdown.preset` knows."""
-
-
-def _places(given: Sequence[str]) -> list[tuple[str, str]]:
-    """``tract=44007000101`` as a level and a unit of it."""
-    found = []
-    for text in given:
-        level, sign, unit = (part.strip() for part in text.partition("="))
-        if not (level and sign and unit):
-            raise errors.estimate_question(f"The --place {text!r}", "must be written as level=name")
-        found.append((level, unit))
-    return found
 
 
 def _population(**options: Any) -> list[str]:
@@ -67,8 +56,16 @@ class TopDown(Mechanism):
         ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
-            Option("--place", "A unit, as level=name, e.g. tract=44007000101. Repeatable: all together are one place.",
-                   "places", several=True, read=_places),
+            PLACE,
+            Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
+                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place.", "against",
+                   several=True, read=places),
+            *measures("places"),
+            REGRESS,
+            Option("--predictors", "A CSV or Parquet file with a column named like the level and the columns of "
+                   "--regress.", "predictors", Path),
+            Option("--no-scatter", "With --regress: take the true numbers to lie on the line exactly.", "no_scatter",
+                   bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
         ),
     }  # fmt: skip
@@ -168,7 +165,7 @@ class TopDown(Mechanism):
 
         return tabulate_release(release, by, table)
 
-    def estimate(self, release: str | Path, **options: Any) -> Estimates:
+    def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating import estimate
 
         return estimate(release, **options)
