@@ -226,6 +226,7 @@ SWAP: dict[str, Change] = {
     "a higher rate": at(CERTIFICATE, "plan", "rate", to="1/2"),
     "a lower rate": at(CERTIFICATE, "plan", "rate", to="1/100"),
     "a rate beyond reason": at(CERTIFICATE, "plan", "rate", to="1e999999999"),
+    "a later round": at(CERTIFICATE, "plan", "rounds", to=[{"swap": ["county"], "rate": "1/10"}]),
     "matched on nothing": at(CERTIFICATE, "plan", "match", to=[]),
     "matched on more": at(CERTIFICATE, "plan", "match", to=["size", "tenure"]),
     "roles exchanged": both(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from swap_oracle import derangements_by_counting, distance, permutations, universe
+from swap_oracle import derangements_by_counting, distance, permutations, universe, worst_difference
 
 Law = dict[int, Fraction]
 """The probability of each set of moved slots, as a bit mask."""
@@ -89,14 +89,7 @@ def worst_ratio(
         laws.append(released([h for h, _ in file], [s for _, s in file], chances))
     logs = np.array([[math.log(one[z]) if one[z] else -math.inf for z in files] for one in laws])
     between = np.array([[distance(x, other) for other in files] for x in files])
-    worst = 0.0
-    for x in range(len(files)):
-        others = between[x] > 0
-        if others.any():
-            with np.errstate(invalid="ignore"):
-                ratios = np.nan_to_num(np.abs(logs[x] - logs[others]), nan=0.0, posinf=math.inf).max(axis=1)
-            worst = max(worst, float((ratios / between[x][others]).max()))
-    return worst
+    return worst_difference(logs, between)
 
 
 def bound(n: int, rates: Sequence[Fraction]) -> float:

@@ -129,6 +129,19 @@ def exact_loss(held_totals: Sequence[int], swapped_totals: Sequence[int], rate: 
     return worst
 
 
+def worst_difference(logs: NDArray[np.float64], between: NDArray[np.integer]) -> float:
+    """The largest difference of two files' log probabilities of an outcome, per unit of their distance; infinite where
+    only one of the two can lead to it. ``logs`` are by file and outcome."""
+    worst = 0.0
+    for x in range(len(logs)):
+        others = between[x] > 0
+        if others.any():
+            with np.errstate(invalid="ignore"):
+                ratios = np.nan_to_num(np.abs(logs[x] - logs[others]), nan=0.0, posinf=math.inf).max(axis=1)
+            worst = max(worst, float((ratios / between[x][others]).max()))
+    return worst
+
+
 def exact_loss_all_distinct(n: int, rate: Fraction) -> float:
     """``exact_loss`` when no two records share an h or an s: then tables are permutations of each other.
 

@@ -21,7 +21,8 @@ from swap_oracle import (
 )
 
 from stirred.swap.checking import check
-from stirred.swap.plan import LinkedTable, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
 
 COLUMNS = ("region", "size", "county", "tract", "tenure", "fuel")
 MATCH, SWAP, HOLD = COLUMNS[:2], COLUMNS[2:4], COLUMNS[4:]

@@ -16,6 +16,7 @@ from rates_oracle import permutation_chances, released, reselecting, worst_ratio
 from swap_oracle import cell_moments_by_enumeration
 
 from stirred import swap
+from stirred.noise import SeededSource
 from stirred.releases.manifest import write_manifest
 from stirred.swap.dataset import load
 from stirred.swap.guarantee import epsilon
@@ -123,6 +124,12 @@ def test_sizes_stay_and_counts_of_merged_sizes_by_swap_variables_are_kept(drawn)
         return Counter((a, group[a, str(s)], c, t) for a, s, c, t in frame.select(fine).iter_rows())
 
     assert counts(households) == counts(after)
+
+
+def test_counts_of_sizes_by_swap_variables_are_not_kept_where_sizes_are_merged():
+    households, _ = households_and_persons(500)
+    after = pl.DataFrame(swap.draw(plan(), households, source=SeededSource(1)).frame())
+    fine = ["region", "size", "county", "tract"]
     assert Counter(households.select(fine).iter_rows()) != Counter(after.select(fine).iter_rows())
 
 

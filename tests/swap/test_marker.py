@@ -19,7 +19,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from stirred.swap.plan import LinkedTable, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
 from stirred.swap.releasing import draw
 
 MARKER = "SECRET-7731"

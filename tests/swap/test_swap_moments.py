@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from swap_oracle import PUBLISHED, cell_moments_by_enumeration, rounds_to
+from swap_oracle import PUBLISHED, cell_moments_by_enumeration, permutation_law, permutations, rounds_to
 
 from stirred.errors import PlanError
 from stirred.swap.guarantee import moved_probability
@@ -20,6 +20,7 @@ from stirred.swap.moments import (
     cell_moments,
     constants_of,
     expected_absolute_error,
+    score_covariance,
     stratum_constants,
 )
 
@@ -75,6 +76,32 @@ def test_cell_moments_match_enumeration_of_all_permutations(table, rate):
             mean, variance = moments(len(table), rate, held.count(h), swapped.count(s), table.count((h, s)))
             assert mean == pytest.approx(float(exact_mean), rel=1e-14, abs=1e-15)
             assert variance == pytest.approx(float(exact_variance), rel=1e-13, abs=1e-15)
+
+
+@pytest.mark.parametrize("rate", [Fraction(text) for text in ("0.01", "0.05", "0.5", "0.9", "1")], ids=str)
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_covariances_of_sums_of_scores_match_enumeration_of_all_permutations(n, rate):
+    rng = np.random.default_rng(n)
+    held, swapped = rng.integers(0, 4, (2, n)).astype(float), rng.normal(size=(2, n))
+    u, v = held - held.mean(axis=1)[:, None], swapped - swapped.mean(axis=1)[:, None]
+    orders, moved = permutations(n)
+    law = np.array([float(probability) for probability in permutation_law(n, rate)])[moved]
+    first, second = ((u[k] * v[k][orders]).sum(axis=1) for k in (0, 1))
+    table = stratum_constants([n], rate)
+    assert (law * first).sum() == pytest.approx(float(table.shrinkage[0]) * (u[0] * v[0]).sum(), abs=1e-12)
+    expected = (law * first * second).sum() - (law * first).sum() * (law * second).sum()
+    found = score_covariance(
+        table,
+        n,
+        uvuv=(u[0] * v[0] * u[1] * v[1]).sum(),
+        u1v1=u[0] @ v[0],
+        u2v2=u[1] @ v[1],
+        u1v2=u[0] @ v[1],
+        u2v1=u[1] @ v[0],
+        uu=u[0] @ u[1],
+        vv=v[0] @ v[1],
+    )
+    assert float(found) == pytest.approx(expected, rel=1e-11, abs=1e-12)
 
 
 # -- exact constants -----------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from stirred.swap.checking import check
 from stirred.swap.dataset import load
-from stirred.swap.plan import LinkedTable, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
 from stirred.swap.releasing import release
 from stirred.swap.revealing import reveal_swap
 from stirred.tables.synthetic import households_and_persons

@@ -311,5 +311,5 @@ def id_types_differ(table: str, column: str) -> DataError:
     return DataError(
         "id-types-differ",
         f"The column '{column}' of table '{table}' and the column it refers to are of different types.",
-        "Give both the same type in [input] types.",
+        "Give both the same type: in the file, or for CSV files by types in [input] and [linked.input].",
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import DataError, OutputError, StirredError
+from stirred.errors.kinds import DataError, OutputError, StirredError, listed
 
 
 def not_measurements(path: Path, reason: str) -> OutputError:
@@ -25,6 +26,14 @@ def measurements_do_not_fit(what: str, reason: str) -> OutputError:
 
 def estimate_question(what: str, must: str) -> StirredError:
     return StirredError("estimate-question", f"{what} {must}.", "Correct the question.")
+
+
+def share_of_one(column: str) -> StirredError:
+    return StirredError(
+        "estimate-question",
+        f"The share of '{column}' is 1 everywhere, since --where leaves one value of it.",
+        f"Leave the condition on '{column}' out: the share of each of its values is then given.",
+    )
 
 
 def unknown_geounit(level: str, name: str) -> StirredError:
@@ -56,4 +65,56 @@ def invariants_disagree(level: str, units: int) -> DataError:
         "invariants-disagree",
         f"In {units:,} units of level '{level}' the values given for invariants contradict each other.",
         "Give the values that were published, in the order of the units.",
+    )
+
+
+def denominators_near_zero(clear: float) -> StirredError:
+    return StirredError(
+        "denominators-near-zero",
+        f"None of the asked shares or ratios can be estimated: the counts to divide by are less than {clear:g} "
+        "standard errors above zero.",
+        "Ask for larger places or coarser groups, or for differences in place of ratios.",
+    )
+
+
+def swap_mixes_too_much() -> StirredError:
+    return StirredError(
+        "swap-mixes-too-much",
+        "The swap mixed these values so much that none of the asked numbers can be told better than from the counts "
+        "that it keeps.",
+        "Ask for fewer or coarser groups. stirred tabulate counts exactly by match and swap variables, and by match "
+        "and held variables.",
+    )
+
+
+def estimates_of_rates() -> StirredError:
+    return StirredError(
+        "estimates-of-rates",
+        "This release swapped records of the same group with different probabilities. For that, estimates are offered "
+        "of counts of records, and of shares whose total is kept exactly; not of linked rows, nor of comparisons.",
+        "Ask for counts by these columns, without --difference, --ratio, --odds-ratio and --table.",
+    )
+
+
+def estimates_of_rounds(columns: Sequence[str]) -> StirredError:
+    return StirredError(
+        "estimates-of-rounds",
+        f"Estimates of what is held by {listed(columns)} are not offered, linked rows included: these values were "
+        "exchanged in several rounds, and the formulas for one round would be biased.",
+        "Ask by columns that only the first round swapped, such as the larger areas: those tables are not changed by "
+        "the later rounds.",
+    )
+
+
+def regression_not_valid(what: str, why: str, instead: str) -> StirredError:
+    return StirredError("regression-not-valid", f"{what} {why}.", instead)
+
+
+def regression_not_determined() -> StirredError:
+    return StirredError(
+        "regression-not-determined",
+        "The corrected sums of products do not determine the coefficients: with what the swap mixed, the predictors "
+        "could follow from each other.",
+        "Leave out swapped or held predictors, or merge categories. Regressions among match and held variables, or "
+        "among match and swap variables, need no correction.",
     )

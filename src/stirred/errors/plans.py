@@ -69,11 +69,12 @@ def not_a_plan(kind: str) -> PlanError:
     )
 
 
-def option_not_for(option: str, mechanism: str) -> PlanError:
+def option_not_for(option: str, mechanism: str, offered: Sequence[str] = ()) -> PlanError:
+    """``offered`` are the options that the mechanism has for the command."""
     return PlanError(
         "option-not-for",
         f"The option {option} does not apply to the mechanism {mechanism!r}.",
-        "Leave it out.",
+        f"Leave it out; for {mechanism!r} this command has {', '.join(offered)}." if offered else "Leave it out.",
     )
 
 
@@ -188,6 +189,51 @@ def coarsen_not_match(column: str, swapped: bool) -> PlanError:
     )
 
 
+def round_swaps_match(number: int, column: str) -> PlanError:
+    return PlanError(
+        "round-swaps-match",
+        f"Round {number} swaps '{column}', on which an earlier round matches. The guarantee is that of the first "
+        f"round, about files with the same counts by its match and held columns; a later round that moves '{column}' "
+        "does not keep these counts, so that nobody could check the release.",
+        f"Put the coarsest round first: swap '{column}' and all that lies within it in the first round, and list "
+        f"'{column}' in match_also of the later one. Nested rounds give the same law in either order, and the "
+        "guarantee is then that of the coarsest. To publish the results of both rounds, make two releases with one "
+        "ledger: their epsilons add.",
+    )
+
+
+def round_swaps_held(number: int, column: str) -> PlanError:
+    return PlanError(
+        "round-swaps-held",
+        f"Round {number} swaps '{column}', which the round before does not swap. The guarantee is about files with the "
+        "same counts by match and held columns; a round that moves a held column does not keep these, so that nobody "
+        "could check the release. For files that agree only on what all rounds keep there is no guarantee in general.",
+        f"Swap '{column}' in the first round too, or leave it out of the later one. To publish the results of two such "
+        "rounds, make two releases with one ledger: their epsilons add.",
+    )
+
+
+def round_matches_held(number: int, column: str) -> PlanError:
+    return PlanError(
+        "round-matches-held",
+        f"Round {number} lists '{column}' in match_also, which the round before does not swap. If it is held, how many "
+        "records such a round changes depends on which held values are found where, which is protected: the release "
+        "could not state it.",
+        "List in match_also the columns that the round before swaps and this one does not. To match on a held column, "
+        "move it to match: then all rounds do.",
+    )
+
+
+def round_leaves(number: int, column: str) -> PlanError:
+    return PlanError(
+        "round-leaves",
+        f"Round {number} neither swaps '{column}' nor matches on it, and the round before swaps it. Values of columns "
+        "that are swapped together would come apart, and their joint counts, which the guarantee takes as given, "
+        "would not be kept.",
+        f"Add '{column}' to match_also of that round, or to its swap.",
+    )
+
+
 def linked_needs_id() -> PlanError:
     return PlanError(
         "linked-needs-id",
@@ -212,11 +258,67 @@ def unknown_copy(table: str, column: str, target: str) -> PlanError:
     )
 
 
-def table_columns(names: Sequence[str], known: Sequence[str]) -> PlanError:
+def table_columns(
+    names: Sequence[str],
+    known: Sequence[str],
+    table: str | None = None,
+    elsewhere: Sequence[str] = (),
+    asked: str = "by",
+) -> PlanError:
+    where = "main table" if table is None else f"table '{table}' and the columns of its records"
+    hint = ""
+    if elsewhere:
+        hint = f" Linked rows are counted with table = {listed(elsewhere)} (--by 'COLUMNS;table={elsewhere[0]}')."
+    if any(";" in name for name in names):
+        hint += " After the columns and a semicolon stand table=NAME, sum=COLUMN or weight=COLUMN, each once."
     return PlanError(
         "table-column",
-        f"The plan publishes a table by {listed(names)}, which the released main table will not contain.",
-        f"Use some of {listed(known)}. Tables of linked rows can be made from the release, with stirred tabulate.",
+        f"A table is asked for {asked} {listed(names)}, which the released {where} will not contain.",
+        f"Use some of {listed(known)}.{hint}",
+    )
+
+
+def published_of_unknown(name: str, known: Sequence[str]) -> PlanError:
+    there = f"The linked tables are {listed(known)}" if known else "The plan has no linked table"
+    return PlanError(
+        "published-of-unknown",
+        f"A table of '{name}' is asked for, and the plan has no linked table of that name.",
+        f"{there}; leave out table to count records of the main table.",
+    )
+
+
+def added_up_swapped(name: str) -> PlanError:
+    return PlanError(
+        "added-up-swapped",
+        f"'{name}' is to be added up or to be a weight, and it is swapped. It would be another record's number, and "
+        "what the swap does to such sums is not known beforehand.",
+        "Add up held or match columns only.",
+    )
+
+
+def added_up_text(name: str, kind: str) -> PlanError:
+    return PlanError(
+        "added-up-text",
+        f"'{name}' is to be added up or to be a weight, and its type is {kind}, which is not a number.",
+        f'If its cells are numbers in a CSV file, say so: types = {{{name} = "integer"}} or "number" under input.',
+    )
+
+
+def added_up_null(name: str) -> PlanError:
+    return PlanError(
+        "added-up-null",
+        f"'{name}' is to be added up or to be a weight, and some of its cells are null, infinite or not a number. What "
+        "they should count as is not known.",
+        "Replace them in the file (by 0 if they shall not count), or leave this table out.",
+    )
+
+
+def added_up_digits(name: str) -> PlanError:
+    return PlanError(
+        "added-up-digits",
+        f"'{name}' is to be added up exactly or to be a weight, and needs more than 36 digits: from the first "
+        "of its largest value to the last of its finest.",
+        "Round the column in the file to the digits that matter.",
     )
 
 
@@ -224,7 +326,9 @@ def unknown_allowance(name: str) -> PlanError:
     return PlanError(
         "unknown-allowance",
         f"There is no stop called '{name}' for this plan.",
-        "The stops are determines:COLUMN and distinct:COLUMN for a held column, and rate-zero-or-one.",
+        "The stops are determines:COLUMN, distinct:COLUMN and tells:COLUMN (or tells:COLUMN+COLUMN, "
+        "tells:all-held-columns) for held columns, changes-text:COLUMN, few-change, many-unchangeable and "
+        "rate-zero-or-one.",
     )
 
 
@@ -233,6 +337,15 @@ def bad_candidate(text: str) -> PlanError:
         "bad-candidate",
         f"The candidate {text!r} cannot be read.",
         "Write it as 'match=state,size;swap=county'; match may be left out.",
+    )
+
+
+def bad_pair(text: str, why: str) -> PlanError:
+    return PlanError(
+        "bad-pair",
+        f"The pair {text!r} cannot be looked at: {why}.",
+        "Write it as 'size=2,county=A,tenure=own;county=B,tenure=rent': match and swap columns of both records, "
+        "and held columns to look at the records as they stand among others who share these values.",
     )
 
 

@@ -50,8 +50,8 @@ def text_changes(table: str, column: str, kind: str, count: int) -> StoppedByChe
         f"The type {kind} that the plan gives column '{column}' of table '{table}' changes how {count:,} of its cells "
         "are written (as 01 becomes 1, and 1.50 becomes 1.5), so the release would differ from the file in more than "
         "the swap.",
-        f"Leave '{column}' out of types in [input] to carry its cells as they are, or add \"changes-text:{column}\" to "
-        "allow.",
+        f"Leave '{column}' out of types in [input] to carry its cells as they are. If a table adds it up or takes it "
+        f'as a weight, it needs its type: add "changes-text:{column}" to allow.',
     )
 
 
@@ -64,11 +64,14 @@ def nothing_can_change() -> StoppedByCheck:
     )
 
 
-def few_change(share: float, rate: Fraction) -> StoppedByCheck:
+def few_change(share: float, rate: Fraction, rounds: int = 1) -> StoppedByCheck:
+    selected = f"a rate of {100 * float(rate):.3g}%"
+    if rounds > 1:
+        selected = f"rates by which {rounds} rounds select {100 * float(rate):.3g}% of them at least once"
     return StoppedByCheck(
         "few-change",
-        f"Only {100 * share:.3g}% of the records are expected to end with other swap values, at a rate of "
-        f"{100 * float(rate):.3g}%: most groups of records that agree on the match variables are too small, or have "
+        f"Only {100 * share:.3g}% of the records are expected to end with other swap values, at {selected}: "
+        "most groups of records that agree on the match variables are too small, or have "
         "one swap value. The release would be nearly the confidential file, whatever its epsilon.",
         'Match on fewer or coarser variables, or add "few-change" to allow.',
     )

@@ -182,6 +182,70 @@ FORM_OPTIONS = (
 """Options of ``init`` for mechanisms that read CSV files."""
 
 
+def places(given: Sequence[str]) -> list[tuple[str, str]]:
+    """``tract=44007000101`` as a level and a unit of it."""
+    found = []
+    for text in given:
+        level, sign, unit = (part.strip() for part in text.partition("="))
+        if not (level and sign and unit):
+            raise errors.estimate_question(f"The place {text!r}", "must be written as level=name")
+        found.append((level, unit))
+    return found
+
+
+PLACE = Option(
+    "--place",
+    "A unit, as level=name, e.g. tract=44007000101. Repeatable: all together are one place.",
+    "places",
+    several=True,
+    read=places,
+)
+"""An option of ``estimate`` for mechanisms that know places."""
+
+
+def _contrast(text: str, words: Sequence[str]) -> Any:
+    """``county=Barnstable,Suffolk`` as a column and two of its values; one of some words as it is."""
+    if text.strip() in words:
+        return text.strip()
+    column, sign, values = text.partition("=")
+    pair = tuple(part.strip() for part in values.split(",") if part.strip())
+    if not (column.strip() and sign) or len(pair) != 2 or pair[0] == pair[1]:
+        raise errors.estimate_question(f"The comparison {text!r}", "must be written as column=one,other")
+    return column.strip(), pair[0], pair[1]
+
+
+def _contrasts(text: str, words: Sequence[str]) -> tuple[Any, Any]:
+    parts = text.split(";")
+    if len(parts) != 2:
+        raise errors.estimate_question(
+            f"The odds ratio {text!r}", "must be written as column=one,other;column=one,other"
+        )
+    return _contrast(parts[0], words), _contrast(parts[1], words)
+
+
+def measures(*words: str) -> tuple[Option, ...]:
+    """Options of ``estimate`` for shares and comparisons; ``words`` are comparisons that have a name of their own."""
+    return (
+        Option("--share", "Give shares of this column's values, adding up to 1 within the other columns.", "share"),
+        Option("--difference", "Give one value's numbers minus another's, e.g. county=Barnstable,Suffolk.",
+               "difference", read=lambda text: _contrast(text, words)),
+        Option("--ratio", "Give one value's numbers divided by another's, e.g. county=Barnstable,Suffolk.", "ratio",
+               read=lambda text: _contrast(text, words)),
+        Option("--odds-ratio", "Give the odds ratio of two columns, e.g. 'county=Barnstable,Suffolk;"
+               "tenure=owned,rented'.", "odds_ratio", read=lambda text: _contrasts(text, words)),
+    )  # fmt: skip
+
+
+REGRESS = Option(
+    "--regress",
+    "Give a linear regression. Of a swapped file, naive and corrected: 'income ~ county + size', or 'tenure=rented ~ "
+    "county' for shares; numbers enter as numbers, text as categories. Of TopDown estimates, with --level: a number of "
+    "every unit fitted to columns of --predictors, e.g. --share sex --regress 'sex=f ~ income + rural'.",
+    "regress",
+)
+"""Regressions have one name, whatever made the release."""
+
+
 @dataclass(frozen=True)
 class Verb:
     """A command that only one mechanism has."""
@@ -286,6 +350,10 @@ class Mechanism:
         """Counts of a released table by some of its columns."""
         raise errors.not_offered(self.name, "tables")
 
+    def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
+        """What a reader must know before a table of released rows: in what it is biased, and what corrects it."""
+        return None
+
     def estimate(self, release: str | Path, **options: Any) -> Any:
         """Estimates of true counts from a release, with standard errors; see :mod:`stirred.estimates`."""
         raise errors.not_offered(self.name, "estimates")
@@ -296,9 +364,12 @@ class Mechanism:
         """How the budget of a release is divided among queries; ``explain`` uses it for single attributes."""
         return None
 
-    def power_curves(self, release: ReleaseFolder) -> Mapping[str, Any]:
-        """Trade-off curves of this mechanism itself, by name, where they are below those of its guarantee."""
-        return {}
+    def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> Any:
+        """How well tests can do on a release by the law of this mechanism itself, where that is less than its guarantee
+        allows; None where nobody knows. ``pairs`` are records that the reader names."""
+        if pairs:
+            raise errors.not_offered(self.name, "numbers for pairs of records")
+        return None
 
     def calibrate(self, plan: Any, **wanted: Any) -> Any:
         """The parameters at which a plan reaches a wanted budget or accuracy."""

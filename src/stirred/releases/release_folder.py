@@ -52,6 +52,10 @@ _PART = 1 << 20
 _ABSENT = object()
 
 
+_SAID = 2_000
+"""Characters of a verdict that are printed: some are words of the folder."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One thing that was verified, and whether it holds; a note says what was not or could not be compared."""
@@ -59,6 +63,21 @@ class Verdict:
     holds: bool
     words: str
     note: bool = False
+
+    def __str__(self) -> str:
+        mark = "note " if self.note else "holds" if self.holds else "FAILS"
+        return f"{mark}  {plain(self.words, _SAID)}"
+
+
+class Verdicts(list[Verdict]):
+    """All that was verified; printing it gives a line for each.
+
+    >>> print(Verdicts([Verdict(True, "the files are those of the manifest")]))
+    holds  the files are those of the manifest
+    """
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
 
 
 @dataclass(frozen=True)

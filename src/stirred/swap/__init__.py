@@ -12,19 +12,25 @@ from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
     from stirred.swap.checking import SwapCheck, check
-    from stirred.swap.plan import Coarsening, LinkedTable, RateRule, SwapPlan
+    from stirred.swap.estimating import SwappedRelease, estimate
+    from stirred.swap.plan import SwapPlan
+    from stirred.swap.plan_sections import Coarsening, LinkedTable, PublishedTable, RateRule, Round
     from stirred.swap.releasing import SwapRelease, draw, release
     from stirred.swap.verifying import tabulate, verify
 
 __all__ = [
     "Coarsening",
     "LinkedTable",
+    "PublishedTable",
     "RateRule",
+    "Round",
     "SwapCheck",
     "SwapPlan",
     "SwapRelease",
+    "SwappedRelease",
     "check",
     "draw",
+    "estimate",
     "release",
     "tabulate",
     "verify",
@@ -35,7 +41,9 @@ __getattr__, __dir__ = lazy(
     by_module(
         {
             "stirred.swap.checking": "SwapCheck check",
-            "stirred.swap.plan": "Coarsening LinkedTable RateRule SwapPlan",
+            "stirred.swap.estimating": "SwappedRelease estimate",
+            "stirred.swap.plan": "SwapPlan",
+            "stirred.swap.plan_sections": "Coarsening LinkedTable PublishedTable RateRule Round",
             "stirred.swap.releasing": "SwapRelease draw release",
             "stirred.swap.verifying": "tabulate verify",
         }

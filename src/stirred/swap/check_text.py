@@ -16,10 +16,15 @@ from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
+from stirred.swap.information_loss_text import loss_text
 from stirred.swap.movement import Unchangeable
 from stirred.swap.revealing_text import revealed_by, revealing_text
 from stirred.swap.rule_effects import RuleEffects
 
+_NOT_FORECAST = (
+    "not forecast. With rates by rule, or with several rounds, only counts of records can be forecast; with both "
+    "together, only tables that are kept exactly."
+)
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
 _SHOWN_PLACES = 8
@@ -36,10 +41,11 @@ def describe(check: SwapCheck) -> str:
         _movement(check),
         _telling(check),
         revealing_text(check.revealing, check.plan.records),
-        _rules(check.rules) if check.rules else "",
+        _rules(check.rules, bool(check.plan.rounds)) if check.rules else "",
         *(_expected(table, check, number) for number, table in enumerate(check.tables)),
-        *(f"Table by {listed(by)}: too many cells to forecast." for by in check.too_large),
-        _what_if(check.what_if) if check.what_if else "",
+        *(f"{one.words}: too many cells to forecast." for one in check.too_large),
+        *(fill(f"{one.words}: {_NOT_FORECAST}") for one in check.not_forecast),
+        _what_if(check.what_if, bool(check.plan.rounds)) if check.what_if else "",
         _forecast(check),
         _findings(check),
     ]
@@ -97,6 +103,8 @@ def _guarantee(check: SwapCheck) -> str:
                     "least five values on each side (Theorems B.4.1, B.4.2)",
                 )
             )
+    if check.plan.rounds:
+        rows.append(("rounds", _rounds(check)))
     rows.append(("nearest", _nearest(check.specification)))
     for number, counted in enumerate(check.margins.counted, 1):
         rows.append((f"invariant {number}", f"{counted.margin}: {counted.margin.cells:,} cells, published exactly"))
@@ -108,6 +116,14 @@ def _guarantee(check: SwapCheck) -> str:
             )
         )
     return "Guarantee\n" + named_rows(rows)
+
+
+def _rounds(check: SwapCheck) -> str:
+    later = "; then ".join(one.words for one in check.plan.rounds)
+    return (
+        f"{len(check.plan.rounds) + 1}; epsilon and invariants are those of the first. Later rounds swap {later}; they "
+        "work on what the round before gave alone, and add nothing to epsilon"
+    )
 
 
 def _nearest(specification: Specification) -> str:
@@ -150,12 +166,12 @@ def _strata(check: SwapCheck) -> str:
 
 
 def _movement(check: SwapCheck) -> str:
-    movement = check.movement
+    movement, rounds = check.movement, len(check.plan.rounds) + 1
+    some, last = (f" in at least one of {rounds} rounds", " after the last round") if rounds > 1 else ("", "")
     return fill(
-        f"Records that move: {100 * movement.expected_share:.2f}% expected (in strata of two or more between "
+        f"Records that move{some}: {100 * movement.expected_share:.2f}% expected (in strata of two or more between "
         f"{100 * movement.smallest:.2f}% and {100 * movement.largest:.2f}%); "
-        f"{100 * movement.expected_changed_share:.2f}% "
-        "expected to end with other swap values."
+        f"{100 * movement.expected_changed_share:.2f}% expected to end with other swap values{last}."
     ) + "".join(f"\n{_fixed(one)}" for one in check.unchangeable if one.places)
 
 
@@ -193,7 +209,7 @@ def _columns(names: Sequence[str]) -> str:
     return listed(names) if len(names) < 3 else "all held columns (decision tree)"
 
 
-def _rules(effects: RuleEffects) -> str:
+def _rules(effects: RuleEffects, several_rounds: bool) -> str:
     rows = [
         ["rate", "records", "unique", "move", "end with other values", "epsilon by itself", "rule"],
         *(
@@ -210,7 +226,7 @@ def _rules(effects: RuleEffects) -> str:
         ),
     ]
     return (
-        "Rates by rule (unique: on match and held values)\n"
+        f"Rates by rule (unique: on match and held values{'; the first round alone' if several_rounds else ''})\n"
         + columns(rows)
         + "\n"
         + fill(
@@ -228,32 +244,33 @@ def _percent(share: float) -> str:
 
 
 def _expected(table: ExpectedTable, check: SwapCheck, number: int) -> str:
-    head = f"Table by {listed(table.by)}"
+    head, what = table.asked.words, "count" if table.asked.label == "count" else "value"
     if table.is_invariant:
         return f"{head}: kept exactly."
     rows = [
         (
             " / ".join("(null)" if value is None else value for value in label),
-            f"{true:>12,} {mean:>14,.1f} {sd:>10,.1f}",
+            f"{f'{true:,.9g}' if table.asked.adds_up else f'{true:,}':>12} {mean:>14,.1f} {sd:>10,.1f}",
         )
         for label, true, mean, sd in zip(
             table.labels[:_SHOWN_CELLS], table.true, table.mean, np.sqrt(table.variance), strict=False
         )
     ]
-    text = f"{head}: true count, expected count after the swap, standard deviation\n" + named_rows(rows)
+    text = f"{head}: true {what}, expected {what} after the swap, standard deviation\n" + named_rows(rows)
     if len(table.labels) > _SHOWN_CELLS:
         text += f"\n  ... and {len(table.labels) - _SHOWN_CELLS:,} cells more (--json has all)"
     text += (
         f"\n  MAPE of the expected table {table.mape_of_expectation:.4f} (a lower bound on the expected MAPE); "
         f"expected MAPE {table.expected_mape:.4f} (normal approximation)"
     )
+    text += "\n" + loss_text(check.losses[number])
     if check.rules is None:
         return text
     at_last = check.mape_at_last_rate[number]
     return f"{text}\n  At one rate of {check.rules.last_rate} for all it would be {at_last:.4f}"
 
 
-def _what_if(entries: Sequence[WhatIf]) -> str:
+def _what_if(entries: Sequence[WhatIf], several_rounds: bool) -> str:
     rates = [rate for rate, _ in entries[0].epsilons]
     rows = [
         ["match", "swap", "b", "tighter b", *(f"eps at {rate}" for rate in rates)],
@@ -269,7 +286,7 @@ def _what_if(entries: Sequence[WhatIf]) -> str:
         ),
     ]
     return (
-        "What if (all other columns held)\n"
+        f"What if (all other columns held{'; one round alone' if several_rounds else ''})\n"
         + columns(rows)
         + "\n"
         + revealed_by(entries)

@@ -24,15 +24,21 @@ from stirred.semantics.pictures import Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap import guarantee
+from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
+from stirred.swap.information_loss import LossBy, expected_loss
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
-from stirred.swap.plan import SwapPlan, exact_rate
-from stirred.swap.rates import one_rate, rates_of_dataset
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import PublishedTable, exact_rate
+from stirred.swap.rates import RecordRates, one_rate, rates_of_dataset
 from stirred.swap.revealing import Revealing, reveal_swap
+from stirred.swap.rounds import later_rounds
 from stirred.swap.rule_effects import RuleEffects, rule_effects
+from stirred.swap.scores import expected_scores
+from stirred.swap.sources import source_of
 from stirred.swap.specifying import specify
 from stirred.swap.telling import Telling, measure
 from stirred.swap.telling import stops_of as telling_stops
@@ -44,6 +50,8 @@ Candidate = tuple[tuple[str, ...], tuple[str, ...]]
 
 Rate = Fraction | float | str
 Rates = Rate | Iterable[Rate]
+Asked = Sequence[str] | Mapping[str, object] | PublishedTable
+"""A table that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +106,14 @@ class SwapCheck:
     revealing: Revealing
     wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
+    losses: tuple[tuple[LossBy, ...], ...]
+    """For each of these tables the information loss that is expected."""
     mape_at_last_rate: tuple[float, ...]
     """With rates by rule: the expected MAPE of each table if all records had the last rule's rate."""
-    too_large: tuple[tuple[str, ...], ...]
+    too_large: tuple[PublishedTable, ...]
+    not_forecast: tuple[PublishedTable, ...]
+    """Tables for which there are no formulas: linked rows, sums or weights with rates by rule or several rounds, and
+    with both of these every table that is not kept exactly."""
     stops: tuple[errors.StoppedByCheck, ...]
     what_if: tuple[WhatIf, ...]
     forecast: Forecast
@@ -168,9 +181,10 @@ class SwapCheck:
                 if name not in ("by_size", "rate", "by_rule")
             },
             "rules": None if self.rules is None else asdict(self.rules),
-            "tables": [_table_fields(table) for table in self.tables],
+            "tables": [_table_fields(table, loss) for table, loss in zip(self.tables, self.losses, strict=True)],
             "expected_mape_at_last_rate": list(self.mape_at_last_rate),
-            "tables_too_large_to_forecast": [list(by) for by in self.too_large],
+            "tables_too_large_to_forecast": [list(one.by) for one in self.too_large],
+            "tables_not_forecast": [one.to_fields() for one in self.not_forecast],
             "what_if": [asdict(entry) for entry in self.what_if],
             "forecast": asdict(self.forecast),
         }
@@ -208,7 +222,7 @@ def check(
     plan: SwapPlan,
     data: Data | None = None,
     *,
-    tables: Sequence[Sequence[str]] = (),
+    tables: Sequence[Asked] = (),
     rates: Rates = (),
     candidates: Sequence[Candidate] = (),
     wanted_epsilon: float | None = None,
@@ -216,7 +230,9 @@ def check(
 ) -> SwapCheck:
     """Check a plan against its data: the guarantee of a release, its risks, forecasts and cost. Draws nothing.
 
-    ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are the same.
+    ``tables`` are forecast beside those that the plan publishes: lists of columns, :class:`PublishedTable` or its
+    fields as a mapping. ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are
+    the same.
     """
     if wanted_epsilon is not None:
         wanted_epsilon = as_float("wanted_epsilon", wanted_epsilon, "a positive number")
@@ -234,17 +250,20 @@ def check(
     progress.stage("looking for stops")
     by_record = rates_of_dataset(dataset)
     by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
-    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later_rounds(plan, dataset.counted))
     telling = measure(dataset)
     stops = find_stops(dataset)
     stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)
     progress.stage("forecasting tables")
-    asked = list(dict.fromkeys([*plan.publish, *(tuple(by) for by in tables)]))
-    for by in asked:
-        check_table(dataset, by)
-    forecasts = [(tuple(by), expected_table(dataset, by, by_record)) for by in asked]
+    asked = list(dict.fromkeys([*plan.published_tables, *(PublishedTable.of(one) for one in tables)]))
+    plan.require_tables(asked)
+    for one in asked:
+        source_of(dataset).require(one)
+    possible = [one for one in asked if _has_formulas(dataset, one)]
+    forecasts = [(one, _expected(dataset, one, by_record)) for one in possible]
+    forecast = [table for _, table in forecasts if table is not None]
     progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
@@ -262,9 +281,11 @@ def check(
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         revealing=revealing,
         wanted_epsilon=wanted_epsilon,
-        tables=tuple(table for _, table in forecasts if table is not None),
-        mape_at_last_rate=_at_last_rate(dataset, [table for _, table in forecasts if table is not None]),
-        too_large=tuple(by for by, table in forecasts if table is None),
+        tables=tuple(forecast),
+        losses=tuple(expected_loss(table) for table in forecast),
+        mape_at_last_rate=_at_last_rate(dataset, forecast),
+        too_large=tuple(one for one, table in forecasts if table is None),
+        not_forecast=tuple(one for one in asked if one not in possible),
         stops=tuple(stops),
         what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate, asked) for entry in tried),
         forecast=_forecast(dataset, reading),
@@ -272,7 +293,23 @@ def check(
 
 
 def _rates(plan: SwapPlan) -> str:
-    return f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
+    rounds = f" and {len(plan.rounds)} later rounds" if plan.rounds else ""
+    return (f"rate {plan.rate}" if plan.rate is not None else "rates by rule") + rounds
+
+
+def _has_formulas(dataset: Dataset, asked: PublishedTable) -> bool:
+    """Whether a table can be forecast."""
+    plan = dataset.plan
+    if asked.of_records:
+        return not (plan.rounds and plan.rates) or _is_kept(dataset, asked.by)
+    moving = any(source_of(dataset).of_record(asked, name) in plan.swap for name in asked.by)
+    return not moving or not (plan.rounds or plan.rates)
+
+
+def _is_kept(dataset: Dataset, by: Sequence[str]) -> bool:
+    """Whether a table is a margin of the invariants."""
+    plan = dataset.plan
+    return set(by) <= {*plan.match, *dataset.held} or set(by) <= {*constant_columns(plan), *plan.swap}
 
 
 def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[float, ...]:
@@ -280,7 +317,7 @@ def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[fl
     if not dataset.plan.rates:
         return ()
     plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
-    found = [expected_table(replace(dataset, plan=plan), table.by) for table in tables]
+    found = [_expected(replace(dataset, plan=plan), table.asked) for table in tables]
     return tuple(table.expected_mape for table in found if table is not None)
 
 
@@ -290,23 +327,20 @@ def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
     return tuple(exact_rate(rate) for rate in several)
 
 
-def check_table(dataset: Dataset, by: Sequence[str]) -> None:
-    """Raise if a table is by columns that will not be in the release."""
-    known = list(dataset.table.columns)
-    unknown = [name for name in by if name not in known]
-    if unknown:
-        raise errors.table_columns(unknown, known)
+def _expected(dataset: Dataset, asked: PublishedTable, rates: RecordRates | None = None) -> ExpectedTable | None:
+    """The forecast of any table; None where it would take too many cells."""
+    return expected_table(dataset, asked.by, rates) if asked.of_records else expected_scores(dataset, asked)
 
 
 def _what_if(
-    dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction], asked: Sequence[Sequence[str]]
+    dataset: Dataset, candidate: Candidate, rates: Sequence[Fraction], asked: Sequence[PublishedTable]
 ) -> WhatIf:
     """Guarantee, what is revealed and what it costs if these variables matched and swapped and all others were held."""
     match, swap = candidate
     unknown = [name for name in (*match, *swap) if name not in dataset.table.columns]
     if unknown:
         raise errors.table_columns(unknown, list(dataset.table.columns))
-    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap), "coarsen": None})
+    plan = dataset.plan.model_copy(update={"match": tuple(match), "swap": tuple(swap), "coarsen": None, "rounds": ()})
     held = tuple(name for name in dataset.table.columns if name not in (*match, *swap))
     other = replace(
         dataset,
@@ -334,10 +368,12 @@ def _what_if(
     )
 
 
-def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[Sequence[str]]) -> float | None:
+def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedTable]) -> float | None:
     """The mean over tables of their expected MAPE at a rate; None if there is none, or one is too large to forecast."""
     tried = replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
-    tables = [expected_table(tried, by) for by in asked]
+    if any(set(one.added) & set(tried.plan.swap) for one in asked):
+        return None  # these variables would be swapped
+    tables = [_expected(tried, one) for one in asked]
     found = [table.expected_mape for table in tables if table is not None]
     return sum(found) / len(found) if found and len(found) == len(tables) else None
 
@@ -362,13 +398,22 @@ def _written_bytes(kind: str, table: Table) -> int:
     return int(table.rows * (sum(lengths) + 8))
 
 
-def _table_fields(table: ExpectedTable) -> dict[str, object]:
+def _table_fields(table: ExpectedTable, loss: Sequence[LossBy]) -> dict[str, object]:
     return {
-        "by": list(table.by),
+        **table.asked.to_fields(),
         "cells": [
-            {"values": list(label), "true": int(true), "expected": float(mean), "variance": float(variance)}
-            for label, true, mean, variance in zip(table.labels, table.true, table.mean, table.variance, strict=True)
+            {"values": list(label), "true": true, "expected": mean, "variance": variance}
+            for label, true, mean, variance in zip(
+                table.labels, table.true.tolist(), table.mean.tolist(), table.variance.tolist(), strict=True
+            )
         ],
         "mape_of_expectation_lower_bound": table.mape_of_expectation,
         "expected_mape_normal_approximation": table.expected_mape,
+        "expected_information_loss": {
+            "whole_table": loss[0].fields(0),
+            **{
+                one.variable: [{"value": value, **one.fields(row)} for row, value in enumerate(one.values)]
+                for one in loss[1:]
+            },
+        },
     }

@@ -8,6 +8,7 @@ only in their persons are different records. Everything that check and release c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.swap.coarsening import fine_columns, strata_groups, with_merged
 from stirred.swap.flat import count_varying, records_of
-from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
@@ -278,12 +280,14 @@ def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray]
     """Find the record of each row of a linked table, and see that the copies of swap variables agree."""
     entry, opened, own, held, copies = linked.plan, linked.input, linked.own, linked.held, linked.copies
     table, found = linked.read.table, linked.read.identifiers
-    if entry.id and (repeated := count_repeated(found[entry.id])) > 0:
-        raise errors.duplicate_ids(entry.name, entry.id, repeated)
     assert plan.id is not None
     if not _comparable(found[entry.link].type, ids[plan.id].type):
         raise errors.id_types_differ(entry.name, entry.link)
-    position = locate(ids[plan.id], found[entry.link])
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(count_repeated, found[entry.id]) if entry.id else None
+        position = locate(ids[plan.id], found[entry.link])
+        if entry.id and counting is not None and (repeated := counting.result()) > 0:
+            raise errors.duplicate_ids(entry.name, entry.id, repeated)
     if (orphans := int(np.count_nonzero(position < 0))) > 0:
         raise errors.linked_without_record(entry.name, entry.link, MAIN, orphans)
     record = position.astype(np.uint32)

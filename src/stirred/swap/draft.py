@@ -12,7 +12,7 @@ import numpy as np
 
 from stirred import errors
 from stirred.swap.flat import count_varying
-from stirred.swap.plan import MAIN, LinkedTable
+from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import open_input
 from stirred.tables.form import Form, form_of
 from stirred.tables.looking import Looked, look

@@ -3,39 +3,79 @@
 For a table by some match, held and swap variables, each cell of each stratum has an exact mean and variance
 (:mod:`stirred.swap.moments`); strata are independent, so they add. From these come two forecasts of the mean absolute
 percentage error (MAPE): that of the expected table, which is a lower bound on the expected MAPE (Jensen), and a
-normal approximation to the expected MAPE itself.
+normal approximation to the expected MAPE itself. :mod:`stirred.swap.information_loss` has other distances.
+
+Tables of linked rows, sums and weighted counts are forecast in :mod:`stirred.swap.scores`, in the same form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._shown import withheld
+from stirred.swap.cell_pairs import key_of, look_up, pairs
 from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset
 from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.swap.plan_sections import PublishedTable
 from stirred.swap.rates import RecordRates, one_rate
+from stirred.swap.round_moments import after_finer_rounds, after_round
 from stirred.swap.unequal_moments import unequal_cell_moments
+from stirred.swap.vanishing import log_chance_of_empty
+from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, cells, group
 
-_MOST_PAIRS = 50_000_000
 _MOST_UNEQUAL_PAIRS = 1_000_000
 """Cells of strata in which records have different rates: each takes about a hundred microseconds."""
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class Places:
+    """A swapped column of a table: which of its values each cell has."""
+
+    variable: str
+    values: tuple[str | None, ...]
+    codes: Codes
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class CellFacts:
+    """What is known of cells beside mean and variance, for the forecast of distances."""
+
+    empty: NDArray[np.float64] | None
+    """The probability that the cell is zero after the swap; None where it is not forecast."""
+    step: NDArray[np.float64]
+    """By how much two records that change places change the cell: 1 for counts of records."""
+    one_way: NDArray[np.bool_]
+    """Whether the cell can only grow, or only shrink."""
+    signed: bool = False
+    """Whether some of the numbers that are added up are negative."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedTable:
     """A table as it is and as a swap is expected to leave it. Confidential: it contains the true counts."""
 
-    by: tuple[str, ...]
+    asked: PublishedTable
     labels: tuple[tuple[str | None, ...], ...]
-    true: NDArray[np.int64]
+    true: NDArray[np.int64] | NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
+    facts: CellFacts
+    places: tuple[Places, ...]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        return self.asked.by
 
     def __repr__(self) -> str:
         return f"<ExpectedTable by {', '.join(self.by)}: {len(self.true):,} cells; confidential and not shown>"
@@ -48,22 +88,24 @@ class ExpectedTable:
     @property
     def mape_of_expectation(self) -> float:
         """MAPE of the expected table over cells that are not empty: a lower bound on the expected MAPE."""
-        filled = self.true > 0
-        return float(np.mean(np.abs(self.mean - self.true)[filled] / self.true[filled]))
+        filled = self.true != 0
+        errors = np.abs(self.mean - self.true)[filled]
+        return float(np.mean(errors / np.abs(self.true[filled]))) if filled.any() else 0.0
 
     @property
     def expected_mape(self) -> float:
         """Normal approximation to the expected MAPE over cells that are not empty."""
-        filled = self.true > 0
+        filled = self.true != 0
         errors = expected_absolute_error((self.mean - self.true)[filled], self.variance[filled])
-        return float(np.mean(errors / self.true[filled]))
+        return float(np.mean(errors / np.abs(self.true[filled]))) if filled.any() else 0.0
 
 
 def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | None = None) -> ExpectedTable | None:
     """The forecast for the table ``by``; None where it would take too many cells of too many strata.
 
     ``rates`` are those of a plan with rates by rule. The closed forms hold where all records of a stratum have one
-    rate; elsewhere moments are computed by classes of equal rates.
+    rate; elsewhere moments are computed by classes of equal rates. Later rounds are counted in where the first has one
+    rate; with rates by rule only tables that are kept may be asked for.
     """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
@@ -77,18 +119,27 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
     if (dataset.strata.count + 1) * held.count * swapped.count >= 1 << 63:
         return None
     held_codes, swapped_codes, inner_codes = by_held.codes, by_swapped.codes, inner.codes
-    stratum, h, s = _pairs(dataset.strata.count, held_codes, swapped_codes)
+    stratum, h, s = pairs(dataset.strata.count, held_codes, swapped_codes)
     if stratum is None:
         return None
     sizes = dataset.strata.sizes()
-    at_true, found_true = _look_up(
-        _key(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
-        _key(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
+    at_true, found_true = look_up(
+        key_of(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
+        key_of(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
     )
     true = np.where(found_true, inner.counts.astype(np.int64)[at_true], 0)
     n, n_h, n_s = sizes[stratum], by_held.counts[h], by_swapped.counts[s]
-    if rates is None:
-        mean, variance = cell_moments(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, true)
+    empty = None
+    if rates is None and plan.rounds:
+        finer = after_finer_rounds(dataset, held, swapped)
+        if finer is None:
+            return None
+        start = finer.at(key_of(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count))
+        mean, variance = after_round(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, *start)
+    elif rates is None:
+        constants = stratum_constants(sizes, one_rate(plan))
+        mean, variance = cell_moments(constants, n, n_h, n_s, true)
+        empty = log_chance_of_empty(constants, n, n_h, n_s, true)
     else:
         by_stratum = rates.by_stratum(dataset.strata)
         mean, variance = true.astype(np.float64), np.zeros(len(stratum))
@@ -111,48 +162,45 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
         )
     area_of = np.zeros(dataset.strata.count, dtype=np.int64)
     area_of[dataset.strata.ids] = area.ids
-    keys = _key(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)
+    keys = key_of(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)
     found, position = np.unique(keys, return_inverse=True)
-    sums = [
-        np.bincount(position, weights=part, minlength=len(found)).astype(np.float64) for part in (true, mean, variance)
-    ]
+
+    def added(part: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(position, weights=part, minlength=len(found)).astype(np.float64)
+
     codes = _codes(dataset, by, found, area, held, swapped)
     order = np.lexsort(codes[::-1])
-    texts = [dataset.table[name].texts() for name in by]
-    labels = zip(*([text[code] for code in part[order]] for text, part in zip(texts, codes, strict=True)), strict=True)
+    may_grow, may_shrink = added(np.minimum(n_h, n_s) - true), added(true - np.maximum(n_h + n_s - n, 0))
+    facts = CellFacts(
+        None if empty is None else np.exp(added(empty))[order],
+        np.ones(len(found)),
+        ((may_grow == 0) | (may_shrink == 0))[order],
+    )
+    columns = [dataset.table[name].with_codes(part[order]) for name, part in zip(by, codes, strict=True)]
     return ExpectedTable(
-        tuple(by), tuple(labels), np.rint(sums[0]).astype(np.int64)[order], sums[1][order], sums[2][order]
+        PublishedTable(by=tuple(by)),
+        labels_of(columns),
+        np.rint(added(true)).astype(np.int64)[order],
+        added(mean)[order],
+        added(variance)[order],
+        facts,
+        places_of(columns, [name in plan.swap for name in by]),
     )
 
 
-def _pairs(
-    count: int,
-    held: tuple[NDArray[np.unsignedinteger], ...],
-    swapped: tuple[NDArray[np.unsignedinteger], ...],
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
-    """Every (held cell, swapped cell) of one stratum: the stratum and the positions of both."""
-    many_h = np.bincount(held[0], minlength=count)
-    many_s = np.bincount(swapped[0], minlength=count)
-    total = int(np.sum(many_h * many_s))
-    if total > _MOST_PAIRS:
-        return None, many_h, many_s
-    stratum = np.repeat(np.arange(count), many_h * many_s)
-    start = np.repeat(np.cumsum(many_h * many_s) - many_h * many_s, many_h * many_s)
-    within = np.arange(total) - start
-    first_h, first_s = np.cumsum(many_h) - many_h, np.cumsum(many_s) - many_s
-    return stratum, first_h[stratum] + within // many_s[stratum], first_s[stratum] + within % many_s[stratum]
+def labels_of(columns: Sequence[Column]) -> tuple[tuple[str | None, ...], ...]:
+    """The values of each cell as text."""
+    texts = [np.array(column.texts(), dtype=object)[column.codes].tolist() for column in columns]
+    return tuple(zip(*texts, strict=True))
 
 
-def _key(
-    outer: NDArray[np.integer], h: NDArray[np.integer], s: NDArray[np.integer], held: int, swapped: int
-) -> NDArray[np.int64]:
-    return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
-
-
-def _look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return at, keys[at] == wanted
+def places_of(columns: Sequence[Column], swapped: Sequence[bool]) -> tuple[Places, ...]:
+    """The swapped ones among the columns of a table's cells."""
+    return tuple(
+        Places(column.name, tuple(column.texts()), column.codes)
+        for column, moves in zip(columns, swapped, strict=True)
+        if moves
+    )
 
 
 def _codes(

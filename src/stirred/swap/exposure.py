@@ -13,21 +13,24 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
 from stirred.swap.dataset import Dataset
-from stirred.swap.plan import MAIN
+from stirred.swap.plan_sections import MAIN
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, anonymous, group
 from stirred.tables.inputs import TYPES
+from stirred.tables.mixing import mixed
 
 _DISTINCT_SHARE = 0.9
 _FEWEST_ROWS = 20
 """Below so many rows, values that all differ say nothing."""
-_FIRST_LOOK = 1 << 20
+_LOOKS = (1 << 14, 1 << 20)
+"""Rows that are looked at before all of them are."""
 _TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 _CHANCE = 1e-6
 """A dependence is believed when chance would produce it with less than this probability."""
@@ -36,12 +39,13 @@ _CHANCE = 1e-6
 def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
     """All stops of this release, in the order of the columns."""
     found: list[errors.StoppedByCheck] = []
-    for table, column, strata, swapped in _held_columns(dataset):
+    swapped = dataset.table.pick(dataset.plan.swap)
+    for table, column, record in _held_columns(dataset):
         if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
             percent = 100 * column.cardinality // len(column.codes)
             found.append(errors.nearly_distinct(table, column.name, percent))
-        for variable in _determined(strata, column, swapped):
-            alone = bool(_determined(Groups(np.zeros_like(strata.ids), 1), column, [variable]))
+        for variable in _determined(dataset.strata, column, swapped, record):
+            alone = bool(_determined(Groups(np.zeros_like(dataset.strata.ids), 1), column, [variable], record))
             found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
     for opened in (dataset.input, *(entry.input for entry in dataset.linked)):
         in_text = (dataset.plan.format or opened.format) == "csv"
@@ -58,34 +62,43 @@ def refuse_stops(stops: list[errors.StoppedByCheck], allowed: tuple[str, ...]) -
             raise stop
 
 
-def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, Groups, list[Column]]]:
-    """Every held column with, row by row, the stratum and the swap variables it must not determine."""
-    swapped = dataset.table.pick(dataset.plan.swap)
+def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, NDArray[np.uint32] | None]]:
+    """Every held column with the record that each of its rows belongs to; None where rows are records."""
     for name in dataset.held_within:
-        yield MAIN, dataset.table[name], dataset.strata, swapped
+        yield MAIN, dataset.table[name], None
     for entry in dataset.linked:
-        if not entry.held.columns:
-            continue
-        strata = Groups(dataset.strata.ids[entry.record], dataset.strata.count)
-        moved = [column.with_codes(column.codes[entry.record]) for column in swapped]
         for column in entry.held.columns.values():
-            yield entry.held.name, column, strata, moved
+            yield entry.held.name, column, entry.record
 
 
-def _determined(strata: Groups, held: Column, swapped: list[Column]) -> list[Column]:
+def _determined(strata: Groups, held: Column, swapped: list[Column], record: NDArray[np.uint32] | None) -> list[Column]:
     """The swap variables that stratum and held value determine in these rows, more often than by chance."""
     rows = len(held.codes)
     suspects = [variable for variable in swapped if variable.cardinality > 1]
-    both = Groups(strata.ids, strata.count)
-    for look in dict.fromkeys([min(rows, _FIRST_LOOK), rows]):  # most innocent columns show it at once
-        both = group([anonymous(strata.ids[:look], strata.count), held.with_codes(held.codes[:look])], look)
-        suspects = [variable for variable in suspects if not _contradicted(both, variable.codes[:look])]
+    for few in dict.fromkeys(min(rows, look) for look in _LOOKS):  # most innocent columns show it at once
+        at: slice | NDArray[np.uint32] = slice(0, few) if record is None else record[:few]
+        suspects = [one for one in suspects if not _contradicted(strata.ids[at], held.codes[:few], one.codes[at])]
         if not suspects:
             return []
-    return [variable for variable in suspects if _log_chance(strata, both, variable) < log(_CHANCE)]
+    ids = strata.ids if record is None else strata.ids[record]
+    both = group([anonymous(ids, strata.count), held], rows)
+    found = []
+    for variable in suspects:
+        codes = variable.codes if record is None else variable.codes[record]
+        if not _differs(both, codes):
+            chance = _log_chance(Groups(ids, strata.count), both, variable.with_codes(codes))
+            found += [variable] if chance < log(_CHANCE) else []
+    return found
 
 
-def _contradicted(groups: Groups, codes: Codes) -> bool:
+def _contradicted(strata: NDArray[np.uint32], held: Codes, swapped: Codes) -> bool:
+    """Whether two rows agree on stratum and held value and differ in the swap value."""
+    slots = 1 << int(2 * len(held) + 2).bit_length()
+    keys, first = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
+    return bool(_differs_somewhere(strata, held, swapped, keys, first))
+
+
+def _differs(groups: Groups, codes: Codes) -> bool:
     return bool(_differs_within(groups.ids, codes, np.full(groups.count, -1, dtype=np.int64)))
 
 
@@ -105,6 +118,23 @@ def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
     sizes = strata.sizes()
     share = commonest[stratum_of_group] / sizes[stratum_of_group]
     return float(np.sum((both.sizes() - 1) * np.log(share)))
+
+
+@kernel
+def _differs_somewhere(strata, held, swapped, keys, first):  # type: ignore[no-untyped-def]
+    """As below, the groups being found on the way; ``keys`` and ``first`` are a hash table, empty where first is 0."""
+    mask = np.uint64(len(keys) - 1)
+    for row in range(len(strata)):
+        key = np.uint64(strata[row]) << np.uint64(32) | np.uint64(held[row])
+        at = mixed(key) & mask
+        while first[at] != 0 and keys[at] != key:
+            at = (at + np.uint64(1)) & mask
+        if first[at] == 0:
+            keys[at] = key
+            first[at] = swapped[row] + 1
+        elif first[at] != np.uint32(swapped[row]) + np.uint32(1):
+            return True
+    return False
 
 
 @kernel

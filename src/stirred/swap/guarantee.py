@@ -21,6 +21,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.errors import rate_out_of_range
+from stirred.loss.derangements import derangements as derangements
 
 # -- the guarantee -------------------------------------------------------------------------------------------
 
@@ -248,20 +249,6 @@ def log_derangement_ratio(k: int) -> float:
     if k < 2 or k == 3:
         raise ValueError(f"d(k)/d(k-2) needs k = 2 or k >= 4, not {k}")
     return _log(_derangement_ratio(k))
-
-
-def derangements(k: int) -> int:
-    """d(k), the number of permutations of k records that leave none in place: d(k) = k d(k-1) + (-1)^k (B.4).
-
-    >>> [derangements(k) for k in range(8)]
-    [1, 0, 1, 2, 9, 44, 265, 1854]
-    """
-    if k < 0:
-        raise ValueError(f"there is no derangement of {k} records")
-    count = 1
-    for size in range(1, k + 1):
-        count = size * count + (-1 if size % 2 else 1)
-    return count
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.coarsening import fine_columns, stratum_columns
 from stirred.swap.dataset import Dataset
-from stirred.swap.plan import MAIN, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN
 from stirred.swap.records import beside_record, kinds_of, multiset_class, whole_fingerprint
 from stirred.tables import Table
 from stirred.tables.groups import Groups, group

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option
+from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.swap_exposure import SwapExposure
     from stirred.swap.checking import SwapCheck
     from stirred.swap.plan import SwapPlan
     from stirred.swap.releasing import SwapRelease
@@ -35,11 +38,28 @@ def _candidate(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts.get("match", ()), parts["swap"]
 
 
+def _table(text: str) -> dict[str, Any]:
+    """``county,sex;table=persons;weight=w`` as columns and what is counted; a semicolon elsewhere belongs to a name."""
+    fields: dict[str, Any] = {}
+    while (found := re.fullmatch(r"(.+);\s*(table|sum|weight)\s*=\s*([^;]+?)\s*", text)) and found[2] not in fields:
+        text, fields[found[2]] = found[1], found[3]
+    return {"by": _names(text)} | fields
+
+
+def _references(given: Sequence[str]) -> dict[str, str]:
+    """``county=Suffolk`` as a column and a value of it."""
+    pairs = [tuple(part.strip() for part in text.partition("=")) for text in given]
+    for text, (column, _, value) in zip(given, pairs, strict=True):
+        if not (column and value):
+            raise errors.estimate_question(f"The --reference {text!r}", "must be written as column=value")
+    return {column: value for column, _, value in pairs}
+
+
 _ALLOW = Option("--allow", "Allow a stop, by its name. Repeatable.", "allow", several=True, of_plan=True)
 
 
 class Swapping(Mechanism):
-    """Permutation swapping: plan, check, draw, verify, tabulate."""
+    """Permutation swapping: plan, check, draw, verify, tabulate, estimate."""
 
     name = "swap"
     title = "Permutation Swapping Algorithm"
@@ -70,10 +90,12 @@ class Swapping(Mechanism):
         "check": (
             Option(
                 "--by",
-                "Forecast the table by these columns, e.g. county,tenure. Repeatable.",
+                "Forecast the table by these columns, e.g. county,tenure; of linked rows with "
+                "'county,sex;table=persons', sums with 'county;sum=income', weighted with 'county;weight=w'. "
+                "Repeatable.",
                 "tables",
                 several=True,
-                read=lambda given: [_names(by) for by in given],
+                read=lambda given: [_table(text) for text in given],
             ),
             Option("--rates", "Also show epsilon at these swap rates, e.g. 0.01,0.05,0.5.", "rates", read=_names),
             Option(
@@ -88,7 +110,21 @@ class Swapping(Mechanism):
             _ALLOW,
         ),
         "release": (_ALLOW,),
-    }
+        "estimate": (
+            Option("--level", "Estimate for every unit of this level of the geography.", "level"),
+            PLACE,
+            *measures(),
+            REGRESS,
+            Option("--target", "With --regress: what coefficients are about, the population of which the file is a "
+                   "sample (default), or the file before the swap.", "target", choices=("population", "file")),
+            Option("--reference", "With --regress: the value that a column's other values are compared with, e.g. "
+                   "county=Suffolk. Default: the first. Repeatable.", "reference", several=True, read=_references),
+            Option("--category", "With --regress: a column of numbers that enters as categories. Repeatable.",
+                   "categories", several=True),
+            Option("--robust", "With --regress: the outcome may spread differently from record to record; always so "
+                   "for an outcome of two values.", "robust", bool),
+        ),
+    }  # fmt: skip
 
     @property
     def plan_type(self) -> type[SwapPlan]:
@@ -124,6 +160,8 @@ class Swapping(Mechanism):
 
     def spend_words(self, plan: SwapPlan) -> str:
         at = f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
+        if plan.rounds:
+            at += f" and {len(plan.rounds)} later round{'s' if len(plan.rounds) > 1 else ''}"
         return f"swap at {at}, plan {plan.hash()[:12]}"
 
     def verify(self, release: ReleaseFolder) -> list[Verdict]:
@@ -135,6 +173,21 @@ class Swapping(Mechanism):
         from stirred.swap.verifying import tabulate_release
 
         return tabulate_release(release, by, table)
+
+    def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
+        from stirred.swap.pairs import ReleasedPairs
+
+        return ReleasedPairs(release).exposure(pairs, level)
+
+    def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
+        from stirred.swap.weakening import tabulate_note
+
+        return tabulate_note(release, by, table)
+
+    def estimate(self, release: str | Path, **options: Any) -> Answers:
+        from stirred.swap.estimating import estimate
+
+        return estimate(release, **options)
 
     def demo(self, folder: Path) -> None:
         from stirred.swap.demo import run

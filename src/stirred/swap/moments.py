@@ -189,6 +189,41 @@ def cell_moments(
     return mean, variance
 
 
+def score_covariance(
+    constants: ConstantsTable,
+    size: ArrayLike,
+    *,
+    uvuv: ArrayLike,
+    u1v1: ArrayLike,
+    u2v2: ArrayLike,
+    u1v2: ArrayLike,
+    u2v1: ArrayLike,
+    uu: ArrayLike,
+    vv: ArrayLike,
+) -> Floats:
+    """Covariance of two released sums W1 = sum u1_i v1_sigma(i) and W2 = sum u2_i v2_sigma(i) within one stratum.
+
+    ``u`` are scores of held values and linked rows, ``v`` of swap values, all **centred in the stratum**: their sum
+    over its records is 0. Arguments are sums over the stratum's true records: ``uvuv`` of u1 v1 u2 v2, ``u1v2`` of
+    u1 v2 and so on, ``uu`` of u1 u2, ``vv`` of v1 v2. They broadcast against each other. The mean of W1 is
+    ``shrinkage`` times ``u1v1``; sums over different strata are independent.
+
+    >>> table = stratum_constants([4], Fraction("0.1"))  # two records of each kind, all four where they agree
+    >>> float(score_covariance(table, 4, uvuv=0.25, u1v1=1, u2v2=1, u1v2=1, u2v1=1, uu=1, vv=1).round(10))
+    0.0485307321
+    """
+    rows = constants.rows(size)
+    parts = (uvuv, u1v1, u2v2, u1v2, u2v1, uu, vv)
+    four, own1, own2, cross12, cross21, held, swapped = (np.asarray(part, dtype=np.float64) for part in parts)
+    found: Floats = (
+        constants.a4[rows] * four
+        + constants.a1[rows] * own1 * own2
+        + constants.a2[rows] * cross12 * cross21
+        + constants.a3[rows] * held * swapped
+    )
+    return found
+
+
 def expected_absolute_error(mean_error: ArrayLike, variance: ArrayLike) -> Floats:
     """The mean of |N(mean_error, variance)|: how far a released count is off on average, if it were normal.
 

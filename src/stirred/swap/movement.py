@@ -5,6 +5,8 @@ small and the release is nearly the confidential file. All numbers here are exac
 invariants (strata sizes, counts by match and swap variables, and which strata have two held values), so that a release
 may state them (Corollary A.2.2) and a recipient computes them again.
 
+With several rounds the shares are those after the last one (:mod:`stirred.swap.rounds`).
+
 With rates by rule the share that ends with other values depends on which swap values the records of each rule have,
 which is protected. What is stated then is its mean over all ways of giving the stratum's swap values to its records.
 """
@@ -24,6 +26,7 @@ from stirred.swap.margins import CountedMargin, Strata
 from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.rates import RatesByStratum
+from stirred.swap.rounds import LaterRounds
 from stirred.swap.unequal import moved_probabilities
 
 FEWEST = Fraction(1, 4)
@@ -59,7 +62,8 @@ class Movement:
     """Smallest and largest probability of moving among records in strata of two or more."""
     by_size: tuple[MovementBySize, ...]
     rate: Fraction
-    """The swap rate; with rates by rule its mean over the records."""
+    """The swap rate; with rates by rule its mean over the records, with several rounds the probability that a record is
+    selected in at least one."""
     by_rule: bool = False
     """Whether rates are by rule: then shares that change are means over the ways of dealing out swap values."""
 
@@ -74,13 +78,16 @@ class Movement:
         return f"{self.unchangeable_share:.3g}"
 
 
-def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction | RatesByStratum) -> Movement:
+def movement_of(
+    strata: Strata, swapped: CountedMargin, rate: Fraction | RatesByStratum, later: LaterRounds | None = None
+) -> Movement:
     """The movement that a swap at this rate, or these, has; ``swapped`` is the margin by match and swap variables.
 
     A moved record receives the values of a uniformly random other record of its stratum. In a stratum of n records of
     which n_s have the swap values s, it ends with other values with probability q (n - n_s)/(n - 1), where q is the
     probability of moving. Where records have different q, their mean takes its place, for swap values dealt out at
-    random.
+    random. With ``later`` rounds a record that moves in any of them has moved, and what counts is whether its values
+    after the last one differ.
     """
     sizes = strata.sizes
     size = sizes.astype(np.float64)
@@ -93,6 +100,11 @@ def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction | RatesBy
         smallest, largest = np.where(rate.counts > 0, each, 1.0).min(axis=1), each.max(axis=1)
     differs = np.where(strata.changeable, 1 - swapped.pairs / np.maximum(size * (size - 1), 1), 0.0)
     changed = moved * size * differs
+    selected = rate if isinstance(rate, Fraction) else rate.mean
+    if later is not None:
+        changed = _changed_after(strata, later, moved)
+        moved, smallest, largest = _moved_in_any(later, len(sizes), moved, smallest, largest)
+        selected = 1 - (1 - selected) * later.not_selected
     total, plural = float(size.sum()), sizes > 1
     return Movement(
         float(np.sum(moved * size) / total),
@@ -101,9 +113,30 @@ def movement_of(strata: Strata, swapped: CountedMargin, rate: Fraction | RatesBy
         float(smallest[plural].min(initial=1.0)) if plural.any() else 0.0,
         float(largest[plural].max(initial=0.0)),
         tuple(_by_size(sizes, moved * size, changed)),
-        rate if isinstance(rate, Fraction) else rate.mean,
+        selected,
         not isinstance(rate, Fraction),
     )
+
+
+def _changed_after(strata: Strata, later: LaterRounds, moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Per stratum the expected number of records whose values after the last round differ; ``moved`` is that of the
+    first."""
+    size = strata.sizes.astype(np.float64)
+    kept = (1 - moved * size / np.maximum(size - 1, 1))[later.stratum]
+    same = kept * later.unchanged() + (1 - kept) * later.counts / size[later.stratum]
+    found = np.bincount(later.stratum, weights=later.counts * (1 - same), minlength=len(size))
+    return np.where(strata.changeable, found, 0.0)
+
+
+def _moved_in_any(later: LaterRounds, strata: int, *first: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Per stratum the mean, smallest and largest probability that a round moves a record; ``first`` of the first."""
+    mean, smallest, largest = (1 - (1 - one[later.stratum]) * later.unmoved() for one in first)
+    records = np.bincount(later.stratum, weights=later.counts, minlength=strata)
+    moved = np.bincount(later.stratum, weights=later.counts * mean, minlength=strata) / records
+    low, high = np.ones(strata), np.zeros(strata)
+    np.minimum.at(low, later.stratum, smallest)
+    np.maximum.at(high, later.stratum, largest)
+    return moved, low, high
 
 
 @dataclass(frozen=True)
@@ -142,7 +175,7 @@ def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.
         return [errors.nothing_can_change()]
     found = []
     if movement.expected_changed_share < FEWEST * movement.rate:
-        found.append(errors.few_change(movement.expected_changed_share, movement.rate))
+        found.append(errors.few_change(movement.expected_changed_share, movement.rate, len(plan.rounds) + 1))
     if movement.unchangeable_share > plan.most_unchangeable:
         found.append(errors.many_unchangeable(movement.unchangeable_share, plan.most_unchangeable))
     return found
@@ -164,19 +197,26 @@ def _percent(share: str) -> str:
 def _by_size(
     sizes: NDArray[np.int64], moved: NDArray[np.float64], changed: NDArray[np.float64]
 ) -> Sequence[MovementBySize]:
-    rows = []
-    for low, high in zip(_SIZE_BOUNDS, [*(bound - 1 for bound in _SIZE_BOUNDS[1:]), None], strict=True):
-        inside = (sizes >= low) & (sizes <= (high or np.inf))
-        if inside.any():
-            label = f"{low:,}" if low == high else f"{low:,} to {high:,}" if high else f"{low:,} and more"
-            records = int(sizes[inside].sum())
-            rows.append(
-                MovementBySize(
-                    label,
-                    int(inside.sum()),
-                    records,
-                    float(moved[inside].sum() / records),
-                    float(changed[inside].sum() / records),
-                )
-            )
-    return rows
+    bounds = np.array(_SIZE_BOUNDS)
+    among = np.searchsorted(bounds, sizes, side="right") - 1
+    strata, records, moves, changes = (
+        np.bincount(among, weights=weights, minlength=len(bounds)) for weights in (None, sizes, moved, changed)
+    )
+    return [
+        MovementBySize(
+            _size_label(number),
+            int(strata[number]),
+            int(records[number]),
+            float(moves[number] / records[number]),
+            float(changes[number] / records[number]),
+        )
+        for number in np.flatnonzero(strata).tolist()
+    ]
+
+
+def _size_label(number: int) -> str:
+    low = _SIZE_BOUNDS[number]
+    if number + 1 == len(_SIZE_BOUNDS):
+        return f"{low:,} and more"
+    high = _SIZE_BOUNDS[number + 1] - 1
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

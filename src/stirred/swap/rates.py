@@ -20,7 +20,8 @@ from stirred._shown import withheld
 from stirred.swap.dataset import Dataset
 from stirred.swap.guarantee import epsilon, epsilon_of_rates
 from stirred.swap.margins import Strata
-from stirred.swap.plan import RateRule, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import RateRule
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Table
 from stirred.tables.groups import Groups, anonymous, group

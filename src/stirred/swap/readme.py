@@ -11,8 +11,12 @@ from stirred.releases.texts import files_section, fill, findings_section, guaran
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.flat import FLAT
-from stirred.swap.plan import SwapPlan, table_names
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import table_names
 from stirred.tables.write import EXTENSIONS
+
+_NAMED = 12
+"""Held columns that are named one by one."""
 
 CONFIDENTIAL_NOTE = """\
 CONFIDENTIAL. These files contain true counts.
@@ -24,7 +28,7 @@ not change the plan after looking here: the guarantee does not cover such choice
 
 def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     """The text of ``README.txt``."""
-    published = [f"tables/{name}.csv" for name in table_names(plan.publish)]
+    published = [f"tables/{name}.csv" for name in table_names(plan.published_tables)]
     if plan.flat is not None:
         published.insert(0, f"{FLAT}{EXTENSIONS[tables[0].format]}: the rows of {plan.flat.name} beside the columns of "
                          f"their {plan.unit}, as one table")  # fmt: skip
@@ -36,17 +40,19 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
             f"{listed(plan.match) if plan.match else 'nothing (the whole file)'}"
             f"{f' ({plan.coarsen.words})' if plan.coarsen else ''}, "
             f"each {plan.unit} was selected with {_probability(plan)} and the selected exchanged their values of "
-            f"{listed(plan.swap)} at random. All other values are as they stood in the file."
+            f"{listed(plan.swap)} at random.{_later_rounds(plan)} All other values are as they stood in the file."
             + _how_many_change(specification)
         )
         + "\n",
         files_section(tables, published),
         guarantee_section(specification),
         fill(_how_to_read(specification)) + "\n",
+        analysts_section(plan, tables),
         findings_section(specification),
         "Check it yourself\n"
         "  stirred verify FOLDER              the manifest, the columns, the invariants and epsilon, from these files\n"
-        "  stirred tabulate FOLDER --by ...   further tables; they cost no budget\n",
+        "  stirred tabulate FOLDER --by ...   further tables; they cost no budget\n"
+        "  stirred estimate FOLDER --by ...   tables of swapped with held variables, corrected, with intervals\n",
         fill(
             "Row order and ids are new and mean nothing. Which records moved, and how many, is not published: that is "
             "part of the protection."
@@ -56,10 +62,88 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
     return "\n".join(part for part in parts if part)
 
 
+def analysts_section(plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
+    """Which tables are exact, which are weakened and which cannot be had; a function of the plan and the columns."""
+    held = {table.name: [name for name, role in table.columns if role == "hold"] for table in tables}
+    main, linked = held[tables[0].name], {name: names for name, names in held.items() if name != tables[0].name}
+    match = [*plan.match]
+    merged = f", with '{plan.coarsen.column}' merged as said above" if plan.coarsen else ""
+    exact = [f"any table by {listed([*match, *plan.swap])}{merged}"]
+    if main:
+        exact.append(f"any table by {listed([*match, *main])}")
+    exact += [f"any table of {name} by {listed([*match, *main, *names])}" for name, names in linked.items()]
+    every = list(dict.fromkeys([*main, *(name for names in linked.values() for name in names)]))
+    other = every[0] if every else plan.swap[0]
+    once = [name for name in plan.swap if name not in plan.swapped_again]
+    lines = [
+        fill(f"Exact, as in the file: {'; '.join(exact)}; and tables by some of these columns.", "  "),
+        fill(
+            f"Weakened: every table, difference or model that relates {listed(plan.swap)} to what is held"
+            f"{f' ({listed(every)})' if len(every) <= _NAMED else ''}.{_sums_too(plan)} {_weakened(plan)} "
+            "Counted as they stand, such tables are biased, and intervals from them are wrong."
+            + _corrected(plan, once, other),
+            "  ",
+        ),
+        fill(
+            "Not to be had: such numbers for groups of so few records, or mixed at such a rate, that the exact tables "
+            "say as much; stirred estimate says so and gives the bounds that follow from these. Nor which records "
+            "moved, nor what a single record had before.",
+            "  ",
+        ),
+    ]
+    return "For analysts: which tables are right\n" + "\n".join(lines) + "\n"
+
+
+def _sums_too(plan: SwapPlan) -> str:
+    if all(one.of_records for one in plan.published_tables):
+        return ""
+    return (
+        f" Sums, weighted counts and counts of linked rows by {listed(plan.swap)} are among them, also where they name "
+        "no held column: they are exact only if the match variables fix what each record adds."
+    )
+
+
+def _weakened(plan: SwapPlan) -> str:
+    again = f" Those by {listed(plan.swapped_again)} are weakened further, by the later rounds." if plan.rounds else ""
+    if plan.rate is None:
+        return "They are shown smaller than they are, more so for records with higher rates." + again
+    return (
+        f"In large groups they are shown at about {100 * float(1 - plan.rate):.3g}% of their true size, in small ones "
+        f"more or less than that.{again}"
+    )
+
+
+def _corrected(plan: SwapPlan, once: Sequence[str], other: str) -> str:
+    """What corrects a weakened table; tables by what later rounds exchanged again are not corrected."""
+    said = ""
+    if once:
+        said = (
+            f" How much is known, so it can be corrected: stirred estimate FOLDER --by {once[0]},{other} gives "
+            "unbiased numbers with intervals, also shares, differences, ratios, odds ratios and linear regressions "
+            "(--regress), from this folder alone."
+        )
+    if plan.rounds:
+        said += f" Tables by {listed(plan.swapped_again)} and held columns are not corrected: stirred estimate has no "
+        said += "formulas for several rounds."
+    return said
+
+
 def _probability(plan: SwapPlan) -> str:
     if plan.rate is not None:
         return f"probability {plan.rate}"
     return f"a probability that depends on what is kept as it is (the first that fits: {plan.rate_words}),"
+
+
+def _later_rounds(plan: SwapPlan) -> str:
+    said = [
+        f" In round {number} this was repeated with what round {number - 1} had given"
+        f"{f', among records that then agreed on {listed(later.match_also)} too' if later.match_also else ''}, with "
+        f"probability {later.rate} and {listed(later.swap)} alone."
+        for number, later in enumerate(plan.rounds, 2)
+    ]
+    if said:
+        said.append(" The guarantee below is that of the first round: later ones used its result alone.")
+    return "".join(said)
 
 
 def _how_many_change(specification: Specification) -> str:

@@ -90,7 +90,16 @@ def _gather_sorted(kinds, record, cursor, starts, sequence):  # type: ignore[no-
         sequence[cursor[record[i]]] = kinds[i]
         cursor[record[i]] += 1
     for r in range(len(starts) - 1):
-        sequence[starts[r] : starts[r + 1]].sort()
+        if starts[r + 1] - starts[r] > 32:
+            sequence[starts[r] : starts[r + 1]].sort()
+            continue
+        for i in range(starts[r] + 1, starts[r + 1]):  # most records have few linked rows
+            one = sequence[i]
+            at = i
+            while at > starts[r] and sequence[at - 1] > one:
+                sequence[at] = sequence[at - 1]
+                at -= 1
+            sequence[at] = one
 
 
 @kernel

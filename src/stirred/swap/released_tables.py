@@ -11,7 +11,8 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from stirred.releases.documents import ReleasedTable
-from stirred.swap.plan import MAIN, LinkedTable, SwapPlan
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Column, Table
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.write import EXTENSIONS, csv_cells

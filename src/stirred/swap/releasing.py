@@ -29,19 +29,23 @@ from stirred.releases.releasing import release as run
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel
-from stirred.swap.checking import check_table
 from stirred.swap.coarsening import stratum_columns
+from stirred.swap.comparing import write_comparison
+from stirred.swap.counted_tables import counted_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.exposure import find_stops, refuse_stops
 from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margins, stated_margins, strata_of_dataset
 from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
-from stirred.swap.plan import MAIN, SwapPlan, table_names
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN, PublishedTable, table_names
 from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described, flat_style, style_of
+from stirred.swap.rounds import draw_later_rounds, later_rounds
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
+from stirred.swap.sources import source_of
 from stirred.swap.specifying import specify
 from stirred.swap.telling import measure
 from stirred.swap.telling import stops_of as telling_stops
@@ -103,7 +107,7 @@ class SwapRelease:
 
     def tabulate(self, by: Sequence[str]) -> Cells:
         """Counts of the released records by some columns; costs no budget."""
-        check_table(self.dataset, by)
+        source_of(self.dataset).require(PublishedTable(by=tuple(by)))
         return cells(self.table.pick(by), self.table.rows)
 
     @property
@@ -153,8 +157,9 @@ class SwapRelease:
             write_table(folder / f"{FLAT}{EXTENSIONS[kind]}", kind, self._flat_chunks(), flat_style(released))
         if self.plan.publish:
             (folder / "tables").mkdir()
-        for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
-            write_table(folder / "tables" / f"{name}.csv", "csv", [counted_chunk(self.table, self.tabulate(by))])
+        swapped, asked = source_of(self.dataset, self.table), self.plan.published_tables
+        for one, name in zip(asked, table_names(asked), strict=True):
+            write_table(folder / "tables" / f"{name}.csv", "csv", [counted_table(swapped, one).chunk()])
         if self.plan.saturated:
             counted = self.tabulate(list(self.table.columns))
             write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
@@ -199,12 +204,7 @@ class SwapRelease:
         """Write true and released counts of every table that the plan publishes."""
         (folder / CONFIDENTIAL).write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
-        lines = ["table,cells,mape"]
-        for by, name in zip(self.plan.publish, table_names(self.plan.publish), strict=True):
-            chunk, mape = self._against_truth(by)
-            write_table(folder / "tables" / f"{name}.csv", "csv", [chunk])
-            lines.append(f"{name},{len(chunk[0].codes)},{mape:.6f}")
-        (folder / "errors.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_comparison(folder, self.plan, source_of(self.dataset), source_of(self.dataset, self.table))
         self._write_unchangeable(folder / "records_that_cannot_change.csv")
 
     def _write_unchangeable(self, path: Path) -> None:
@@ -215,27 +215,6 @@ class SwapRelease:
         label = free_label("row_of_the_input", (*plan.swap, *plan.match))
         cells_of = [Cell(name, table[name].codes[order], table[name]) for name in (*plan.swap, *plan.match)]
         write_table(path, "csv", [[*cells_of, Cell(label, order + 1)]])
-
-    def _against_truth(self, by: Sequence[str]) -> tuple[Chunk, float]:
-        true = cells(self.dataset.table.pick(by), self.table.rows)
-        released = self.tabulate(by)
-        columns = [
-            Column(name, np.concatenate([mine, theirs]), self.table[name].values)
-            for name, mine, theirs in zip(by, true.codes, released.codes, strict=True)
-        ]
-        both = cells(columns, len(true) + len(released))
-        counts = [_aligned(both, part) for part in (true, released)]
-        filled = counts[0] > 0
-        mape = float(np.mean(np.abs(counts[1] - counts[0])[filled] / counts[0][filled]))
-        chunk = [Cell(name, codes, self.table[name]) for name, codes in zip(by, both.codes, strict=True)]
-        labels = [free_label(name, by) for name in ("true_count", "released_count")]
-        return [*chunk, *(Cell(label, count) for label, count in zip(labels, counts, strict=True))], mape
-
-
-def _aligned(all_cells: Cells, some: Cells) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The counts of ``some`` at the cells of ``all_cells``, zero where it has none."""
-    known = dict(zip(zip(*some.codes, strict=True), some.counts.tolist(), strict=True))
-    return np.array([known.get(key, 0) for key in zip(*all_cells.codes, strict=True)], dtype=np.int64)
 
 
 def draw(
@@ -250,23 +229,28 @@ def draw(
     progress = progress or Silent()
     progress.stage("reading")
     dataset = load(plan, data)
-    for by in plan.publish:
-        check_table(dataset, by)
-    progress.stage("looking for stops")
-    stops = find_stops(dataset)
-    refuse_stops([*stops, *telling_stops(dataset, measure(dataset), stops)], plan.allow)
-    progress.stage("counting the invariants")
-    margins = count_margins(dataset)
+    for one in plan.published_tables:
+        source_of(dataset).require(one)
+    progress.stage("counting the invariants and looking for stops")
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(_stops, dataset)
+        margins = count_margins(dataset)
+        refuse_stops(looking.result(), plan.allow)
     strata = strata_of_dataset(dataset, margins)
     rates = rates_of_dataset(dataset)
     by_stratum = rates.by_stratum(dataset.strata) if rates else None
-    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan))
+    later = later_rounds(plan, dataset.counted)
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
     refuse_stops(stops_of(plan, strata, movement), plan.allow)
     progress.stage("swapping")
     moves = kernel.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(
         {column.name: column.with_codes(moves.apply(column.codes)) for column in dataset.table.pick(plan.swap)}
     )
+    if plan.rounds:
+        first = dataset.counted.replace({name: table[name] for name in plan.swap})
+        last = draw_later_rounds(plan, first, source)
+        table = table.replace({name: last[name] for name in plan.swap})
     progress.stage("recounting the invariants")
     recount(dataset, table)
     progress.stage("putting rows in order")
@@ -284,6 +268,12 @@ def draw(
         for_release=source.for_release,
         nonce=draw_nonce(source),
     )
+
+
+def _stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
+    """Reasons not to release that lie in the columns."""
+    stops = find_stops(dataset)
+    return [*stops, *telling_stops(dataset, measure(dataset), stops)]
 
 
 def recount(dataset: Dataset, table: Table) -> None:

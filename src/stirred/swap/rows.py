@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +20,7 @@ from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
-from stirred.tables.groups import fits_one_key, pack, unpack
+from stirred.tables.groups import fits_one_key, packed, unpack
 from stirred.tables.write import Cell, Chunk
 
 
@@ -123,10 +122,7 @@ def put_in_order(
     """Choose and carry out an order for the main table; records with linked rows are always shuffled."""
     coded = [table[name] for name in columns if name != id]
     if not linked and fits_one_key(coded):
-        narrow = prod(column.cardinality for column in coded) <= 1 << 32
-        keys: NDArray[np.unsignedinteger] = np.empty(table.rows, dtype=np.uint32 if narrow else np.uint64)
-        for part in chunks(table.rows):
-            keys[part] = pack(coded, part)
+        keys = packed(coded, table.rows)
         keys.sort()
         return SortedRows(columns, id, table, keys)
     return ShuffledRows(columns, id, table, shuffle_groups(np.array([0, table.rows]), source))

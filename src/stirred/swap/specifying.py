@@ -78,24 +78,46 @@ def _budget(plan: SwapPlan, strata: Strata, movement: Movement | None, rates: Ra
     if rates is None:
         varies = "a function of the largest stratum with two different records, which the invariants determine"
         said = (
-            f"Theorem 3.2.4 at swap rate {plan.rate}, largest stratum with two different records b = {strata.largest:,}"
+            f"Theorem 3.2.4{_for_the_first(plan)} at swap rate {plan.rate}, largest stratum with two different records "
+            f"b = {strata.largest:,}"
         )
-        at = "At this rate"
     else:
         varies = "a function of the strata and of the rates in them, which the invariants determine"
-        said = f"the theorem for rates by rule, stratum by stratum; the first rate that fits counts: {plan.rate_words}"
+        said = (
+            f"the theorem for rates by rule{_for_the_first(plan)}, stratum by stratum; the first rate that fits "
+            f"counts: {plan.rate_words}"
+        )
         if strata.changeable.any():
             rate, size = _deciding(strata, rates)
             said += f". Epsilon is decided by the rate {rate} in a stratum of b = {size:,} records"
-        at = "At these rates"
+    at = "At this rate" if rates is None and not plan.rounds else "At these rates"
     return Budget(
         epsilon_of(plan, strata, rates),
         varies=varies,
         conversion=said
         + ("; a" if rates is None else "; it is a")
         + " function of the invariants, so that publishing it costs nothing (Corollary A.2.2)"
+        + _later(plan)
         + (f". {at} {movement_words(movement)}; epsilon does not depend on that" if movement else ""),
     )
+
+
+def _for_the_first(plan: SwapPlan) -> str:
+    return f" for the first of {len(plan.rounds) + 1} rounds" if plan.rounds else ""
+
+
+def _later(plan: SwapPlan) -> str:
+    if not plan.rounds:
+        return ""
+    return (
+        f". The guarantee is that of the first round alone. Later rounds swap {_later_words(plan)}; each works on what "
+        "the round before gave and looks at nothing else, so it adds nothing to epsilon (post-processing), and only "
+        "what the last round gave is published"
+    )
+
+
+def _later_words(plan: SwapPlan) -> str:
+    return "; then ".join(later.words for later in plan.rounds)
 
 
 def _deciding(strata: Strata, rates: RatesByStratum) -> tuple[Fraction, int]:
@@ -117,6 +139,10 @@ def _facts(
         if strata.changeable.any():
             rate, size = _deciding(strata, rates)
             facts |= {"deciding_rate": str(rate), "deciding_stratum": size}
+    if plan.rounds:
+        facts |= {"rounds": len(plan.rounds) + 1, "later_rounds": _later_words(plan)}
+        if movement is not None:
+            facts["selected_share"] = f"{float(movement.rate):.3g}"
     facts |= {
         "match": ", ".join(stratum_columns(plan)),
         "swap": ", ".join(plan.swap),

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred.swap.dataset import Dataset
-from stirred.swap.plan import MAIN
+from stirred.swap.plan_sections import MAIN
 from stirred.swap.telling_tree import predicted_by_tree
 from stirred.tables.columns import Codes
 from stirred.tables.mixing import mixed

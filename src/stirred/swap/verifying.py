@@ -34,12 +34,14 @@ from stirred.releases.release_folder import (
 from stirred.spec import facts
 from stirred.swap import guarantee
 from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
+from stirred.swap.counted_tables import counted_table
 from stirred.swap.dataset import count_differing
 from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
-from stirred.swap.plan import MAIN, LinkedTable, SwapPlan, table_names
-from stirred.swap.rates import RatesByStratum, one_rate, record_rates
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN, LinkedTable, PublishedTable, table_names
+from stirred.swap.rates import RatesByStratum, RecordRates, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
 from stirred.swap.released_tables import (
@@ -51,7 +53,9 @@ from stirred.swap.released_tables import (
     missing_from,
     roles_of,
 )
+from stirred.swap.rounds import later_rounds
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
+from stirred.swap.sources import LinkedSource, Source
 from stirred.swap.specifying import epsilon_of, specify
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
@@ -72,7 +76,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     verdicts = _roles_agree(release, plan)
     if not all(verdict.holds for verdict in verdicts):
         return verdicts  # nothing can be counted by the plan
-    files = _Files(release, plan, {name: release.read(name) for name in release.dictionary})
+    files = read_files(release, plan)
     for name, found in files.tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
         verdicts += files.row_verdicts(name, found)
@@ -84,7 +88,9 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         files.held[MAIN],
         files.linked_columns,
         strata,
-        None if _before_movement(release) else movement_of(strata, margins.swapped, rates or one_rate(plan)),
+        None
+        if _before_movement(release)
+        else movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, files.counted)),
         release.for_release,
         rates,
     )
@@ -99,7 +105,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         same = isinstance(whole, dict) and margins.whole == whole["fingerprint"]
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
         verdicts += files.copies_agree()
-    verdicts += _published_tables(release, plan, files.main)
+    verdicts += _published_tables(release, plan, files.source())
     if plan.flat is not None:
         verdicts.append(files.flat_verdict(plan.flat))
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
@@ -157,7 +163,7 @@ class _Files:
         self.counted = with_merged(plan, self.main)
         self.held = {name: held_columns(plan, name, list(release.columns(name))) for name in tables}
         self.linked_columns = {name: self.held[name] for name in tables if name != MAIN}
-        self.records = {name: _record(release, name, tables[name]) for name in self.linked_columns}
+        self.records = {name: record_of(release, name, tables[name]) for name in self.linked_columns}
         self._kinds: list[LinkedKinds] | None = None
 
     @property
@@ -185,6 +191,18 @@ class _Files:
         fixed = group(self.main.pick([*match, *self.held[MAIN]]), self.main.rows)
         return Margins(counted, whole_fingerprint(fixed, self.kinds))
 
+    def source(self) -> Source:
+        """The released tables as tables of counts see them."""
+        linked = {
+            name: LinkedSource(
+                Table(name, self.tables[name].table.rows, {one: self.tables[name].table[one] for one in held}),
+                self.records[name],
+                self._copies(name),
+            )
+            for name, held in self.linked_columns.items()
+        }
+        return Source(self.main, linked)
+
     def strata(self, margins: Margins) -> Strata:
         """Strata of the released tables, which are those of the data."""
 
@@ -196,11 +214,16 @@ class _Files:
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate by the plan's rules; None for a plan with one rate."""
 
+        found = self.record_rates()
+        return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
+
+    def record_rates(self) -> RecordRates | None:
+        """The rate of every record by the plan's rules; None for a plan with one rate."""
+
         def classes() -> list[NDArray[np.uint32]]:
             return [multiset_class(one) for one in self.kinds]
 
-        found = record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
-        return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
+        return record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
@@ -321,34 +344,45 @@ class _Files:
         return found
 
 
-def _published(release: ReleaseFolder, plan: SwapPlan, main: Sequence[str]) -> list[tuple[Sequence[str], str, str]]:
-    """The tables beside the microdata: columns, file and format of each."""
-    kind = release.dictionary[MAIN]["format"]
-    stated: list[tuple[Sequence[str], str, str]] = [
-        (by, f"tables/{name}.csv", "csv") for by, name in zip(plan.publish, table_names(plan.publish), strict=True)
+def read_files(release: ReleaseFolder, plan: SwapPlan) -> _Files:
+    """Read all tables of a release."""
+    return _Files(release, plan, {name: release.read(name) for name in release.dictionary})
+
+
+def _published(release: ReleaseFolder, plan: SwapPlan) -> list[tuple[PublishedTable | None, str, str]]:
+    """The tables beside the microdata, file and format of each; None stands for all columns at once."""
+    kind, asked = release.dictionary[MAIN]["format"], plan.published_tables
+    stated: list[tuple[PublishedTable | None, str, str]] = [
+        (one, f"tables/{name}.csv", "csv") for one, name in zip(asked, table_names(asked), strict=True)
     ]
-    return [*stated, *([(list(main), f"saturated{EXTENSIONS[kind]}", kind)] if plan.saturated else [])]
+    return [*stated, *([(None, f"saturated{EXTENSIONS[kind]}", kind)] if plan.saturated else [])]
 
 
 def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
     flat = [_flat_file(release)] if plan.flat is not None else []
     labelled = [labels.file(name) for name in release.dictionary if (labels := release.labels(name)) is not None]
-    return [*flat, *labelled, *(file for _, file, _ in _published(release, plan, ()))]
+    return [*flat, *labelled, *(file for _, file, _ in _published(release, plan))]
 
 
 def _flat_file(release: ReleaseFolder) -> str:
     return FLAT + EXTENSIONS[release.dictionary[MAIN]["format"]]
 
 
-def _published_tables(release: ReleaseFolder, plan: SwapPlan, main: Table) -> list[Verdict]:
-    """Whether the published tables can be counted from the microdata."""
-    verdicts = []
+def _published_tables(release: ReleaseFolder, plan: SwapPlan, source: Source) -> list[Verdict]:
+    """Whether the published tables can be counted or added up from the microdata."""
+    verdicts, main = [], source.main
     with tempfile.TemporaryDirectory() as scratch:
-        for by, file, form in _published(release, plan, list(main.columns)):
+        for asked, file, form in _published(release, plan):
             again = Path(scratch) / Path(file).name
-            write_table(again, form, [counted_chunk(main, cells(main.pick(by), main.rows))])
+            if asked is None:
+                chunk = counted_chunk(main, cells(main.pick(main.columns), main.rows))
+            else:
+                source.require(asked)
+                chunk = counted_table(source, asked).chunk()
+            write_table(again, form, [chunk])
             same = _same_table(again, inside(release.path, file), form, release.by_these_programs)
-            verdicts.append(Verdict(same, f"{file} has the counts of the microdata"))
+            what = "sums" if asked is not None and asked.adds_up else "counts"
+            verdicts.append(Verdict(same, f"{file} has the {what} of the microdata"))
     return verdicts
 
 
@@ -357,7 +391,10 @@ def _same_table(again: Path, stated: Path, form: str, by_these_programs: bool) -
     if form == "csv" or by_these_programs:
         return same_bytes(again, stated)
     if form == "parquet":
-        return bool(pq.read_table(again).equals(pq.read_table(stated), check_metadata=True))
+        # Versions before 0.5 did not say which columns have no empty cells.
+        found = [pq.read_table(file) for file in (again, stated)]
+        plain = [one.cast(pa.schema([item.with_nullable(True) for item in one.schema])) for one in found]
+        return bool(plain[0].equals(plain[1], check_metadata=True))
     return bool(pa.ipc.open_file(again).read_all().equals(pa.ipc.open_file(stated).read_all(), check_metadata=True))
 
 
@@ -366,7 +403,7 @@ def _counts_rows(numbers: pa.ChunkedArray) -> bool:
     return bool(np.array_equal(numbers.to_numpy(), np.arange(1, len(numbers) + 1)))
 
 
-def _record(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.uint32]:
+def record_of(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.uint32]:
     """The row of the main table that each row of a linked one belongs to."""
     position = found.identifiers[release.with_role(name, "link")[0]].to_numpy() - 1
     if position.min() < 0 or position.max() >= release.dictionary[MAIN]["rows"]:
@@ -389,6 +426,6 @@ def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | Non
         found = release.read(name, [*(one for one in wanted if one in own), *release.with_role(name, "link")])
         borrowed = [one for one in wanted if one not in own]
         main = release.read(MAIN, borrowed).table
-        return beside_record(main, borrowed, found.table, _record(release, name, found))
+        return beside_record(main, borrowed, found.table, record_of(release, name, found))
 
     return tabulate_rows(release, by, name, own, joined, () if name == MAIN else of_record)

@@ -1,0 +1,132 @@
+"""Numbers of the data added up exactly: as whole numbers of a power of ten, so that the order of rows cannot matter.
+
+A number is what its shortest decimal text says: 0.1 is one tenth and not the nearest binary fraction. Sums are then
+whole numbers, the same on every machine, and a recipient who adds up again finds the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import prod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred._compiled import kernel
+from stirred._shown import withheld
+from stirred.tables import Column
+from stirred.tables.columns import plain_type
+
+Whole = NDArray[Any]
+"""Whole numbers: of 64 bits where sums of all of them fit, else of any size."""
+
+_FITS = 1 << 62
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactNumbers:
+    """Numbers that are ``whole`` times ten to the power of minus ``scale``."""
+
+    whole: Whole
+    scale: int
+
+    def floats(self) -> NDArray[np.float64]:
+        """The nearest floating-point numbers."""
+        if self.whole.dtype == object:
+            return np.array([int(one) / 10**self.scale for one in self.whole], dtype=np.float64)
+        return self.whole.astype(np.float64) / float(10**self.scale)
+
+    def texts(self) -> list[str]:
+        """The numbers in decimal, all with ``scale`` digits after the point."""
+        if not self.scale:
+            return [str(int(one)) for one in self.whole]
+        unit = 10**self.scale
+        return [
+            f"{'-' if one < 0 else ''}{abs(one) // unit}.{abs(one) % unit:0{self.scale}d}"
+            for one in (int(each) for each in self.whole)
+        ]
+
+    def added_up(self, ids: NDArray[np.integer], count: int) -> ExactNumbers:
+        """Their sums by group: number i belongs to group ``ids[i]`` of ``count``."""
+        sums: Whole = np.zeros(count, dtype=self.whole.dtype)
+        if self.whole.dtype == object:
+            np.add.at(sums, ids, self.whole)
+        else:
+            _add_up(ids, self.whole, sums)
+        return ExactNumbers(sums, self.scale)
+
+
+def ones(rows: int) -> ExactNumbers:
+    """A one for every row: adding them up counts."""
+    return ExactNumbers(np.ones(rows, dtype=np.int64), 0)
+
+
+def row_numbers(columns: Sequence[Column], rows: int) -> ExactNumbers:
+    """The product of some numeric columns in every row; one where there are none."""
+    if not columns:
+        return ones(rows)
+    parts = [_values(column) for column in columns]
+    scale = sum(each for _, each in parts)
+    largest = prod(max((abs(one) for one in whole), default=0) for whole, _ in parts)
+    kind = np.int64 if largest * max(rows, 1) < _FITS else object
+    found: Whole = np.ones(rows, dtype=kind)
+    for column, (whole, _) in zip(columns, parts, strict=True):
+        found = found * np.array(whole, dtype=kind)[column.codes]
+    return ExactNumbers(found, scale)
+
+
+def require_numeric(column: Column) -> None:
+    """Raise unless the column's values are numbers, none of them missing, that can be added up exactly."""
+    _values(column)
+
+
+def _values(column: Column) -> tuple[list[int], int]:
+    """The distinct values of a column as whole numbers, and their scale."""
+    kind = plain_type(column.type)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise errors.added_up_text(column.name, "text" if pa.types.is_string(kind) else str(kind))
+    values = column.values
+    if values.null_count:
+        raise errors.added_up_null(column.name)
+    if pa.types.is_integer(kind):
+        return values.to_pylist(), 0
+    if pa.types.is_floating(kind):
+        floats = values.to_numpy(zero_copy_only=False)
+        if not np.all(np.isfinite(floats)):
+            raise errors.added_up_null(column.name)
+        # str() of a number of numpy is its shortest text, in its own precision
+        written = [Decimal(str(one)).normalize() for one in floats]
+    else:
+        written = values.to_pylist()
+    exponents = [_exponent(one) for one in written]
+    scale = max(0, -min(exponents, default=0))
+    if max((one.adjusted() for one in written if one), default=0) + scale >= 36:
+        raise errors.added_up_digits(column.name)
+    return [_whole(one, scale) for one in written], scale
+
+
+def _exponent(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return exponent if number else 0
+
+
+def _whole(number: Decimal, scale: int) -> int:
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    if not number:
+        return 0
+    size: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    return -size if sign else size
+
+
+@kernel
+def _add_up(ids, numbers, sums):  # type: ignore[no-untyped-def]
+    for i in range(len(ids)):
+        sums[ids[i]] += numbers[i]
