@@ -16,6 +16,9 @@ from hypothesis import settings
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
+# Their assertions then say what was compared, as those of test modules do.
+pytest.register_assert_rewrite("sentence_formulas", "sentence_grid")
+
 settings.register_profile("untimed", deadline=None)  # the first example may have to compile a kernel
 settings.load_profile("untimed")
 

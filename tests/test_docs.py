@@ -1,5 +1,6 @@
 """Every example in the documentation runs."""
 
+import random
 import re
 import shlex
 import shutil
@@ -16,6 +17,7 @@ import stirred
 from stirred.cli import app
 from stirred.releases.signatures import signers_line
 from stirred.swap.plan import SwapPlan
+from stirred.tables.synthetic import households_and_persons
 from stirred.topdown import TopDownPlan
 
 ROOT = Path(__file__).parent.parent
@@ -113,10 +115,28 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     assert plan.rho == Fraction(9, 20) and plan.publish[0].name == "persons-county-adult-sex"
 
 
+def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/swapped-data.md", {}, monkeypatch)
+    ended = capsys.readouterr()
+    assert "intervals contain the truth" in ended.out and "share of tenure" in ended.out
+    assert "stirred estimate demo/release --by county,tenure" in ended.err
+    assert (tmp_path / "pictures" / "estimates.png").exists() and (tmp_path / "rented.csv").exists()
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)
     assert "two tracts" in capsys.readouterr().out and Path("adults.csv").exists()
+
+
+def test_the_guide_to_regressions_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/regression.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "difference of means of income" in " ".join(printed.split()) and "compared with Suffolk" in printed
+    assert [label[0] for label in names["found"].labels][1:] == ["county=Barnstable", "county=Essex", "tenure=rented"]
 
 
 def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
@@ -186,14 +206,44 @@ def test_the_example_plan_is_a_plan(tmp_path):
     plan = SwapPlan.from_toml(tmp_path / "plan.toml")
     assert plan.rate.denominator == 20
     assert plan.linked[0].input.path == str(tmp_path / "persons.csv")
-    assert len(parts) == 2
+    assert len(parts) == 4
+    households, persons = households_and_persons(300)
     for part in parts:  # each takes the place of fields of the whole plan
         fields = tomllib.loads(text) | tomllib.loads(part)
         for name in ("stirred", "mechanism", *(["rate"] if "rates" in tomllib.loads(part) else [])):
             del fields[name]
-        SwapPlan(**fields)
+        plan = SwapPlan(**fields)
+        if plan.rounds:
+            data = {"microdata": households, "persons": persons}
+            release = stirred.release(plan, data, out=tmp_path / "rounds")
+            assert release.specification.fact["rounds"] == 2
+            assert all(verdict.holds for verdict in stirred.verify(tmp_path / "rounds"))
     (tmp_path / "flat.toml").write_text(flat)
     assert SwapPlan.from_toml(tmp_path / "flat.toml").flat is not None
+
+
+def test_the_plan_for_those_who_come_from_sdcmicro_runs_on_a_file_like_theirs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ((_, text),) = [block for block in blocks("docs/coming-from-sdcmicro.md") if block[0] == "toml"]
+    Path("plan.toml").write_text(text)
+    drawn = random.Random(3)
+    rows = []
+    for household in range(600):
+        places = [drawn.randint(1, 3)]
+        for most in (5, 15, 5):
+            places.append(places[-1] * 100 + drawn.randint(1, most))
+        size, kind, income = drawn.choice([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]), drawn.randint(1, 10), drawn.randint(1, 10)
+        for _ in range(size):
+            person = (drawn.randint(1, 7), drawn.randint(1, 2), drawn.randint(1, 5))
+            rows.append((*places, household, size, *person, kind, income))
+    names = "nuts1,nuts2,nuts3,lau2,hid,hsize,ageGroup,gender,national,htype,hincome"
+    Path("dat.csv").write_text("\n".join([names, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    for command in ("check plan.toml", "release plan.toml --out release", "verify release"):
+        run_command(f"stirred {command}", monkeypatch)
+    assert "FAILS" not in capsys.readouterr().out
+    assert Path("release/flat.csv").read_text().splitlines()[0] == names
+    run_command("stirred docs coming-from-sdcmicro", monkeypatch)
+    assert "feature by feature" in capsys.readouterr().out
 
 
 def test_make_demo_and_make_test_are_on_the_readmes_first_screen():

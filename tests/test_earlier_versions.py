@@ -1,4 +1,4 @@
-"""What 0.1, 0.2 and 0.3 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+"""What 0.1 to 0.4 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
 
 from __future__ import annotations
 
@@ -39,9 +39,19 @@ def made_by_0_3(made) -> Path:
     return made
 
 
-@pytest.mark.parametrize("version", ["v0_1", "v0_2", "v0_3"])
-@pytest.mark.parametrize("name", ["swap", "topdown"])
-def test_a_release_of_an_earlier_version_verifies(name, version, command):
+@pytest.fixture
+def made_by_0_4(made) -> Path:
+    """The same plans and data, with what 0.4 made of them, and plans of its own."""
+    shutil.copytree(FIXTURES / "v0_4", made, dirs_exist_ok=True)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4") for name in ("swap", "topdown")]
+    + [("v0_4", name) for name in ("rates", "coarsen", "flat")],
+)
+def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
     assert ended.code == 0, ended.out
     assert "FAILS" not in ended.out
@@ -72,6 +82,26 @@ def test_a_plan_of_0_1_is_read_and_publishes_the_same_tables(name, made, command
     assert published == sorted(path.name for path in (MADE / name / "tables").iterdir())
 
 
+@pytest.mark.parametrize("name", ["swap", "rates", "coarsen", "flat"])
+def test_a_plan_of_0_4_has_the_same_guarantee_today(name, made_by_0_4, command):
+    """Rates by rule, a coarser match, persons in the rows of the main file: the five blocks follow from the plan."""
+    ended = command("release", made_by_0_4 / f"{name}.toml", "--out", made_by_0_4 / "new")
+    assert ended.code == 0, ended.err
+    assert stirred.read(made_by_0_4 / "new") == stirred.read(made_by_0_4 / name)
+
+
+def test_a_ledger_of_0_4_has_its_two_releases_and_counts_on(made_by_0_4, command):
+    ledger = Ledger.open(made_by_0_4 / "swap.ledger")
+    assert [entry.specification for entry in ledger.entries()] == [
+        stirred.read(made_by_0_4 / name) for name in ("swap", "rates")
+    ]
+    ended = command(
+        "release", made_by_0_4 / "coarsen.toml", "--out", made_by_0_4 / "new", "--ledger", made_by_0_4 / "swap.ledger"
+    )
+    assert ended.code == 0, ended.err
+    assert len(ledger.entries()) == 3
+
+
 def _without_movement(check: dict[str, Any]) -> None:
     """Take away what a check did not say before."""
     for one in check["strata"]["sizes"]:
@@ -85,7 +115,7 @@ def _without_movement(check: dict[str, Any]) -> None:
     assert "expected to end with other swap values" in more
 
 
-@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3"])
+@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4"])
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
     draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")

@@ -74,6 +74,14 @@ def test_bounds_of_composed_noise_lie_below_those_from_rho_alone(tmp_path):
     assert bounds[0][1] < alone
 
 
+def test_every_practice_that_the_theorem_forbids_is_listed_with_its_loss(tmp_path):
+    printed = run("what_the_theorem_forbids.py", tmp_path)
+    assert "14 practices, 8 of them without any bound" in printed and printed.count("no bound holds") == 8
+    for times in ("1.125", "1.146", "1.322", "1.331"):  # published with the theorem for rates by rule
+        assert f"{times} times the bound" in printed
+    assert "stays within its bound in every example: True" in printed
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_an_example_is_short_opens_with_two_sentences_and_is_tried_here(name):
     text = (EXAMPLES / name).read_text(encoding="utf-8")

@@ -82,6 +82,12 @@ def test_options_of_other_mechanisms_are_refused_by_name(counting, plan, tmp_pat
         assert "does not apply to the mechanism 'count'" in ended.err
 
 
+def test_an_option_of_another_mechanism_names_those_that_there_are(command):
+    fixtures = Path(__file__).parent / "fixtures" / "v0_4"
+    ended = command("estimate", fixtures / "swap", "--sources")
+    assert ended.code == 2 and "for 'swap' this command has --level, --place, --share, --difference" in ended.err
+
+
 def test_a_zero_is_an_option_that_was_given(counting, plan, command):
     ended = command("check", plan, "--epsilon", "0")
     assert ended.code == 2 and "--epsilon does not apply" in ended.err

@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.reports.page import report
     from stirred.spec import Specification, compose, flavors
-    from stirred.swap.plan import LinkedTable, SwapPlan
+    from stirred.swap.plan import SwapPlan
+    from stirred.swap.plan_sections import LinkedTable
     from stirred.topdown.plan import TopDownPlan
     from stirred.verbs import check, compare, estimate, explain, lint, read, release, tabulate, verify
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "Ledger",
@@ -79,7 +80,8 @@ _NAMES = by_module(
         "stirred.releases.ledger": "Ledger",
         "stirred.reports.page": "report",
         "stirred.spec": "Specification compose flavors",
-        "stirred.swap.plan": "LinkedTable SwapPlan",
+        "stirred.swap.plan": "SwapPlan",
+        "stirred.swap.plan_sections": "LinkedTable",
         "stirred.topdown.plan": "TopDownPlan",
         "stirred.verbs": "check compare estimate explain lint read release tabulate verify",
     }

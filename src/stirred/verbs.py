@@ -14,16 +14,19 @@ from stirred.releases.mechanism import Check, Data, Mechanism, Release
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.estimates import Estimates
+    from stirred.estimates import Answers, Estimates
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.releases.release_folder import ReleaseFolder, Verdicts
     from stirred.semantics import Explanation
     from stirred.spec import Comparison, Finding, Specification
     from stirred.spec.allocations import Allocation
 
 CERTIFICATE = "certificate.json"
+
+MIDDLE = 0.05
+"""The false-alarm probability of numbers that are told at one, where it is among those asked for."""
 
 
 def check(
@@ -111,7 +114,7 @@ def release(
     return run(mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress)
 
 
-def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> list[Verdict]:
+def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> Verdicts:
     """Check a release from its own files: manifest, plan, guarantee, columns, invariants, signature.
 
     The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
@@ -129,7 +132,8 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     Returns
     -------
     list of Verdict
-        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared.
+        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared. Printed,
+        it has a line for each.
 
     Examples
     --------
@@ -141,12 +145,12 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     >>> all(verdict.holds for verdict in stirred.verify(folder))
     True
     """
-    from stirred.releases.release_folder import verify_with
+    from stirred.releases.release_folder import Verdicts, verify_with
     from stirred.releases.signatures import signature_verdicts
 
     mechanism, opened = _of_release(path, most_rows)
     signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
-    return [*verify_with(opened, mechanism.verify), *signed]
+    return Verdicts([*verify_with(opened, mechanism.verify), *signed])
 
 
 def tabulate(
@@ -185,6 +189,15 @@ def tabulate(
         return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
 
 
+def tabulate_note(
+    path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
+) -> str | None:
+    """What a reader must know before a table of released rows; None where it can be read as it is."""
+    mechanism, opened = _of_release(path, most_rows)
+    with _as_received(path):
+        return mechanism.tabulate_note(opened, [by] if isinstance(by, str) else list(by), table)
+
+
 def estimate(
     path: str | Path,
     by: Sequence[str] = (),
@@ -192,26 +205,32 @@ def estimate(
     where: Mapping[str, Sequence[str]] | None = None,
     table: str | None = None,
     **options: Any,
-) -> Estimates:
-    """Estimate true counts from a release, without bias, with standard errors and intervals.
+) -> Estimates | Answers:
+    """Estimate true numbers from a release, without bias, with standard errors and intervals.
 
     Parameters
     ----------
     path
         A release folder, or the folder of its measurements.
     by
-        Attributes or recodes to count by; without them the total.
+        Attributes, recodes or columns to count by; without them the total.
     where
-        Only records with these values, by attribute.
+        Only records with these values, by attribute or column.
     table
         Which table; by default the first.
     options
-        Further options of this mechanism; for TopDown ``level``, or ``places`` and ``sources``.
+        Further options of this mechanism. For both ``level`` or ``places``; ``share``, a column; ``difference`` or
+        ``ratio``, a column and two of its values; ``odds_ratio``, two of those. For TopDown also ``sources``,
+        ``against``, and ``regress`` with ``predictors``: see :meth:`stirred.topdown.MeasuredRelease.compare` and
+        :meth:`~stirred.topdown.MeasuredRelease.regress`. For a swap ``regress``, a formula such as
+        ``"income ~ county"``, with ``target`` (``"population"`` or ``"file"``), ``reference`` (by column a value),
+        ``categories`` (columns) and ``robust``.
 
     Returns
     -------
-    Estimates
-        ``values``, ``standard_errors``, ``interval()`` and ``to_frame()``.
+    Estimates or Answers
+        ``values``, ``standard_errors``, ``interval()`` and ``to_frame()``; of a swap also ``naive``, the values that
+        the released rows give without correction. A regression gives Coefficients, with ``attenuation`` beside them.
 
     Examples
     --------
@@ -223,6 +242,13 @@ def estimate(
     >>> _ = stirred.release(plan, {"persons": people, "geography": places}, out=folder)
     >>> stirred.estimate(folder, level="county").values.tolist()
     [[40.0]]
+
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> folder = tempfile.mkdtemp() + "/swapped"
+    >>> _ = stirred.release(plan, rows, out=folder)
+    >>> stirred.estimate(folder, ["county", "tenure"], share="tenure").to_frame(0.95).shape
+    (4, 8)
     """
     return mechanism_of_release(path).estimate(path, by=by, where=where, table=table, **options)  # type: ignore[no-any-return]
 
@@ -235,6 +261,7 @@ def explain(
     false_alarms: Sequence[float] | None = None,
     deltas: Sequence[float] | None = None,
     groups: Sequence[int] | None = None,
+    pairs: Sequence[str] = (),
 ) -> Explanation:
     """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected.
 
@@ -253,6 +280,9 @@ def explain(
         Probabilities of exceptions for which epsilon is given.
     groups
         Numbers of units that change together.
+    pairs
+        For a release made by swapping: two records to look at, such as ``"size=2,county=A;county=B"``, with held
+        columns if they are to be looked at among others who share these values.
 
     Returns
     -------
@@ -271,8 +301,12 @@ def explain(
     if allocation is None and isinstance(what, str | Path):
         allocation = _own_allocation(what)
     given = {"levels": false_alarms, "deltas": deltas, "groups": groups}
-    chosen = {name: value for name, value in given.items() if value}
-    return run(specification, allocation=allocation, concerns=concerns, **chosen)  # type: ignore[arg-type]
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
+    if isinstance(what, str | Path):
+        chosen["own"] = _own_exposure(what, pairs, false_alarms or ())
+    elif pairs:
+        raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder, and a specification has none")
+    return run(specification, allocation=allocation, concerns=concerns, **chosen)
 
 
 def compare(*what: Specification | str | Path) -> Comparison:
@@ -377,6 +411,23 @@ def _own_allocation(what: str | Path) -> Allocation | None:
     mechanism, opened = _of_release(what)
     with _as_received(what):
         return mechanism.allocation(opened)
+
+
+def _own_exposure(what: str | Path, pairs: Sequence[str], levels: Sequence[float]) -> Any:
+    """How well tests can do on a release by the law of its mechanism; None where ``what`` is not a release folder."""
+    if not is_file(Path(what) / CERTIFICATE):
+        if pairs:
+            raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder")
+        return None
+    mechanism, opened = _of_release(what)
+    level = levels[0] if levels and MIDDLE not in levels else MIDDLE
+    try:
+        with _as_received(what):
+            return mechanism.exposure(opened, pairs, level)
+    except errors.StirredError:
+        if pairs:
+            raise
+        return None  # tables that cannot be read do not keep the documents from being explained
 
 
 @contextmanager

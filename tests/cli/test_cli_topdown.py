@@ -186,9 +186,48 @@ def test_estimates_from_a_release(census, command, tmp_path):
     assert "more; --out FILE writes all of them" in long.out
 
 
+def test_shares_comparisons_and_regressions_from_a_release(census, command, tmp_path):
+    out = tmp_path / "out"
+    command("release", census / "plan.toml", "--out", out)
+    places = pl.read_parquet(out / "measurements" / "geography.parquet")
+    one, other = places["block_group"].unique().sort().to_list()[:2]
+    shares = command("estimate", out, "--level", "county", "--by", "adult", "--share", "race", "--json")
+    rows = json.loads(shares.out)
+    assert rows["measure"] == "share of race" and rows["by"] == ["county", "adult", "race"]
+    for adult in ("yes", "no"):
+        assert sum(row["estimate"] for row in rows["estimates"] if row["adult"] == adult) == pytest.approx(1)
+    total = command("estimate", out, "--level", "county", "--share", "county")
+    assert total.code == 0 and "known" in total.out and "1.0000 to 1.0000" in total.out
+    named = command("estimate", out, "--difference", f"block_group={one},{other}", "--by", "adult", "--json")
+    apart = command(
+        "estimate", out, "--place", f"block_group={one}", "--against", f"block_group={other}", "--difference", "places",
+        "--by", "adult", "--json",
+    )  # fmt: skip
+    assert named.code == 0 and json.loads(named.out) == json.loads(apart.out)
+    odds = command(
+        "estimate", out, "--place", f"block_group={one}", "--against", f"block_group={other}", "--odds-ratio",
+        "places;adult=yes,no", "--figures", tmp_path / "figures",
+    )  # fmt: skip
+    assert odds.code == 0 and "odds ratio yes:no" in odds.out and (tmp_path / "figures" / "estimates.svg").is_file()
+    names = places["block"].to_list()
+    pl.DataFrame({"block": names, "height": [at % 7 for at in range(len(names))]}).write_csv(tmp_path / "heights.csv")
+    asked = "--level", "block", "--regress", "estimate ~ height", "--predictors", tmp_path / "heights.csv"
+    fitted = command("estimate", out, *asked)
+    assert fitted.code == 0 and "height" in fitted.out and "Assumed: true numbers lie about" in fitted.out
+    written = command("estimate", out, *asked, "--no-scatter", "--out", tmp_path / "fit.csv")
+    assert written.code == 0 and pl.read_csv(tmp_path / "fit.csv")["term"].to_list() == ["intercept", "height"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (("--level", "county", "--share", "height"), "height"),
+        (("--level", "county", "--difference", "adult=yes"), "column=one,other"),
+        (("--level", "county", "--difference", "adult=yes,perhaps"), "perhaps"),
+        (("--level", "county", "--difference", "places"), "has --place, --against"),
+        (("--place", "county=1", "--against", "tract", "--ratio", "places"), "level=name"),
+        (("--level", "block", "--regress", "estimate ~ x"), "--predictors"),
+        (("--level", "county", "--by", "adult", "--share", "adult", "--sources"), "--place"),
         (("--level", "county", "--place", "tract=1"), "either a level or places"),
         ((), "either a level or places"),
         (("--level", "parish"), "parish"),

@@ -12,7 +12,7 @@ from stirred.cli.options import Given, chosen
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
-    from stirred.estimates import Estimates
+    from stirred.estimates import Answers, Estimates
 
 SHOWN = 40
 
@@ -21,28 +21,35 @@ def estimate(
     release: Annotated[Path, typer.Argument(help="A release folder, or the folder of its measurements.")],
     given: Given,
     by: Annotated[
-        str, typer.Option(help="Attributes or recodes to count by, e.g. race,adult. Default: the total.")
+        str, typer.Option(help="Attributes, recodes or columns to count by, e.g. race,adult. Default: the total.")
     ] = "",
     where: Annotated[
         list[str] | None, typer.Option(help="Only records with these values, e.g. race=a,b. Repeatable.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="The name of a table; default: the first.")] = None,
     confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.9,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also save a picture of the estimates, with intervals, into this new folder.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the estimates to this CSV file instead of the terminal.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
 ) -> None:
-    """Estimate true counts from a release: the best linear unbiased estimate, its standard error and a confidence
-    interval. Spends no budget. Estimates may be negative: cutting them at zero would bias them."""
-    from stirred.cli.common import check_new, names, write_new
+    """Estimate true numbers from a release: unbiased estimates, their standard errors and confidence intervals. Spends
+    no budget. Estimates may be negative: cutting them at zero would bias them."""
+    from stirred.cli.common import check_new, names, save_pictures, write_new
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 
-    check_new(out)
+    check_new(out, figures)
     _, options = chosen(mechanism_of_release(release), "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
     found = run(release, names(by), where=conditions, table=table, **options)
+    if figures is not None:
+        from stirred.reports.estimate_figures import interval_picture
+
+        save_pictures([interval_picture(found, confidence)], figures)
     if out is not None:
         write_new(out, found.to_frame(confidence).write_csv())
         return
@@ -54,23 +61,24 @@ def estimate(
         _print_sources(found)
 
 
-def _print(found: Estimates, confidence: float) -> None:
-    from stirred.estimates import estimate_rows, kind_lines
+def _print(found: Estimates | Answers, confidence: float) -> None:
     from stirred.semantics.formatting import columns
 
-    rows = estimate_rows(found, confidence, SHOWN)
+    rows = found.rows(confidence, SHOWN)
     print(columns(rows))
-    left = len(found.places) * len(found.labels) - (len(rows) - 1)
+    left = len(found) - (len(rows) - 1)
     if left > 0:
         print(f"... and {left:,} more; --out FILE writes all of them")
-    print("Intervals: " + "; ".join(kind_lines(found, confidence)) + ".")
+    print("Intervals: " + "; ".join(found.kind_lines(confidence)) + ".")
+    for remark in getattr(found, "remarks", ()):
+        print(remark)
     if found.exact:
         print(f"Known exactly and used: {'; '.join(found.exact)}.")
     if found.unused:
         note(f"Not used: {'; '.join(found.unused)}.")
 
 
-def _print_sources(found: Estimates) -> None:
+def _print_sources(found: Estimates | Answers) -> None:
     from stirred.estimates import source_rows
     from stirred.semantics.formatting import columns
 

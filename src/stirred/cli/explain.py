@@ -33,6 +33,14 @@ def explain(
     group: Annotated[
         list[int] | None, typer.Option(help="Number of units that change together (default 2 and 5). Repeatable.")
     ] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For a swapped release: two records of it, such as 'size=2,county=A,tenure=own;county=B,tenure=rent', "
+            "and how often their exchange would be noticed; without held columns as if nobody equalled them. "
+            "Repeatable."
+        ),
+    ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
     html: Annotated[Path | None, typer.Option(help="Also write the explanation as an HTML page.")] = None,
     brief: Annotated[bool, typer.Option("--brief", help="Leave out sentences that hold for every guarantee.")] = False,
@@ -54,6 +62,7 @@ def explain(
         false_alarms=false_alarm,
         deltas=delta,
         groups=group,
+        pairs=pair or (),
     )
     limits = of_explanation(explained)
     say_what_is_taken(specification)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stirred.cli.common import MostRows
-from stirred.cli.printing import show
+from stirred.cli.printing import note, show
 
 
 def tabulate(
@@ -22,9 +22,13 @@ def tabulate(
     from stirred.cli.common import check_new, names, write_new
     from stirred.tables.write import csv_text
     from stirred.verbs import tabulate as run
+    from stirred.verbs import tabulate_note
 
     check_new(out)
-    found = run(release, list(dict.fromkeys(names(by))), table, most_rows=most_rows)
+    columns = list(dict.fromkeys(names(by)))
+    found = run(release, columns, table, most_rows=most_rows)
+    if (said := tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
+        note(said)
     if out is None:
         show(found)
     else:

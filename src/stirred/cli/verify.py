@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from stirred._received import plain
 from stirred.cli.common import MostRows
 
 
@@ -32,8 +31,6 @@ def verify(
     if as_json:
         print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
     else:
-        for verdict in verdicts:
-            mark = "note " if verdict.note else "holds" if verdict.holds else "FAILS"
-            print(f"{mark}  {plain(verdict.words, 2_000)}")
+        print(verdicts)
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)

@@ -22,7 +22,7 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
-from stirred.semantics.pictures import Bars, Line, Picture
+from stirred.semantics.pictures import Bars, Intervals, Line, Picture
 
 FORMATS = ("png", "svg", "html", "json")
 
@@ -43,14 +43,14 @@ _ROOM = 0.03
 _TITLE, _SUBTITLE, _CAPTION, _WORDS = 62, 88, 112, 80
 
 
-def draw(picture: Picture | Bars) -> alt.VConcatChart:
+def draw(picture: Picture | Bars | Intervals) -> alt.VConcatChart:
     """The picture as a chart, for a notebook or for :func:`save`.
 
     >>> from stirred.semantics.pictures import belief_picture
     >>> draw(belief_picture([1])).to_dict()["config"]["background"]
     'white'
     """
-    chart = _lines(picture) if isinstance(picture, Picture) else _bars(picture)
+    chart = _chart(picture)
     top = alt.TitleParams(
         text=_even(picture.title, _TITLE),
         subtitle=_even(picture.subtitle, _SUBTITLE),
@@ -89,7 +89,11 @@ def draw(picture: Picture | Bars) -> alt.VConcatChart:
 
 
 def save(
-    picture: Picture | Bars, to: str | Path, formats: Sequence[str] = ("png", "svg"), *, overwrite: bool = False
+    picture: Picture | Bars | Intervals,
+    to: str | Path,
+    formats: Sequence[str] = ("png", "svg"),
+    *,
+    overwrite: bool = False,
 ) -> tuple[Path, ...]:
     """Write files named after the picture into the folder ``to``, or the one file ``to`` where its ending is a format.
 
@@ -137,7 +141,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def _file(picture: Picture | Bars, ending: str) -> bytes:
+def _file(picture: Picture | Bars | Intervals, ending: str) -> bytes:
     if ending == "json":
         return (json.dumps(picture.to_fields(), ensure_ascii=False, indent=1) + "\n").encode()
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -286,6 +290,37 @@ def _bars(picture: Bars) -> alt.LayerChart | alt.FacetChart:
     return alt.layer(*layers).properties(width=WIDTH - 100, height=alt.Step(24 if together else 32 + 13 * below))
 
 
+def _chart(picture: Picture | Bars | Intervals) -> alt.LayerChart | alt.FacetChart:
+    if isinstance(picture, Intervals):
+        return _intervals(picture)
+    return _lines(picture) if isinstance(picture, Picture) else _bars(picture)
+
+
+def _intervals(picture: Intervals) -> alt.LayerChart | alt.FacetChart:
+    """A rule from end to end with the estimate on it, and a cross for the other value."""
+    names = [one.name for one in picture.intervals]
+    rows = [
+        {"name": one.name, "lower": one.lower, "upper": one.upper, "value": value, "what": what}
+        for one in picture.intervals
+        for what, value in ((picture.value_words, one.value), (picture.beside_words, one.beside))
+    ]
+    what = [picture.value_words, picture.beside_words]
+    axis = alt.Axis(labelLimit=0, labelFontSize=12, ticks=False, domain=False, labelPadding=8, grid=True)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("name:N", title=None, sort=names, axis=axis))
+    across = alt.Scale(zero=False, nice=True)
+    rules = base.mark_rule(strokeWidth=3, color=COLOURS[0], opacity=0.5).encode(
+        x=alt.X("lower:Q", title=picture.x_title, scale=across, axis=alt.Axis(tickCount=6)), x2="upper:Q"
+    )
+    legend = alt.Legend(title=None, orient="bottom", labelLimit=0, labelFontSize=13, offset=10)
+    points = base.mark_point(size=60, filled=False, strokeWidth=2).encode(
+        x=alt.X("value:Q", scale=across),
+        color=alt.Color("what:N", scale=alt.Scale(domain=what, range=[COLOURS[0], COLOURS[1]]), legend=legend),
+        shape=alt.Shape("what:N", scale=alt.Scale(domain=what, range=["circle", "cross"]), legend=legend),
+        tooltip=["name:N", "what:N", alt.Tooltip("value:Q", format=".6~g"), "lower:Q", "upper:Q"],
+    )
+    return alt.layer(rules, points).properties(width=WIDTH - 100, height=alt.Step(22))
+
+
 def _across(highest: float) -> alt.Scale:
     """From 0 to a little beyond the longest bar, for its label."""
     return alt.Scale(domain=[0, highest * 1.12 or 1.0], nice=False)
@@ -300,7 +335,7 @@ def _even(text: str, most: int) -> list[str]:
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
 
 
-def _caption(picture: Picture | Bars) -> list[str]:
+def _caption(picture: Picture | Bars | Intervals) -> list[str]:
     """The lines below the picture: what its lines are, then its caption."""
     lines = picture.lines if isinstance(picture, Picture) else ()
     words = dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words)

@@ -35,6 +35,7 @@ from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, Pu
 from stirred.semantics.concern_changes import WorstChange, worst_change
 from stirred.semantics.concerns import Concern, Exposure, exposure, overview
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
+from stirred.semantics.swap_exposure import SwapExposure, SwapPair, exposure_of
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
 from stirred.spec.allocations import Allocation, allocation_of
 from stirred.spec.exact import exact, near
@@ -115,6 +116,8 @@ class Setting:
     levels: tuple[float, ...]
     deltas: tuple[float, ...]
     groups: tuple[int, ...]
+    own: SwapExposure | None = None
+    """The numbers of a swap itself, far below what its epsilon allows."""
 
     @property
     def level(self) -> float:
@@ -223,6 +226,8 @@ class Setting:
             found.append((GAUSSIAN, *power_bounds(self.gaussian, self.levels)))
         if self.exact is not None:
             found.append((EXACT, *power_bounds(self.exact, self.levels)))
+        for what, own in self.own.rows() if self.own is not None else ():
+            found.append((what, *_both_bounds(own, self.levels)))
         return found
 
     def exact_powers(self, loss: ComposedLoss) -> list[Bounds]:
@@ -358,6 +363,7 @@ def setting(
     levels: tuple[float, ...] = LEVELS,
     deltas: tuple[float, ...] = DELTAS,
     groups: tuple[int, ...] = GROUPS,
+    own: SwapExposure | None = None,
 ) -> Setting:
     """Check what is asked: the allocation adds up to the budget, and there is one where concerns are asked about."""
     for name, values in (("level", levels), ("delta", deltas)):
@@ -386,7 +392,15 @@ def setting(
         for strange in (set(concern.attributes) - known for concern in chosen):
             if strange:
                 raise errors.unknown_choice(f"attribute of a {unit}", min(strange), sorted(known))
-    return Setting(specification, divided, way is not False, chosen, tuple(levels), tuple(deltas), tuple(groups))
+    swap = own or exposure_of(specification)
+    return Setting(specification, divided, way is not False, chosen, tuple(levels), tuple(deltas), tuple(groups), swap)
+
+
+def _both_bounds(own: PowerCurve | SwapPair, levels: tuple[float, ...]) -> tuple[Array, Array]:
+    """Powers of the worst and the best test, of a curve or of two records."""
+    if isinstance(own, PowerCurve):
+        return power_bounds(own, levels)
+    return 1 - own.powers([1 - level for level in levels]), own.powers(levels)
 
 
 def _division(specification: Specification, allocation: Allocation) -> bool | None:

@@ -28,6 +28,7 @@ from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, shown_up, up
 from stirred.semantics.sections import IN_ORDER
+from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.templates import SECTIONS, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, written
@@ -163,6 +164,7 @@ class Explanation:
             "losses": self.losses,
             "concerns": self.exposures,
             "published": self.published,
+            "swap": None if self.setting.own is None else self.setting.own.to_fields(self.setting.levels),
         }
 
     def to_json(self) -> str:
@@ -243,18 +245,20 @@ def explain(
     levels: Iterable[float] = LEVELS,
     deltas: Iterable[float] = DELTAS,
     groups: Iterable[int] = GROUPS,
+    own: SwapExposure | None = None,
 ) -> Explanation:
     """Explain a specification in sentences, tables and pictures.
 
     ``allocation`` says how a budget of zCDP is divided among geographic levels and queries; that of a known deployment
     is found by its name. ``concerns`` are looked up in it: ``"cenrace"``, ``"block within tract"``, ``"cenrace + within
     tract"``. ``levels`` are false-alarm probabilities of tests, ``deltas`` probabilities of exceptions, ``groups``
-    numbers of units that change together.
+    numbers of units that change together. ``own`` are the numbers of a swap itself, as its release tells them; by
+    default those that follow from the facts of the specification.
     """
-    given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups))
+    given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups), own)
     said = [statement for section in IN_ORDER for statement in section(given)]
     if specification.domain.objects == "distributions":
-        said = [own for statement in said if (own := of_distributions(statement)) is not None]
+        said = [other for statement in said if (other := of_distributions(statement)) is not None]
     return Explanation(given, tuple(said))
 
 
@@ -273,6 +277,8 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
         powers[GAUSSIAN] = given.gaussian
     if given.exact is not None:
         powers[EXACT] = given.exact.power_curve()
+    for what, own in given.own.rows() if given.own is not None else ():
+        powers[what] = own.curve if isinstance(own, SwapPair) else own
     yield pictures.level_power_picture(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
     if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
@@ -328,7 +334,7 @@ def _true_record(given: Setting) -> Iterator[pictures.Picture]:
 
 
 def _brief(one: Statement) -> bool:
-    return bool(one.formula) or one.section in ("compares", "protects", "exposed") or one.id in BRIEFLY
+    return bool(one.formula) or one.section in ("noticed", "compares", "protects", "exposed") or one.id in BRIEFLY
 
 
 def _bounds(lower: Iterable[float], upper: Iterable[float], levels: Iterable[float]) -> list[str]:

@@ -140,9 +140,32 @@ def up(value: Fraction | float, decimals: int | None = None) -> Number:
     return Number(value, display(max(0, value - slack), 2 if decimals is None else decimals))
 
 
+def of_hundred(value: float) -> Number:
+    """A probability as a number of cases in 100, rounded up to whole ones.
+
+    >>> of_hundred(0.79201).shown, of_hundred(0.05).shown, of_hundred(1.0).shown
+    ('80', '5', '100')
+    """
+    return Number(value, str(min(100, math.ceil(100 * value - 1e-7))))
+
+
+def about_of_hundred(value: float) -> Number:
+    """A probability that is known roughly, as a number of cases in 100, to the nearest.
+
+    >>> about_of_hundred(0.0604).shown, about_of_hundred(0.999).shown, about_of_hundred(0.001).shown
+    ('6', '100', 'fewer than 1')
+    """
+    return Number(value, str(round(100 * value)) if value >= 0.005 else "fewer than 1")
+
+
 def typed(value: float) -> Number:
     """A number as a person typed it."""
     return Number(value, f"{value:.12g}")
+
+
+def whole(value: int) -> Number:
+    """A whole number, in groups of three digits."""
+    return Number(value, f"{value:,}")
 
 
 def plain(value: Fraction | float) -> Number:

@@ -162,6 +162,50 @@ class Bars:
         return {"kind": "bars", **asdict(self), "bars": [asdict(bar) for bar in self.bars]}
 
 
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with the ends of its interval, and the value that is shown beside it."""
+
+    name: str
+    lower: float
+    value: float
+    upper: float
+    beside: float
+
+    def __post_init__(self) -> None:
+        _not_empty("the name of an interval", self.name)
+        for one in ("lower", "value", "upper", "beside"):
+            object.__setattr__(self, one, float(getattr(self, one)))
+        if not all(map(math.isfinite, (self.lower, self.value, self.upper, self.beside))):
+            raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
+
+
+@brief
+@dataclass(frozen=True)
+class Intervals:
+    """Estimates with intervals, one below the other, each beside another value for the same number."""
+
+    name: str
+    title: str
+    subtitle: str
+    x_title: str
+    intervals: tuple[Interval, ...]
+    value_words: str = "estimate"
+    beside_words: str = "naive"
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intervals", tuple(self.intervals))
+        _named(self.name, self.title)
+        _not_empty("intervals", self.intervals)
+        if len({one.name for one in self.intervals}) < len(self.intervals):
+            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval only")
+
+    def to_fields(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {"kind": "intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
+
+
 def _named(name: str, title: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise errors.parameter_out_of_range("the name of a picture", repr(name), "lower-case words joined by hyphens")

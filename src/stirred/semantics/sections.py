@@ -16,6 +16,7 @@ from stirred.loss import (
     TradeOff,
     ZcdpCurve,
     approximate_power,
+    swap_group_power_curve,
     zcdp_to_approximate,
 )
 from stirred.semantics import formatting
@@ -24,13 +25,59 @@ from stirred.semantics.concern_changes import broken_invariants
 from stirred.semantics.concerns import published_exposures
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Concerned, Setting
+from stirred.semantics.swap_exposure import TWO_RECORDS, SwapExposure, SwapPair, halving
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.invariant import plural
 
+NEARLY_ALL = 0.95
+"""Of exchanged pairs, when more than this part would be noticed that is said."""
+
 NEARLY_CERTAIN = 1 - 1e-6
 """Powers beyond this are told by the probability of missing the change."""
+
+
+def noticed(given: Setting) -> Iterator[Statement]:
+    """How many exchanged pairs of a swapped file would be noticed: the swap's own numbers, before its epsilon."""
+    specification, own, level = given.specification, given.own, given.level
+    if specification.fact.get(facts.MECHANISM) != facts.PERMUTATION_SWAPPING or not given.protects:
+        return
+    if own is None:
+        yield say("noticed.unknown")
+        return
+    alarms, power = formatting.typed(100 * level), float(own.worst.power(level))
+    count, unit = formatting.of_hundred(power), specification.input_premetric.unit
+    yield say("noticed.worst", count=count, alarms=alarms, where=_where(own), units=plural(unit))
+    if power > NEARLY_ALL:
+        yield say("noticed.nearly")
+    if own.rate is not None:
+        yield say("noticed.both", both=formatting.small(float(own.rate**2)), units=plural(unit))
+    elif specification.fact.get(facts.ROUNDS):
+        yield say("noticed.rounds")
+    else:
+        yield say("noticed.rates")
+    yield from _unique_pairs(given, own, alarms)
+    if own.typical is not None:
+        yield _typical(own.typical, level, alarms)
+    yield from (_named(one, level, alarms) for one in own.named)
+    yield from _halving(own, level, power, unit)
+    epsilon = specification.budget_at(given.change.distance)
+    yield say(
+        "noticed.epsilon",
+        unit=unit,
+        budget=formatting.up(specification.budget.number),
+        bound=formatting.up(epsilon),
+        count=formatting.of_hundred(float(given.curve.power(level)) if given.curve is not None else 1.0),
+    )
+    if own.loss is not None:
+        yield say(
+            "noticed.loss",
+            loss=formatting.up(own.loss.epsilon),
+            budget=formatting.up(specification.budget.number),
+            unit=unit,
+            strata=formatting.whole(own.loss.strata),
+        )
 
 
 def compares(given: Setting) -> Iterator[Statement]:
@@ -249,6 +296,9 @@ def groups(given: Setting) -> Iterator[Statement]:
             )
         else:
             yield say("groups.power", **told, power=power)
+        if given.own is not None and given.own.rate is not None and distance == int(distance):
+            further = swap_group_power_curve(given.own.worst, int(distance), given.own.rate)
+            yield say("groups.swap", **told, power=formatting.power(float(further.power(given.level)), given.level))
     for coarse, most in premetric.within:
         size = f"of up to {most:,} counts as that many" if most else "counts as all the units in it, without a limit"
         yield say("groups.within", unit=premetric.unit, coarse=coarse, size=size)
@@ -344,11 +394,84 @@ def careful(given: Setting) -> Iterator[Statement]:
     yield say("careful.assumed")
 
 
-IN_ORDER = (compares, protects, exposed, tests, beliefs, delta, groups, concerns, careful)
+IN_ORDER = (noticed, compares, protects, exposed, tests, beliefs, delta, groups, concerns, careful)
 """The sections in the order in which they are read."""
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _where(own: SwapExposure) -> str:
+    if own.strata is None:
+        return f"with strata of up to {own.largest:,} records, whichever sizes there are"
+    one = own.strata == 1
+    sizes = f"{own.largest:,}" if own.smallest == own.largest else f"{own.smallest:,} to {own.largest:,}"
+    which = "stratum" if one else f"{own.strata:,} strata"
+    return f"with the {which} of {sizes} records that a swap of this release can change"
+
+
+def _unique_pairs(given: Setting, own: SwapExposure, alarms: Number) -> Iterator[Statement]:
+    if own.most is None or own.least is None or own.uniques is None or own.records is None:
+        return
+    yield say(
+        "noticed.unique" if own.real else "noticed.would",
+        units=plural(given.specification.input_premetric.unit),
+        most=formatting.of_hundred(own.most.power(given.level)),
+        least=formatting.of_hundred(own.least.power(given.level)),
+        alarms=alarms,
+        pair=own.most.words,
+        uniques=formatting.whole(own.uniques),
+        records=formatting.whole(own.records),
+    )
+    yield _believed(own.most)
+
+
+def _believed(pair: SwapPair) -> Statement:
+    belief = pair.belief(0.5)
+    assert belief is not None
+    return say("noticed.belief", pair=pair.words, belief=formatting.power(belief))
+
+
+def _typical(pair: SwapPair, level: float, alarms: Number) -> Statement:
+    told: dict[str, Fact] = {"alarms": alarms, "pair": pair.words}
+    if pair.how == TWO_RECORDS:
+        return say("noticed.typical", count=formatting.of_hundred(pair.power(level)), **told)
+    hidden = Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
+    return say("noticed.hidden", count=formatting.about_of_hundred(pair.power(level)), held=hidden, **told)
+
+
+def _named(pair: SwapPair, level: float, alarms: Number) -> Statement:
+    if pair.how == TWO_RECORDS:
+        belief = pair.belief(0.5)
+        assert belief is not None
+        count = formatting.of_hundred(pair.power(level))
+        return say("noticed.named", count=count, alarms=alarms, pair=pair.words, belief=formatting.power(belief))
+    hidden = Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
+    count = formatting.about_of_hundred(pair.power(level))
+    return say("noticed.standing", count=count, alarms=alarms, pair=pair.words, held=hidden)
+
+
+def _halving(own: SwapExposure, level: float, power: float, unit: str) -> Iterator[Statement]:
+    """What it would take to halve the numbers: the rate, the match."""
+    if own.rate is not None and power / 2 > level:
+        count, half = formatting.of_hundred(power), formatting.of_hundred(power / 2)
+        found = halving(power / 2, level)
+        if found is None:
+            yield say("noticed.unhalved", count=count)
+        else:
+            rate, least = found
+            enough = own.smallest is not None and own.smallest >= least
+            yield say(
+                "noticed.halve",
+                count=count,
+                half=half,
+                rate=Number(rate, f"{float(rate):.0%}"),
+                now=Number(own.rate, f"{100 * float(own.rate):g}%"),
+                least=formatting.whole(least),
+                match=", which all strata here have" if enough else ": a coarser match where strata are smaller",
+            )
+    if own.typical is not None and (times := own.typical.more_sharing(level, own.typical.power(level) / 2)) is not None:
+        yield say("noticed.share", times=formatting.plain(math.ceil(times)), units=plural(unit))
 
 
 def _conversions(given: Setting) -> Iterator[Statement]:

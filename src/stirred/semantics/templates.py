@@ -22,6 +22,7 @@ VERSION = 1
 """Format version of the data file."""
 
 SECTIONS = {
+    "noticed": "How many exchanged pairs would be noticed",
     "compares": "What is compared",
     "protects": "Who is protected",
     "exposed": "What is not protected",
