@@ -1,0 +1,118 @@
+"""What an audit found: one :class:`Result` for each question that was asked, and an :class:`Audit` of all of them.
+
+The false-alarm rate of an audit is the probability that it finds something wrong with a program that keeps its promise.
+It is divided among the questions, so that asking more of them does not raise it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+FALSE_ALARM = 1e-6
+"""Of a whole audit, unless another one is asked for."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One question, and what the runs say to it.
+
+    ``name`` is short and stable (``selected-by-stratum``); ``asked`` is the question in plain words; ``said`` one
+    sentence that begins with the consequence. ``p_value`` is None where something is plainly seen, such as a missing
+    row: no chance is involved. ``allotted`` is this question's part of the audit's false-alarm rate.
+    """
+
+    name: str
+    asked: str
+    said: str
+    wrong: bool
+    p_value: float | None = None
+    allotted: float = 0.0
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def tested(
+        cls, name: str, asked: str, p_value: float, allotted: float, *, right: str, wrong: str, **numbers: Any
+    ) -> Result:
+        """The result of a test: wrong if its p-value is below what was allotted to it."""
+        failed = p_value < allotted
+        return cls(name, asked, wrong if failed else right, failed, p_value, allotted, numbers)
+
+    @classmethod
+    def seen(cls, name: str, asked: str, found: bool, *, right: str, wrong: str, **numbers: Any) -> Result:
+        """The result of something that is plainly seen or not; ``found`` says that it is wrong."""
+        return cls(name, asked, wrong if found else right, found, None, 0.0, numbers)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All questions of one audit; ``print`` shows it as a page of text."""
+
+    title: str
+    results: tuple[Result, ...]
+    false_alarm: float
+    runs: int
+    about: tuple[str, ...] = ()
+    """Lines before the results: what was run, on what."""
+    limits: tuple[str, ...] = ()
+    """Lines after them: what this audit cannot see."""
+
+    @property
+    def wrong(self) -> tuple[Result, ...]:
+        """What was found to be wrong."""
+        return tuple(one for one in self.results if one.wrong)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found. That is no proof that nothing is wrong."""
+        return not self.wrong
+
+    def __str__(self) -> str:
+        lines = [self.title, *self.about, ""]
+        if self.wrong:
+            lines.append(
+                f"BROKEN: {len(self.wrong)} of {len(self.results)} questions show that the promise is not kept."
+            )
+        else:
+            lines.append(f"Nothing wrong was found in {len(self.results)} questions. That is no proof that nothing is.")
+        for one in sorted(self.results, key=lambda result: not result.wrong):
+            chance = "" if one.p_value is None else f" (p = {one.p_value:.2g}, judged at {one.allotted:.2g})"
+            lines.append(f"{'WRONG' if one.wrong else 'ok':<6} {one.asked} {one.said}{chance}")
+        lines.append("")
+        lines.append(f"False alarms: at most {self.false_alarm:g} of audits of a program that keeps its promise.")
+        return "\n".join([*lines, *self.limits])
+
+    def to_json(self) -> str:
+        """The audit as JSON."""
+        return json.dumps(
+            {
+                "stirred_audit": 1,
+                "title": self.title,
+                "about": list(self.about),
+                "passed": self.passed,
+                "false_alarm": self.false_alarm,
+                "runs": self.runs,
+                "results": [_as_dict(one) for one in self.results],
+                "limits": list(self.limits),
+            },
+            indent=2,
+        )
+
+
+def _as_dict(one: Result) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "asked": one.asked,
+        "said": one.said,
+        "wrong": one.wrong,
+        "p_value": one.p_value,
+        "judged_at": one.allotted,
+        "numbers": dict(one.numbers),
+    }
+
+
+def shares(false_alarm: float, weights: Sequence[float]) -> list[float]:
+    """The parts of a false-alarm rate, in proportion to these weights (Bonferroni: whatever the dependence)."""
+    return [false_alarm * weight / sum(weights) for weight in weights]

@@ -1,0 +1,9 @@
+"""Errors about audits: programs that do not run, and questions that an audit cannot ask."""
+
+from __future__ import annotations
+
+from stirred.errors.kinds import StirredError
+
+
+def audit_question(what: str, must: str) -> StirredError:
+    return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
