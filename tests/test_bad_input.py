@@ -195,6 +195,18 @@ ELSEWHERE = {
     "not-estimable": "tests/estimates/test_measured_release.py",
     "not-measurements": "tests/estimates/test_measured_release.py",
     "unknown-geounit": "tests/estimates/test_measured_release.py",
+    "audit-question": "tests/audit/test_programs.py",
+    "not-audited": "tests/audit/test_pairs.py",
+    "nothing-released": "tests/audit/test_traces.py",
+    "nothing-to-compare": "tests/audit/test_traces.py",
+    "program-command": "tests/audit/test_programs.py",
+    "program-failed": "tests/audit/test_programs.py",
+    "program-hangs": "tests/audit/test_programs.py",
+    "program-not-callable": "tests/audit/test_programs.py",
+    "program-not-found": "tests/audit/test_programs.py",
+    "program-other-columns": "tests/audit/test_programs.py",
+    "program-wrote-no-table": "tests/audit/test_programs.py",
+    "program-wrote-nothing": "tests/audit/test_programs.py",
 }
 """Kinds of error that no plan with hand-written files can cause."""
 

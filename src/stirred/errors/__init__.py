@@ -10,7 +10,20 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question
+from stirred.errors.audits import (
+    audit_question,
+    not_audited,
+    nothing_released,
+    nothing_to_compare,
+    program_command,
+    program_failed,
+    program_hangs,
+    program_not_callable,
+    program_not_found,
+    program_other_columns,
+    program_wrote_no_table,
+    program_wrote_nothing,
+)
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -415,6 +428,7 @@ __all__ = [
     "not_a_specification",
     "not_a_table",
     "not_an_allocation",
+    "not_audited",
     "not_connected",
     "not_estimable",
     "not_for_registry",
@@ -425,6 +439,8 @@ __all__ = [
     "not_post_processing",
     "not_utf8",
     "nothing_can_change",
+    "nothing_released",
+    "nothing_to_compare",
     "nothing_to_compose",
     "nothing_to_draw",
     "nothing_to_load",
@@ -447,6 +463,14 @@ __all__ = [
     "plan_unreadable",
     "plan_version",
     "posterior_needs",
+    "program_command",
+    "program_failed",
+    "program_hangs",
+    "program_not_callable",
+    "program_not_found",
+    "program_other_columns",
+    "program_wrote_no_table",
+    "program_wrote_nothing",
     "published_of_unknown",
     "ragged_csv",
     "rate_by_swap",

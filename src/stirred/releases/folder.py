@@ -58,7 +58,7 @@ def unfinished(target: Path, private: bool = False) -> Iterator[Path]:
     # Named before it is made: an interrupt that comes in between leaves nothing that is not cleaned up.
     folder = target.parent / f".{target.name}{_MARK}{os.urandom(8).hex()}"
     try:
-        with _ending_cleanly():
+        with ending_cleanly():
             with writing(target):
                 folder.mkdir(mode=0o700)
                 lock = _lock(folder)
@@ -199,7 +199,7 @@ def _reason(problem: OSError) -> str:
 
 
 @contextlib.contextmanager
-def _ending_cleanly() -> Iterator[None]:
+def ending_cleanly() -> Iterator[None]:
     """Turn termination signals into an exception while the block runs, where signals can be caught at all."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
