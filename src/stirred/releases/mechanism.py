@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.noise import RandomSource
+    from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.documents import Certificate
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
@@ -375,7 +376,7 @@ class Mechanism:
         """The parameters at which a plan reaches a wanted budget or accuracy."""
         raise errors.not_offered(self.name, "calibration")
 
-    def audit_pairs(self, plan: Any) -> Sequence[tuple[Data, Data]]:
+    def audit_pairs(self, plan: Any) -> Sequence[AuditPair]:
         """Worst pairs of neighbouring inputs of a plan, to test whether the guarantee holds."""
         raise errors.not_offered(self.name, "pairs for an audit")
 

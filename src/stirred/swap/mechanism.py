@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
+    from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.swap_exposure import SwapExposure
@@ -188,6 +189,11 @@ class Swapping(Mechanism):
         from stirred.swap.estimating import estimate
 
         return estimate(release, **options)
+
+    def audit_pairs(self, plan: SwapPlan) -> list[AuditPair]:
+        from stirred.swap.audit_pairs import audit_pairs
+
+        return audit_pairs(plan)
 
     def demo(self, folder: Path) -> None:
         from stirred.swap.demo import run

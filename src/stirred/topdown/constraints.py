@@ -61,7 +61,7 @@ def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> N
         schema = table.schema_of
         families = [
             *((str(one.margin), schema.groups(one.by)) for one in plan.invariants if one.table == table.name),
-            *((constraint_words(one), _about(plan, one)) for one in plan.constraints if one.table == table.name),
+            *((constraint_words(one), groups_about(plan, one)) for one in plan.constraints if one.table == table.name),
             *((agreement_words(one), schema.groups(one.by)) for one in about(agreements, table.name)),
         ]
         for number, (words, groups) in enumerate(families):
@@ -93,7 +93,7 @@ def require_agreement(
                 different = marginal(sums, coarser, values.shape[1]) != values
                 _refuse(plan, agreement, different, str(invariant.margin), invariant.level)
         for constraint in plan.constraints:
-            if constraint.table == table.name and refines(own, _about(plan, constraint)):
+            if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
                 groups, counts = _counted(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 found = marginal(agreement.leaves, coarser, counts.shape[1])
@@ -277,7 +277,7 @@ def _counted(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[C
         if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
     )
     coarser = _coarser(other, invariant.by, needed)
-    return _about(plan, constraint), _summed(exact[number], coarser, other.number_of_groups(needed))
+    return groups_about(plan, constraint), _summed(exact[number], coarser, other.number_of_groups(needed))
 
 
 def _coarser(schema: Schema, by: Sequence[str], kept: Sequence[str]) -> Groups:
@@ -303,7 +303,7 @@ def _wrong(constraint: ConstraintSection, found: Counts, counts: Counts) -> NDAr
     return np.asarray(wrong | ((counts == 0) & (found > 0)) if constraint.zero_without else wrong)
 
 
-def _about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:
+def groups_about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:
     """The groups of cells that a constraint is about; -1 for cells that it says nothing of."""
     table, other = plan.table(constraint.table).schema_of, plan.table(constraint.counted).schema_of
     if not constraint.each:

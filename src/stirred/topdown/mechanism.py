@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
+    from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
@@ -174,6 +175,11 @@ class TopDown(Mechanism):
         from stirred.topdown.plan import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
+
+    def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
+        from stirred.topdown.audit_pairs import audit_pairs
+
+        return audit_pairs(plan)
 
     def demo(self, folder: Path) -> None:
         from stirred.topdown.demo import run
