@@ -10,6 +10,7 @@ value. Records 0 and 1 of a stratum exchange.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,19 +68,8 @@ def strata_for(plan: SwapPlan) -> list[Stratum]:
     large = int(min(_LARGEST, max(50, 10 * typical)))
     found = [
         Stratum("smallest-stratum", "two records alone in their stratum exchange their swap values", (0, 1), (0, 1)),
-        Stratum(
-            "typical-stratum",
-            f"two of {typical} records of a stratum, all different, exchange their swap values; about one record of "
-            "such a stratum is selected",
-            tuple(range(typical)),
-            tuple(range(typical)),
-        ),
-        Stratum(
-            "large-stratum",
-            f"two of {large:,} records of a stratum exchange their swap values; the others have few different ones",
-            tuple(range(large)),
-            (0, 1, *(2 + number % 5 for number in range(large - 2))),
-        ),
+        _among_others("typical-stratum", typical, "about one record of such a stratum is selected"),
+        _among_others("large-stratum", large, "several records of such a stratum are selected"),
         Stratum(
             "unique-records",
             f"two records whose held and swap values nobody else among {typical + 4} has exchange their swap values",
@@ -99,6 +89,18 @@ def strata_for(plan: SwapPlan) -> list[Stratum]:
         words = "two of three records that differ in their linked rows alone exchange their swap values"
         found.append(Stratum("linked-rows", words, (0, 1, 2), (0, 1, 0), told_by_linked=True))
     return found
+
+
+def _among_others(name: str, size: int, remark: str) -> Stratum:
+    """Two records among others, no two of which have both the same held and the same swap values."""
+    rows = max(1, math.isqrt(size - 2))
+    others = range(size - 2)
+    return Stratum(
+        name,
+        f"two of {size:,} different records of a stratum exchange their swap values; {remark}",
+        (0, 1, *(2 + one % rows for one in others)),
+        (0, 1, *(2 + one // rows for one in others)),
+    )
 
 
 def audit_pairs(plan: SwapPlan) -> list[AuditPair]:

@@ -27,7 +27,7 @@ from stirred.topdown.specifying import specify
 
 MEASUREMENTS = "measurements"
 """What the output of a program is called: a row for each measured value."""
-KEYS = ("table", "level", "unit", "query", "cell")
+KEYS = ("table", "level", "geounit", "query", "cell")
 """Its columns beside ``value``."""
 
 _PLACES = ((0, 0), (0, 1), (1, 0))

@@ -1,0 +1,521 @@
+"""Looks for traces of the confidential input in a release: the order of its rows, ids, metadata, paths, leftovers.
+
+An order of rows that is a function of the released values tells nothing else, and so does a shuffled one. Where an
+order is neither, it is compared with that of the input. Under the hypothesis that it was drawn uniformly, disjoint
+pairs of rows stand in the order of the input as fair coins fall, and k kept neighbours have probability at most
+2^k / k!: both p-values need no approximation.
+
+The invariant a reader must know: the result is confidential, since it says what a comparison with the input shows.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.audit import trace_files
+from stirred.audit.programs import collected
+from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.releases.mechanism import Data
+from stirred.releases.progress import Progress, Silent
+from stirred.releases.release_folder import ReleaseFolder
+from stirred.tables import open_input
+from stirred.tables.form import form_of
+from stirred.tables.inputs import format_of
+
+CONFIDENTIAL = "Confidential: do not give this page away with the release."
+_FEWEST = 20
+"""Matched rows without which no order is compared."""
+_DISTINCT = 0.9
+"""The share of different values from which a column is taken for one of ids."""
+_LOOKED_AT = 100_000
+"""Rows that are looked at for an order which a few of them break."""
+_NUMBERED = ("id", "link")
+"""Roles of columns that hold new numbers."""
+
+Integers = NDArray[np.int64]
+
+
+def audit_release(
+    release: str | Path,
+    data: Data,
+    *,
+    false_alarm: float = FALSE_ALARM,
+    progress: Progress | None = None,
+) -> Audit:
+    """Compare a release with its confidential input, and say what betrays the input beyond what is released.
+
+    Parameters
+    ----------
+    release
+        A release folder, or any folder or file of released tables.
+    data
+        The input: a path or a frame, or several in a mapping from names of tables.
+    false_alarm
+        The probability of finding a trace in the order of rows or ids where there is none, at most.
+    progress
+        Receives the name of each stage when it begins.
+    """
+    path, progress = Path(release), progress or Silent()
+    if not path.exists():
+        raise errors.nothing_released(path)
+    if not 0 < false_alarm < 1:
+        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    progress.stage("reading the release and the input")
+    inputs = _inputs(data)
+    released, unread = _released(path)
+    compared = [(table, given) for table in released if (given := _input_of(table, inputs)) is not None]
+    if not compared:
+        raise errors.nothing_to_compare("none of its tables has a column of the input")
+    tests: list[_Test] = []
+    moved = 0
+    for table, given in compared:
+        progress.stage(f"comparing {table.name}")
+        one = Compared.of(table, given)
+        tests += [*_order_tests(one), *_id_tests(one)]
+        moved += one.differing()
+    progress.stage("looking into the files")
+    several = data.values() if isinstance(data, Mapping) else [data]
+    paths = [Path(one) for one in several if isinstance(one, str | Path)]
+    results = [
+        test.result(allotted) for test, allotted in zip(tests, shares(false_alarm, [1] * len(tests)), strict=True)
+    ]
+    results += trace_files.results(trace_files.look(path), paths, moved)
+    about = f"Compared with the input: {', '.join(f'{table.name!r}' for table, _ in compared)}."
+    title = f"{CONFIDENTIAL} Traces of the input in {path.name}:"
+    return Audit(title, tuple(results), false_alarm, 0, (about,), (*unread, *_LIMITS))
+
+
+_LIMITS = (
+    "Not seen: ids or an order that were encrypted or hashed, what cells themselves say, and times that the file "
+    "system keeps outside the files.",
+)
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """A released table; ``roles`` of its columns are known for releases of this package only."""
+
+    name: str
+    frame: pl.DataFrame
+    roles: Mapping[str, str]
+
+
+def _inputs(data: Data) -> dict[str, pl.DataFrame]:
+    several = data if isinstance(data, Mapping) else {"": data}
+    return {str(name): _texts(_read(str(name) or "input", one)) for name, one in several.items()}
+
+
+def _read(name: str, data: object) -> pl.DataFrame:
+    if isinstance(data, str | Path):
+        return collected(open_input(name, data, form_of(Path(data)).options()))
+    return collected(open_input(name, data))
+
+
+def _released(path: Path) -> tuple[list[Released], tuple[str, ...]]:
+    """The tables of a release, and lines about files that could not be read as tables."""
+    try:
+        folder = ReleaseFolder.open(path)
+    except errors.StirredError:
+        folder = None
+    if folder is not None:
+        return [
+            Released(
+                name,
+                _texts(collected(folder.open_table(name))),
+                {column: fields["role"] for column, fields in folder.columns(name).items()},
+            )
+            for name in folder.dictionary
+        ], ()
+    found, unread = [], []
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if not file.is_file() or file.is_symlink() or format_of(file) is None or file.suffix.lower() == ".txt":
+            continue
+        try:
+            found.append(Released(file.stem, _texts(_read(file.stem, file)), {}))
+        except errors.StirredError:
+            frame = _read_anyhow(file)
+            if frame is None:
+                unread.append(f"Not compared, since it cannot be read as a table: {file.name}.")
+            else:
+                found.append(Released(file.stem, _texts(frame), {}))
+    return found, tuple(unread)
+
+
+def _read_anyhow(path: Path) -> pl.DataFrame | None:
+    """A CSV file that our readers refuse, such as one with a column without a name."""
+    try:
+        return pl.read_csv(path, infer_schema=False, comment_prefix="#")
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+
+
+def _texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """All cells as text, whole numbers alike whatever their type was; a missing cell is a text of its own."""
+    return frame.select(pl.all().cast(pl.String).str.replace(r"^(-?\d+)\.0$", "$1").fill_null("\0"))
+
+
+def _input_of(table: Released, inputs: Mapping[str, pl.DataFrame]) -> pl.DataFrame | None:
+    """The input that has most of a table's columns; that of the same name if it has any."""
+
+    def shared(name: str) -> tuple[bool, int]:
+        common = len(set(table.frame.columns) & set(inputs[name].columns))
+        return (name == table.name and common > 0, common)
+
+    best = max(inputs, key=shared)
+    return inputs[best] if shared(best)[1] else None
+
+
+# -- a table beside its input --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A released table beside its input, and which rows of the two belong together.
+
+    Rows are matched where their values are unique in both; a record that was swapped is matched by what it kept, or
+    not at all.
+    """
+
+    table: Released
+    given: pl.DataFrame
+    values: tuple[str, ...]
+    """Columns that hold values of the input: the same ones in both, in whatever rows."""
+    place: Integers
+    """For each released row the row of the input, or -1."""
+
+    @classmethod
+    def of(cls, table: Released, given: pl.DataFrame) -> Compared:
+        """Match the rows of a table."""
+        values = tuple(
+            name
+            for name in table.frame.columns
+            if name in given.columns and table.roles.get(name, "") not in _NUMBERED and _same_values(table, given, name)
+        )
+        plain = [name for name in values if name in table.roles or not _nearly_distinct(table.frame[name])]
+        kept = [name for name in plain if table.roles.get(name) != "swap"]
+        places = [_matched(table.frame, given, columns) for columns in (plain, kept) if columns]
+        place = max(places, key=lambda one: int(np.count_nonzero(one >= 0)), default=_nowhere(table.frame))
+        return cls(table, given, values, place)
+
+    def differing(self) -> int:
+        """How many records of the input have no equal among the released ones."""
+        if not self.values or self.table.frame.height != self.given.height:
+            return 0
+        counts = [frame.group_by(self.values).len() for frame in (self.given, self.table.frame)]
+        both = counts[0].join(counts[1], on=self.values, how="left", suffix="_released")
+        return int((both["len"].cast(pl.Int64) - both["len_released"].fill_null(0).cast(pl.Int64)).clip(0).sum())
+
+
+def _nowhere(frame: pl.DataFrame) -> Integers:
+    return np.full(frame.height, -1, dtype=np.int64)
+
+
+def _same_values(table: Released, given: pl.DataFrame, name: str) -> bool:
+    """Whether a column has values of the input's column of that name, and not new ones."""
+    if name in table.roles:
+        return True
+    return _share_in(table.frame[name].unique(), given[name]) > 0.5
+
+
+def _share_in(values: pl.Series, others: pl.Series) -> float:
+    """The share of values that are among others."""
+    return int(values.is_in(others.unique().implode()).sum()) / max(1, len(values))
+
+
+def _nearly_distinct(column: pl.Series) -> bool:
+    return len(column) >= _FEWEST and column.n_unique() >= _DISTINCT * len(column)
+
+
+def _matched(made: pl.DataFrame, given: pl.DataFrame, columns: list[str]) -> Integers:
+    """For each row the row of the input with the same values, where these are unique in both; else -1."""
+    sides = []
+    for frame, name in ((made, "_made"), (given, "_given")):
+        chosen = frame.select(columns)
+        sides.append(chosen.with_row_index(name).filter(chosen.is_unique()))
+    both = sides[0].join(sides[1], on=columns)
+    place = _nowhere(made)
+    place[both["_made"].to_numpy()] = both["_given"].to_numpy()
+    return place
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A question about an order or a column, with its p-value; None where something is seen or nothing can be said."""
+
+    name: str
+    asked: str
+    rows: int
+    p_value: float | None = None
+    right: str = ""
+    wrong: str = ""
+
+    def result(self, allotted: float) -> Result:
+        """The result, wrong where words for that are all there are."""
+        if self.p_value is None:
+            return Result.seen(
+                self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, rows=self.rows
+            )
+        return Result.tested(
+            self.name, self.asked, self.p_value, allotted, right=self.right, wrong=self.wrong, rows=self.rows
+        )
+
+
+def _too_few(matched: int) -> str:
+    return f"Nothing can be said: only {matched:,} rows could be matched with the input."
+
+
+def _order_tests(one: Compared) -> Iterator[_Test]:
+    """Whether the order of rows follows that of the input, where it is not a function of the released values; and
+    whether it is nearly such a function, so that rows out of order stand out."""
+    asked = f"Are rows of '{one.table.name}' sorted by values that some of them no longer have?"
+    name = _nearly_sorted(one)
+    outliers = f"They are: but for few rows they are sorted by '{name}', and these show themselves as moved."
+    fine = "They are not."
+    yield _Test(
+        f"old-order-{one.table.name}", asked, one.table.frame.height, right="" if name else fine, wrong=outliers
+    )
+    asked = f"Does the order of rows of '{one.table.name}' follow that of the input?"
+    name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
+    p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
+    if matched < _FEWEST:
+        yield _Test(name, asked, matched, right=_too_few(matched))
+    elif not p_values:
+        yield _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
+    else:
+        yield _Test(
+            name,
+            asked,
+            matched,
+            min(1.0, min(p_values) * len(p_values)),
+            "Nothing shows that it does.",
+            "It does: rows that could be matched with the input stand in its order more often than by chance.",
+        )
+
+
+def _unexplained(one: Compared) -> Iterator[tuple[Integers, Integers]]:
+    """Orders that the released values do not explain: for each, groups of rows and their places in the input.
+
+    The rows are cut into blocks of equal values again and again, by columns whose equal values stand together in every
+    block. Blocks that are sorted are explained, and so are those in one and the same order everywhere; the order of
+    others, and that of rows within the last blocks, is not.
+    """
+    place = one.place
+    rows = np.flatnonzero(place >= 0)
+    block = np.zeros(one.table.frame.height, dtype=np.int64)
+    codes = _codes(one)
+    while (cut := _next_cut(codes, block, set(one.values))) is not None:
+        name, explained = cut
+        finer = _cut(block, codes[name])
+        if not explained:
+            # The first matched row stands for its block: where blocks stand in a random order, so do these.
+            _, first = np.unique(finer[rows], return_index=True)
+            yield from _several(block, rows[first], place)
+        block = finer
+        del codes[name]
+    yield from _several(block, rows, place)
+
+
+def _codes(one: Compared) -> dict[str, Integers]:
+    """The columns as numbers in their order, but for new ids."""
+    frame = one.table.frame
+    return {name: _ranks(frame[name]) for name in frame.columns if one.table.roles.get(name) != "id"}
+
+
+def _cut(block: Integers, code: Integers) -> Integers:
+    """The blocks, cut wherever the value of a column changes."""
+    changes = (np.diff(block) != 0) | (np.diff(code) != 0)
+    return np.concatenate([[0], np.cumsum(changes)]).astype(np.int64)
+
+
+def _nearly_sorted(one: Compared) -> str | None:
+    """A column by which all rows but few are sorted, within the blocks that other columns explain; or None.
+
+    By chance the longest ascending sequence of rows holds hardly more than those with the commonest value; here it
+    must lack less than a third of the others.
+    """
+    codes = {name: code[:_LOOKED_AT] for name, code in _codes(one).items() if name in one.values}
+    block = np.zeros(min(_LOOKED_AT, one.table.frame.height), dtype=np.int64)
+    while (cut := _next_cut(codes, block, set(codes))) is not None and cut[1]:
+        block = _cut(block, codes.pop(cut[0]))
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(block) != 0]))
+    for name, code in codes.items():
+        parts = [part for part in np.split(code, starts[1:]) if len(part) >= _FEWEST]
+        others = sum(len(part) - int(np.bincount(part).max()) for part in parts)
+        lacking = sum(len(part) - _ascending(part) for part in parts)
+        if others >= _FEWEST and 0 < lacking < others / 3:
+            return name
+    return None
+
+
+def _ascending(values: Integers) -> int:
+    """The length of the longest sequence of rows whose values do not descend."""
+    ends: list[int] = []
+    for value in values.tolist():
+        at = bisect_right(ends, value)
+        ends[at : at + 1] = [value]
+    return len(ends)
+
+
+def _several(block: Integers, rows: Integers, place: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Blocks and places of those rows that are not alone in their block, if there are any."""
+    sizes = np.bincount(block[rows], minlength=1)
+    chosen = rows[sizes[block[rows]] > 1]
+    if len(chosen):
+        yield block[chosen], place[chosen]
+
+
+def _next_cut(codes: Mapping[str, Integers], block: Integers, values: set[str]) -> tuple[str, bool] | None:
+    """A column whose equal values stand together in every block and cut one; one that explains the order first."""
+    together = None
+    blocks = int(block[-1]) + 1 if len(block) else 0
+    for name, code in codes.items():
+        pairs = block * (int(code.max(initial=0)) + 1) + code
+        runs = 1 + int(np.count_nonzero(np.diff(pairs)))
+        if runs > blocks and len(np.unique(pairs)) == runs:
+            if name in values and _sorted(code, block):
+                return name, True
+            together = together or name
+    return None if together is None else (together, False)
+
+
+def _sorted(code: Integers, block: Integers) -> bool:
+    """Whether values ascend, or descend, in every block; or stand in one order, whichever it is, in several."""
+    inside = np.diff(block) == 0
+    steps = np.diff(code)[inside]
+    if np.all(steps >= 0) or np.all(steps <= 0):
+        return True
+    at = np.flatnonzero(inside & (np.diff(code) != 0))
+    largest = int(code.max()) + 1
+    pairs, times = np.unique(code[at] * largest + code[at + 1], return_counts=True)
+    reversed_pairs = pairs % largest * largest + pairs // largest
+    return bool(times.max() > 1 and not np.isin(reversed_pairs, pairs).any())
+
+
+def _ranks(column: pl.Series) -> Integers:
+    """The values of a column as numbers in their own order: of numbers if all are, else of texts."""
+    numbers = column.cast(pl.Float64, strict=False)
+    ordered = column if numbers.null_count() else numbers
+    return ordered.rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def chance_of_order(groups: Integers, place: Integers) -> float:
+    """The probability, at most, that rows drawn into a random order within groups follow the input as well as these.
+
+    ``groups`` do not descend. Disjoint pairs of rows of a group, neighbours and far ones, ascend as fair coins fall;
+    and neighbours of the input that are neighbours still are few.
+    """
+    from scipy import stats
+
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(groups) != 0]))
+    sizes = np.diff(np.append(starts, len(groups)))
+    within = np.arange(len(groups)) - np.repeat(starts, sizes)
+    size = np.repeat(sizes, sizes)
+    p_values = []
+    near = np.flatnonzero((within % 2 == 0) & (within + 1 < size))
+    far = np.flatnonzero(within < size // 2)
+    for first, second in ((near, near + 1), (far, far + size[far] // 2)):
+        if len(first):
+            ascending = int(np.count_nonzero(place[second] > place[first]))
+            p_values.append(float(stats.binomtest(ascending, len(first)).pvalue))
+    rank = np.empty(len(place), dtype=np.int64)
+    rank[np.lexsort((place, groups))] = np.arange(len(place))
+    kept = int(np.count_nonzero((np.abs(np.diff(rank)) == 1) & (np.diff(groups) == 0)))
+    several = max(1, int(np.count_nonzero(sizes > 1)))
+    p_values.append(math.exp(min(0.0, kept * math.log(2 * several) - math.lgamma(kept + 1))))
+    return min(1.0, len(p_values) * min(p_values))
+
+
+# -- ids -------------------------------------------------------------------------------------------------------------
+
+
+def _id_tests(one: Compared) -> Iterator[_Test]:
+    """Whether columns that could be ids are those of the input, or number its rows."""
+    frame = one.table.frame
+    for name in frame.columns:
+        role = one.table.roles.get(name)
+        if role not in _NUMBERED and (role is not None or not _nearly_distinct(frame[name])):
+            continue
+        asked = f"Does the column '{name}' of '{one.table.name}' tell which row of the input a row was?"
+        told = f"ids-{one.table.name}-{name}"
+        rows = np.flatnonzero(one.place >= 0)
+        if _numbers_the_rows(frame[name], role):
+            yield _Test(told, asked, frame.height, right="It does not: it numbers the released rows.")
+        elif (owner := _holds_ids_of(frame[name], one.given)) is not None:
+            survives = f"It does: it holds the values of the input's column '{owner}', different in nearly every row."
+            yield _Test(told, asked, frame.height, wrong=survives)
+        elif len(rows) < _FEWEST:
+            yield _Test(told, asked, len(rows), right=_too_few(len(rows)))
+        else:
+            yield _Test(
+                told,
+                asked,
+                len(rows),
+                _chance_of_ids(frame[name], one),
+                "Nothing shows that it does.",
+                "It does: its values are the input's own, or ascend or descend with its rows, more often than by "
+                "chance.",
+            )
+
+
+def _chance_of_ids(column: pl.Series, one: Compared) -> float:
+    """The probability, at most, that new ids follow the rows of the input, or agree with its ids, as these do.
+
+    Of ids in a random order at least k agree with others with probability at most 1 / k!.
+    """
+    rows = np.flatnonzero(one.place >= 0)
+    ordered = rows[np.argsort(_ranks(column)[rows], kind="stable")]
+    p_values = [chance_of_order(np.zeros(len(rows), dtype=np.int64), one.place[ordered])]
+    for name in one.given.columns:
+        if _nearly_distinct(one.given[name]):
+            agreeing = int((column[rows] == one.given[name][one.place[rows]]).sum())
+            p_values.append(math.exp(-math.lgamma(agreeing + 1)))
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def _numbers_the_rows(column: pl.Series, role: str | None) -> bool:
+    """Whether a column counts the released rows, or (a link) the records that they belong to; then it tells no more
+    than their order, which is compared by itself."""
+    numbers = column.cast(pl.Int64, strict=False)
+    if numbers.null_count() or numbers.is_empty():
+        return False
+    steps = np.diff(numbers.to_numpy())
+    if role == "link":
+        return bool(np.all(steps >= 0))
+    return bool(np.all(steps == 1)) and int(numbers[0]) in (0, 1)
+
+
+def _holds_ids_of(column: pl.Series, given: pl.DataFrame) -> str | None:
+    """The column of the input with different values in nearly every row that most values are from, if there is one.
+
+    Numbers from 1 on are everybody's: that both count does not mean that they count alike.
+    """
+    for name in given.columns:
+        theirs = given[name]
+        if _nearly_distinct(theirs) and not (_counts(theirs) and _counts(column)):
+            if _share_in(column, theirs) > 0.5:
+                return name
+    return None
+
+
+def _counts(column: pl.Series) -> bool:
+    """Whether the values are whole numbers from 0 or 1 on, nearly without gaps, in any order."""
+    numbers = column.cast(pl.Int64, strict=False)
+    if numbers.null_count() or numbers.is_empty():
+        return False
+    low, high = int(numbers.min()), int(numbers.max())  # type: ignore[arg-type]
+    return low in (0, 1) and high <= len(column) / _DISTINCT + 1
