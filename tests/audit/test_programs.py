@@ -95,7 +95,7 @@ def test_the_environment_is_passed_on(tmp_path, monkeypatch):
     assert refused.lines == ("a word of the environment",)
 
 
-# -- what goes wrong -----------------------------------------------------------------------------------------------
+# -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
 def test_a_program_that_is_not_there_is_named():
@@ -212,12 +212,12 @@ def test_columns_that_the_plan_leaves_out_must_not_be_written():
     assert "'day' should not be there" in refused.problem
 
 
-def test_columns_of_a_table_that_is_no_input_are_those_that_are_stated():
-    command = "cp {input} {output}"
-    stated = Columns(stated={"measurements": ["level", "value"]})
-    assert CommandProgram(command, names=("records", "measurements"))(TABLE)["measurements"].width == 5
-    refused = refusal(CommandProgram(command, names=("records", "measurements"), columns=stated))
-    assert "'level' and 'value' are missing" in refused.problem
+def test_a_table_that_is_no_input_has_the_numbers_that_are_stated():
+    made = CommandProgram(
+        "cp {input} {output}", names=("records", "measurements"), columns=Columns(numbers={"measurements": ["size"]})
+    )(TABLE)["measurements"]
+    assert made["size"].to_list() == [1.0, 2.0, 3.0]
+    assert made["income"].to_list() == ["1.5", "2.0", "-3.25"]
 
 
 @pytest.mark.parametrize(

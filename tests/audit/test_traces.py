@@ -243,13 +243,16 @@ def numbered(frame: pl.DataFrame) -> pl.DataFrame:
     return shuffled(frame.with_row_index("number", offset=1))
 
 
+def growing(rows: int) -> np.ndarray:
+    """Different large numbers that nearly ascend."""
+    return np.arange(rows) * 7 + 10**6 + np.random.default_rng(9).integers(0, 900, rows)
+
+
 IDS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "ids survive": lambda frame: shuffled(frame),
     "ids survive under another name": lambda frame: shuffled(frame.rename({"id": "key"})),
     "rows are numbered": lambda frame: numbered(frame.drop("id")),
-    "numbers that grow with the row": lambda frame: shuffled(
-        frame.drop("id").with_columns(key=np.arange(frame.height) * 7 + 10**6 + np.random.default_rng(9).integers(0, 900, frame.height))
-    ),
+    "numbers that grow with the row": lambda frame: shuffled(frame.drop("id").with_columns(key=growing(frame.height))),
     "an index of pandas": lambda frame: numbered(frame.drop("id")).rename({"number": ""}),
 }  # fmt: skip
 

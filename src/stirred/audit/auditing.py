@@ -33,7 +33,7 @@ from stirred.spec.exact import display, display_down
 
 CONFIDENCE = 0.95
 """Of the lower bounds that are told, whether or not something is wrong."""
-RUNS_OF_PARTS, RUNS_OF_ONE = 24, 300
+RUNS_OF_PARTS, RUNS_OF_ONE = 24, 500
 """Runs on each pair: of inputs with many parts, and of inputs with one."""
 _FEWEST_RUNS = 2
 _CANDIDATES = 24
@@ -69,7 +69,7 @@ _AUDITED: Mapping[str, _Audited] = {
         "stirred.audit.topdown_battery",
         "audit_topdown",
         lambda plan: (plan.tables[0].name, "measurements"),
-        lambda plan: Columns(stated={"measurements": ("table", "level", "geounit", "query", "cell", "value")}),
+        lambda plan: Columns(numbers={"measurements": ("value",)}),
         lambda plan: plan,
     ),
 }
@@ -244,7 +244,7 @@ def _judged(pair: AuditPair, seen: Seen, allotted: float, confidence: float) -> 
         f"Does the guarantee hold where {pair.words}?",
         f"The guarantee is broken: {letter} is at least {display_down(certain)}, whatever chance did; {about}."
         if certain > stated
-        else f"Nothing shows that it is not: {about}.",
+        else f"Nothing shows that it does not: {about}.",
         certain > stated,
         None,
         allotted,
@@ -273,8 +273,8 @@ def _bounds(pair: AuditPair, seen: Seen) -> Callable[[float], float]:
     def bound(confidence: float) -> float:
         if min(map(len, forms)) < _FEWEST_RUNS:
             return 0.0
-        found = lower_bounds(*forms, confidence=confidence, distance=pair.distance)
-        return float(found.rho if kind.budget_is_rho else found.epsilon)
+        found = lower_bounds(*forms, confidence=confidence, deltas=(), levels=(), distance=pair.distance)
+        return float((found.rho if kind.budget_is_rho else found.epsilon).value)
 
     return bound
 
@@ -293,7 +293,9 @@ def _by_guesses(pair: AuditPair, seen: Seen, confidence: float) -> float:
     def bound(guess: Guess, tally: Tally) -> float:
         right = sum(tally[form, outcome] for outcome, form in guess.items())
         guessed = right + sum(tally[not form, outcome] for outcome, form in guess.items())
-        return float(one_run_bound(right, guessed, confidence=confidence, distance=pair.distance)) if guessed else 0.0
+        if not guessed:
+            return 0.0
+        return float(one_run_bound(right, guessed, confidence=confidence, distance=pair.distance).epsilon)
 
     chosen = max(_candidates(learnt), key=lambda guess: bound(guess, learnt), default={})
     return bound(chosen, counted)

@@ -24,7 +24,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from types import FrameType
+from typing import IO, Any
 
 import polars as pl
 
@@ -44,28 +45,29 @@ _TYPES = {pl.Boolean: "boolean", pl.Date: "date", pl.Float32: "number", pl.Float
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns a program must write.
+    """Which columns a program writes: those of the input of the same name, but for some that are ``left_out``.
 
-    A table that is also an input has the input's columns but those ``left_out``; any other has those that are
-    ``stated``, or whichever it likes where nothing is stated.
+    ``numbers`` are columns that hold numbers in tables that are no input; CSV files do not say so.
     """
 
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    stated: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def require(self, given: Tables, made: Tables) -> None:
         """Raise if a table has other columns than it should."""
-        for name, frame in made.items():
-            if name in given:
-                wanted = [one for one in given[name].columns if one not in self.left_out.get(name, ())]
-            elif name in self.stated:
-                wanted = list(self.stated[name])
-            else:
-                continue
-            missing = [one for one in wanted if one not in frame.columns]
-            strange = [one for one in frame.columns if one not in wanted]
+        for name in (one for one in made if one in given):
+            wanted = [one for one in given[name].columns if one not in self.left_out.get(name, ())]
+            missing = [one for one in wanted if one not in made[name].columns]
+            strange = [one for one in made[name].columns if one not in wanted]
             if missing or strange:
                 raise errors.program_other_columns(name, missing, strange)
+
+    def types(self, name: str, given: Tables) -> dict[str, str]:
+        """The types of the columns of a table, where they are not text."""
+        if name not in given:
+            return dict.fromkeys(self.numbers.get(name, ()), "number")
+        told = {column: _type(kind) for column, kind in given[name].schema.items()}
+        return {column: kind for column, kind in told.items() if kind is not None}
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class CommandProgram:
     names
         The tables that ``{input}`` and ``{output}`` stand for.
     columns
-        Which columns it must write.
+        Which columns it writes.
 
     Examples
     --------
@@ -114,7 +116,7 @@ class CommandProgram:
                     raise errors.program_command(f"the plan has no table '{name}', only {errors.listed(tables)}")
                 _write(tables[name], path)
             self._run(arguments)
-            made = {name: _read(name, path, tables.get(name)) for name, path in outputs.items()}
+            made = {name: _read(name, path, self.columns.types(name, tables)) for name, path in outputs.items()}
         self.columns.require(tables, made)
         return made
 
@@ -150,28 +152,54 @@ class CommandProgram:
         program = shutil.which(arguments[0])
         if program is None:
             raise errors.program_not_found(arguments[0])
+        started, printed, said = None, None, []
         try:
-            started = subprocess.Popen(  # nosec B603 # a list of arguments, no shell: what the user asked to be run
-                [program, *arguments[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with _uninterrupted():  # or nobody would know of a process that has just been started
+                started = _start([program, *arguments[1:]])
+            assert started.stdout is not None
+            printed = _LastBytes(started.stdout)
+            code = started.wait(self.seconds)
         except OSError:
             raise errors.program_not_found(arguments[0]) from None
-        assert started.stdout is not None
-        printed = _LastBytes(started.stdout)
-        try:
-            code = started.wait(self.seconds)
         except subprocess.TimeoutExpired:
             raise errors.program_hangs(self.seconds) from None
         finally:  # also at Ctrl-C, which does not reach another session
-            _end(started)
-            said = printed.lines()
+            if started is not None:
+                _end(started)
+            if printed is not None:
+                said = printed.lines()
         if code != 0:
             how = f"it ended with exit code {code}" if code > 0 else f"it was ended by signal {-code}"
             raise errors.program_failed(how, said)
+
+
+def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, so that all of it can be ended together."""
+    return subprocess.Popen(  # nosec B603 # a list of arguments, no shell: what the user asked to be run
+        list(arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let signals that end a run wait until the block is done; in other threads than the first none arrive."""
+    came: list[tuple[int, FrameType | None]] = []
+    previous: dict[int, Any] = {}
+    with contextlib.suppress(ValueError):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            previous[number] = signal.signal(number, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        for one, handler in previous.items():
+            signal.signal(one, handler)
+        for one, frame in came:
+            if callable(previous[one]):
+                previous[one](one, frame)
 
 
 class _LastBytes:
@@ -279,15 +307,15 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
         frame.write_csv(path)
 
 
-def _read(name: str, path: Path, given: pl.DataFrame | None) -> pl.DataFrame:
-    """A table that a program wrote; columns of CSV files have the types that they had in its input."""
+def _read(name: str, path: Path, types: Mapping[str, str]) -> pl.DataFrame:
+    """A table that a program wrote; ``types`` are those of the columns of a CSV file."""
     if not path.is_file() or path.stat().st_size == 0:
         raise errors.program_wrote_nothing(name)
     try:
         opened = open_input(name, path)
-        if given is not None and path.suffix == ".csv":
-            types = {column: _type(kind) for column, kind in given.schema.items() if column in opened.kinds}
-            opened = open_input(name, path, InputOptions(types={key: kind for key, kind in types.items() if kind}))
+        if path.suffix == ".csv":
+            there = {column: kind for column, kind in types.items() if column in opened.kinds}
+            opened = open_input(name, path, InputOptions(types=there))
         return collected(opened)
     except errors.StirredError as problem:
         raise errors.program_wrote_no_table(name, problem.problem.rstrip(".")) from None

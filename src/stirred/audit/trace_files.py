@@ -8,6 +8,7 @@ The invariant a reader must know: no link is followed, and nothing outside the r
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import gzip
 import json
@@ -73,7 +74,9 @@ def look(release: Path) -> Looked:
     whole = release.is_dir()
     folder = release if whole else release.parent
     found = sorted(_walk(release)) if whole else [release]
-    texts, keys, times = [], [], []
+    texts: list[Text] = []
+    keys: list[str] = []
+    times: list[str] = []
     for path in found:
         if path.is_symlink() or not path.is_file():
             continue
@@ -143,10 +146,8 @@ def _words(texts: Sequence[Text], words: Iterable[str]) -> Iterator[str]:
 
 
 def _names() -> Iterator[str]:
-    try:
+    with contextlib.suppress(KeyError, OSError):  # a user without a name
         yield getpass.getuser()
-    except (KeyError, OSError):  # a user without a name
-        pass
     yield socket.gethostname()
 
 

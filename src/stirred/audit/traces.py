@@ -506,9 +506,9 @@ def _holds_ids_of(column: pl.Series, given: pl.DataFrame) -> str | None:
     """
     for name in given.columns:
         theirs = given[name]
-        if _nearly_distinct(theirs) and not (_counts(theirs) and _counts(column)):
-            if _share_in(column, theirs) > 0.5:
-                return name
+        both_count = _counts(theirs) and _counts(column)
+        if _nearly_distinct(theirs) and not both_count and _share_in(column, theirs) > 0.5:
+            return name
     return None
 
 

@@ -68,17 +68,17 @@ def strata_for(plan: SwapPlan) -> list[Stratum]:
     large = int(min(_LARGEST, max(50, 10 * typical)))
     found = [
         Stratum("smallest-stratum", "two records alone in their stratum exchange their swap values", (0, 1), (0, 1)),
-        _among_others("typical-stratum", typical, "about one record of such a stratum is selected"),
-        _among_others("large-stratum", large, "several records of such a stratum are selected"),
+        _among_others("typical-stratum", typical, "of which about one is selected"),
+        _among_others("large-stratum", large, "of which several are selected"),
         Stratum(
             "unique-records",
             f"two records whose held and swap values nobody else among {typical + 4} has exchange their swap values",
             (0, 1, *[2] * (typical + 2)),
-            (0, 1, *[2] * (typical + 2)),
+            (0, 1, *(2 + number % 2 for number in range(typical + 2))),
         ),
         Stratum(
             "shared-held-values",
-            "two of six records exchange their swap values; each of them has the held values of two other records",
+            "two of six records exchange their swap values, and each has the held values of two others",
             (0, 1, 0, 0, 1, 1),
             (0, 1, 0, 1, 1, 0),
         ),
@@ -97,7 +97,7 @@ def _among_others(name: str, size: int, remark: str) -> Stratum:
     others = range(size - 2)
     return Stratum(
         name,
-        f"two of {size:,} different records of a stratum exchange their swap values; {remark}",
+        f"two of {size:,} different records of a stratum, {remark}, exchange their swap values",
         (0, 1, *(2 + one % rows for one in others)),
         (0, 1, *(2 + one // rows for one in others)),
     )
@@ -177,13 +177,12 @@ class Made:
         }
 
     def _linked(self, number: int, kind: Integers, swapped: Integers) -> pl.DataFrame:
-        """Two rows for each record of the first kind, one for each other."""
-        entry, record = self.plan.linked[number], np.repeat(np.arange(len(kind)), np.where(kind == 0, 2, 1))
-        same = np.zeros(len(record), dtype=np.int64)
-        columns: dict[str, Integers] = {entry.link: record + 1}
-        columns |= {entry.id: np.arange(1, len(record) + 1)} if entry.id else {}
-        columns |= dict.fromkeys(self.linked_held(number), kind[record]) | dict.fromkeys(entry.drop, same)
-        columns |= dict.fromkeys(entry.copies, swapped[record])
+        """A row for each record."""
+        entry, same = self.plan.linked[number], np.zeros(len(kind), dtype=np.int64)
+        columns: dict[str, Integers] = {entry.link: np.arange(1, len(kind) + 1)}
+        columns |= {entry.id: np.arange(1, len(kind) + 1)} if entry.id else {}
+        columns |= dict.fromkeys(self.linked_held(number), kind) | dict.fromkeys(entry.drop, same)
+        columns |= dict.fromkeys(entry.copies, swapped)
         return pl.DataFrame(columns)
 
     def outcomes(self, made: Tables) -> Sequence[Hashable]:
