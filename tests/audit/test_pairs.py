@@ -19,6 +19,7 @@ from scipy import stats
 from stirred import errors, mechanisms
 from stirred.noise import SeededSource
 from stirred.releases.audit_pairs import AuditPair
+from stirred.swap import audit_pairs as swap_pairs
 from stirred.swap.audit_pairs import RECORDS, audit_pairs
 from stirred.swap.guarantee import epsilon
 from stirred.swap.plan import SwapPlan
@@ -45,6 +46,12 @@ PLANS: dict[str, dict[str, Any]] = {
     "merged": {"coarsen": {"column": "size", "merge": [["2", "3"]], "at_least": 5}},
     "rounds": {"swap": ["county", "tract"], "rounds": [{"swap": ["tract"], "match_also": ["county"], "rate": 0.1}]},
 }
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller files than an audit's, for the time they take."""
+    monkeypatch.setattr(swap_pairs, "ROWS", 2_000)
 
 
 def plan(**more: Any) -> SwapPlan:

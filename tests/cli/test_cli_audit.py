@@ -22,6 +22,12 @@ ALWAYS = ["--false-alarm", "1e-9"]
 """So rarely does an audit of ours fail by chance."""
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller files than by default, for the time they take."""
+    monkeypatch.setattr("stirred.audit.swap_battery.DEFAULT_RECORDS", 20_000)
+
+
 def run(*words: str | Path) -> Result:
     ended = CliRunner().invoke(app, [str(word) for word in words])
     if ended.exception is not None and not isinstance(ended.exception, SystemExit):

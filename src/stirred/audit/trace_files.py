@@ -17,6 +17,7 @@ import socket
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from stirred import errors
@@ -191,7 +192,7 @@ class _File:
                 yield Text(self.name, _text(self.path))
             yield from (Text(f"{self.name}, member {name}", text) for name, text in _members(self.path))
         elif self.kind == "csv":
-            comments = [line for line in _text(self.path).splitlines() if line.startswith("#")]
+            comments = list(takewhile(lambda line: line.startswith("#"), _text(self.path).splitlines()))
             yield from ([Text(f"comments of {self.name}", "\n".join(comments))] if comments else [])
         else:
             yield from (Text(f"metadata of {self.name}", f"{key}: {value}") for key, value in self._metadata())

@@ -140,7 +140,8 @@ def _released(path: Path) -> tuple[list[Released], tuple[str, ...]]:
         ], ()
     found, unread = [], []
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if not file.is_file() or file.is_symlink() or format_of(file) is None or file.suffix.lower() == ".txt":
+        document = file.suffix.lower() == ".txt" and path.is_dir()
+        if not file.is_file() or file.is_symlink() or format_of(file) is None or document:
             continue
         try:
             found.append(Released(file.stem, _texts(_read(file.stem, file)), {}))
@@ -155,6 +156,9 @@ def _released(path: Path) -> tuple[list[Released], tuple[str, ...]]:
 
 def _read_anyhow(path: Path) -> pl.DataFrame | None:
     """A CSV file that our readers refuse, such as one with a column without a name."""
+    told = format_of(path)
+    if told is None or told[0] != "csv":
+        return None
     try:
         return pl.read_csv(path, infer_schema=False, comment_prefix="#")
     except (pl.exceptions.PolarsError, OSError):
@@ -224,9 +228,7 @@ def _nowhere(frame: pl.DataFrame) -> Integers:
 
 def _same_values(table: Released, given: pl.DataFrame, name: str) -> bool:
     """Whether a column has values of the input's column of that name, and not new ones."""
-    if name in table.roles:
-        return True
-    return _share_in(table.frame[name].unique(), given[name]) > 0.5
+    return name in table.roles or _share_in(table.frame[name].unique(), given[name]) > 0.5
 
 
 def _share_in(values: pl.Series, others: pl.Series) -> float:
@@ -283,12 +285,10 @@ def _order_tests(one: Compared) -> Iterator[_Test]:
     """Whether the order of rows follows that of the input, where it is not a function of the released values; and
     whether it is nearly such a function, so that rows out of order stand out."""
     asked = f"Are rows of '{one.table.name}' sorted by values that some of them no longer have?"
-    name = _nearly_sorted(one)
-    outliers = f"They are: but for few rows they are sorted by '{name}', and these show themselves as moved."
-    fine = "They are not."
-    yield _Test(
-        f"old-order-{one.table.name}", asked, one.table.frame.height, right="" if name else fine, wrong=outliers
-    )
+    by = _nearly_sorted(one)
+    outliers = f"They are: but for few rows they are sorted by '{by}', and these show themselves as moved."
+    right = "They are not." if by is None else ""
+    yield _Test(f"old-order-{one.table.name}", asked, one.table.frame.height, right=right, wrong=outliers)
     asked = f"Does the order of rows of '{one.table.name}' follow that of the input?"
     name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
     p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
