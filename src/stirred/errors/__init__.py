@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question
+from stirred.errors.audits import audit_question, stratum_too_large
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -476,6 +476,7 @@ __all__ = [
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
+    "stratum_too_large",
     "swap_mixes_too_much",
     "table_columns",
     "text_changes",

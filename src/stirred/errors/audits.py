@@ -7,3 +7,11 @@ from stirred.errors.kinds import StirredError
 
 def audit_question(what: str, must: str) -> StirredError:
     return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
+
+
+def stratum_too_large(needs: str, most: str) -> StirredError:
+    return StirredError(
+        "stratum-too-large",
+        f"The exact loss of this stratum cannot be computed in reasonable time: it has {needs}, and {most} can be done.",
+        "Take a smaller stratum or merge categories; the theorem's epsilon holds for strata of every size.",
+    )
