@@ -67,8 +67,8 @@ def stratum_loss(held: Totals, swapped: Totals, rate: Fraction) -> float:
 
 
 def _one_apart(held: Totals, swapped: Totals) -> bool:
-    """Whether one record alone has one of the two held values, or one of the two swap values."""
-    return any(len(side) == 2 and side[0] == 1 for side in (held, swapped))
+    """Whether one record alone has one of the two held values, or one of the two swap values, and can change."""
+    return min(len(held), len(swapped)) > 1 and any(len(side) == 2 and side[0] == 1 for side in (held, swapped))
 
 
 def _of_one_apart(size: int, rarest: int, rate: Fraction) -> float:

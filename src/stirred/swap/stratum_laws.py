@@ -179,13 +179,11 @@ def _counted(universe: Universe, weights: Sequence[int]) -> tuple[tuple[int, ...
 
     Where x and z change places, N_j(x -> z) prod z! = N_j(z -> x) prod x!, so each pair is counted once.
     """
+    if (many := len(universe.representatives) * len(universe)) > MOST_SHARES:
+        raise errors.stratum_too_large(f"{many:,} different probabilities", f"at most {MOST_SHARES:,}")
     terms, states = _effort(universe)
     if terms > MOST_TERMS or states > _MOST_STATES:
         raise errors.stratum_too_large(f"{terms:.1e} terms to add", f"at most {MOST_TERMS:.0e}")
-    if len(universe.representatives) * len(universe) > MOST_SHARES:
-        raise errors.stratum_too_large(
-            f"{len(universe.representatives) * len(universe):,} probabilities", f"at most {MOST_SHARES:,}"
-        )
     counting, weighed = Counting.of(universe.tables), np.array(weights, dtype=object)
     arranged = [math.prod(map(math.factorial, x.ravel().tolist())) for x in universe.tables[universe.representatives]]
     shares: list[list[int]] = []
