@@ -35,6 +35,7 @@ ELSEWHERE = {
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",
+    "stratum-too-large": "tests/swap/test_stratum_laws.py",
     "call-does-not-fit": "tests/test_wrong_arguments.py",
     "decimal-comma": "tests/spec/test_loading.py",
     "cannot-label": "tests/swap/test_labelled_files.py",

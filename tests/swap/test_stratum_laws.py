@@ -151,7 +151,8 @@ def test_counts_need_no_compiler():
 
 
 @pytest.mark.parametrize(
-    ("held", "swapped"), [((4, 4, 4), (4, 4, 4)), ((5, 1, 5, 1), (5, 1, 1, 5)), ((9, 11), (3, 9, 8)), ((30, 12), (20, 22))]
+    ("held", "swapped"),
+    [((4, 4, 4), (4, 4, 4)), ((5, 1, 5, 1), (5, 1, 1, 5)), ((9, 11), (3, 9, 8)), ((30, 12), (20, 22))],
 )
 @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(95, 100)])
 def test_laws_sum_to_one_exactly_and_keep_the_hypergeometric_law(held, swapped, rate):
@@ -259,7 +260,7 @@ def test_turned_tables_are_their_representatives(held, swapped):
     ],
 )
 def test_strata_that_take_too_long_are_refused_with_what_they_would_take(held, swapped, says):
-    with pytest.raises(StirredError, match="cannot be computed in reasonable time") as refused:
+    with pytest.raises(StirredError, match="takes too long to compute") as refused:
         stratum_law(held, swapped, Fraction(1, 2))
     assert refused.value.kind == "stratum-too-large" and says in str(refused.value)
 
@@ -277,7 +278,8 @@ def test_one_value_on_a_side_changes_nothing_whatever_the_size_and_the_rate():
 
 
 def test_an_explanation_takes_no_more_than_a_moment():
-    assert computable((50, 50), (50, 50)) and computable((3, 3, 3), (3, 3, 3)) and computable((1, 10**6), (5, 10**6 - 4))
-    assert not computable((50, 51), (50, 51)) and not computable((6, 6, 6), (6, 6, 6))
-    assert not computable((500, 1000, 1000), (700, 800, 1000))
+    for small in [((50, 50), (50, 50)), ((3, 3, 3), (3, 3, 3)), ((1, 10**6), (5, 10**6 - 4))]:
+        assert computable(*small)
+    for large in [((50, 51), (50, 51)), ((6, 6, 6), (6, 6, 6)), ((500, 1000, 1000), (700, 800, 1000))]:
+        assert not computable(*large)
     assert not affordable((2, 2, 2), (2, 2, 2), records=100, tables=150, terms=10)

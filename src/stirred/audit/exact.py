@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +27,7 @@ from stirred._shown import brief
 from stirred.audit.results import Result
 from stirred.loss.curves import PowerCurve, pure_power
 from stirred.loss.divergences import log_ratios, power_curve
-from stirred.semantics.formatting import listed_plainly, shown_up
+from stirred.semantics.formatting import WIDTH, listed_plainly, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification
 from stirred.spec.exact import display, quoted, significant
 from stirred.spec.finite import TOLERANCE
@@ -42,10 +43,10 @@ LEVELS = (0.01, 0.05, 0.1)
 """False-alarm probabilities at which the power of the best test is told."""
 
 _TEACHES = (
-    "Where few categories are active, the true loss is far below the theorem's epsilon: on a balanced table of two by "
-    "two it hardly grows with the number of records. With four or more on both sides it is nearly as large, at low "
-    "rates. Here the side with fewer has {active}.",
-    "The theorem's epsilon stays the guarantee. The exact loss holds for strata with these margins only, and says "
+    "Where few categories are active, the true loss is often far below the theorem's epsilon: with two by two, evenly "
+    "filled, it hardly grows with the number of records. With four or more on both sides and a low rate it is nearly "
+    "as large. Here the side with fewer has {active}, and the true loss is {share:.0%} of the theorem's epsilon.",
+    "The theorem's epsilon stays the guarantee: the exact loss holds for strata with these margins only, and says "
     "nothing about the other strata of a file.",
 )
 
@@ -79,12 +80,16 @@ class ExactAudit:
     worst: WorstCase | None
     """None where no two datasets are compared."""
     laws: StratumLaw | FiniteMechanism = field(repr=False)
+    promised_by: str = ""
     teaches: tuple[str, ...] = ()
+    """What the numbers teach, in sentences."""
 
     @property
-    def distance(self) -> float | None:
-        """How far the promised epsilon lies above the true loss; negative where the promise is broken."""
-        return None if self.promised is None else self.promised - self.loss
+    def slack(self) -> float | None:
+        """How far the promised epsilon lies above the true loss; below 0 where the promise is broken."""
+        if self.promised is None or self.promised == self.loss:  # both may be infinite
+            return None if self.promised is None else 0.0
+        return self.promised - self.loss
 
     @property
     def kept(self) -> bool | None:
@@ -109,31 +114,37 @@ class ExactAudit:
         return self.laws if isinstance(self.laws, FiniteMechanism) else _as_mechanism(self.laws)
 
     def __str__(self) -> str:
-        lines = [self.title, self.about, "", f"True loss:    {display(self.loss)} for each unit of distance"]
-        if self.promised is not None and self.distance is not None:
-            above = "above" if self.kept else "BELOW"
-            apart = f", {abs(self.distance):.2f} {above} the true loss" if math.isfinite(self.distance) else ""
-            lines.append(f"Promised:     {display(self.promised)}{apart}")
-        if self.worst is None:
-            lines.append("No two datasets are compared, so nothing is lost.")
-        else:
-            lines += self._worst_lines(self.worst)
-        return "\n".join([*lines, *(["", *self.teaches] if self.teaches else [])])
-
-    def _worst_lines(self, worst: WorstCase) -> list[str]:
-        first, second = (significant(chance, 3) for chance in worst.chances)
-        levels = listed_plainly(map(str, LEVELS))
-        power = listed_plainly(map(shown_up, map(float, worst.curve.power(LEVELS)), LEVELS))
-        lines = [
-            f"Worst pair:   {worst.first}  and  {worst.second}, {worst.distance:g} apart",
-            f"Worst output: {worst.output}, with probability {first} from the first and {second} from the second",
-            f"Best test:    power {power} between the two, at false-alarm probabilities {levels}",
+        rows = [("True loss", display(self.loss)), *self._promise(), *self._worst()]
+        labelled = [
+            textwrap.fill(text, WIDTH, initial_indent=f"{label + ':':<14}", subsequent_indent=" " * 14)
+            for label, text in rows
         ]
-        allowed = None if self.promised is None else _allowed(self.promised, worst.distance)
-        if allowed is not None:
-            shown = listed_plainly(map(shown_up, map(float, allowed.power(LEVELS)), LEVELS))
-            lines.append(f"              (what was promised allows {shown})")
-        return lines
+        about, *teaches = (textwrap.fill(line, WIDTH) for line in (self.about, *self.teaches))
+        return "\n".join([self.title, about, "", *labelled, *([""] if teaches else []), *teaches])
+
+    def _promise(self) -> list[tuple[str, str]]:
+        if self.promised is None:
+            return []
+        said = display(self.promised) + (f" by {self.promised_by}" if self.promised_by else "")
+        if not self.kept:
+            return [("Promised", said), ("BROKEN", "the true loss is above what was promised")]
+        apart = f", {self.slack:.2f} above the true loss" if self.promised < math.inf else ""
+        return [("Promised", said + apart)]
+
+    def _worst(self) -> list[tuple[str, str]]:
+        if self.worst is None:
+            return [("Worst pair", "none: no two datasets are compared, so nothing is lost")]
+        first, second = (significant(chance, 3) for chance in self.worst.chances)
+        power = f"power {_powers(self.worst.curve)} between these two, at false-alarm probabilities "
+        power += listed_plainly(map(str, LEVELS))
+        if self.promised is not None:
+            product = self.promised * self.worst.distance if self.promised else 0.0
+            power += f"; what was promised allows {_powers(pure_power(product))}"
+        return [
+            ("Worst pair", f"{self.worst.first} and {self.worst.second}, {self.worst.distance:g} apart"),
+            ("Worst output", f"{self.worst.output}, with probability {first} from the first, {second} from the second"),
+            ("Best test", power),
+        ]
 
     def to_json(self) -> str:
         """The audit as JSON; what is infinite is the text "infinity"."""
@@ -155,6 +166,7 @@ class ExactAudit:
             "about": self.about,
             "loss": _number(self.loss),
             "promised": None if self.promised is None else _number(self.promised),
+            "slack": None if self.slack is None else _number(self.slack),
             "kept": self.kept,
             "worst": worst,
             "teaches": list(self.teaches),
@@ -177,18 +189,27 @@ def exact_audit(held: Sequence[int], swapped: Sequence[int], rate: Fraction | fl
         chances = law.chance(worst.first, worst.released), law.chance(worst.second, worst.released)
         curve = _curve(*(_floats(law, at) for at in (worst.first, worst.second)))
         case = WorstCase(first, second, worst.distance, output, chances, curve)
-    many = f"{len(law.tables):,} tables have" if len(law.tables) > 1 else "1 table has"
+    margins = " and ".join(
+        f"{', '.join(map(str, side))} by {name} value" for side, name in ((law.held, "held"), (law.swapped, "swap"))
+    )
+    many = f"{len(law.tables):,} tables have" if case else "Only one table has"
+    loss, promised = worst.loss if worst else 0.0, epsilon(size if worst else 0, law.rate)
+    teaches: tuple[str, ...] = ()
+    if 0 < promised < math.inf:
+        active = min(len(law.held), len(law.swapped))
+        teaches = tuple(sentence.format(active=active, share=loss / promised) for sentence in _TEACHES)
     return ExactAudit(
-        title="Exact loss of a swap of one stratum, per record in which two tables differ",
+        title="Exact loss of a swap of one stratum, for each record in which two tables differ",
         about=(
-            f"{size:,} records, {_listed(law.held)} by held value and {_listed(law.swapped)} by swap value, rate "
-            f"{quoted(law.rate)}. {many} these margins; they are written row by row, a row for each held value."
+            f"{size:,} records: {margins}; swap rate {quoted(law.rate)}. {many} these margins. A table is written row "
+            "by row, one row for each held value."
         ),
-        loss=worst.loss if worst else 0.0,
-        promised=epsilon(size if worst else 0, law.rate),
+        loss=loss,
+        promised=promised,
         worst=case,
         laws=law,
-        teaches=tuple(one.format(active=min(len(law.held), len(law.swapped))) for one in _TEACHES),
+        promised_by="the theorem",
+        teaches=teaches,
     )
 
 
@@ -272,24 +293,19 @@ def _floats(law: StratumLaw, at: int) -> Floats:
 
 def _as_mechanism(law: StratumLaw) -> FiniteMechanism:
     names = tuple(map(written, law.tables))
-    rows = np.array([_floats(law, at) for at in range(len(names))])
-    if np.any((rows < np.finfo(np.float64).tiny) & np.array([[share > 0 for share in row] for row in law.shares])):
+    logs = np.array([law.logs(at) for at in range(len(names))])
+    if np.any(logs[logs > -math.inf] < math.log(np.finfo(np.float64).tiny)):
         raise errors.audit_question("A finite mechanism", "must have no probability below 1e-308: take fewer records")
-    return FiniteMechanism(names, names, rows)
+    return FiniteMechanism(names, names, np.array([_floats(law, at) for at in range(len(names))]))
 
 
-def _allowed(promised: float, distance: float) -> PowerCurve:
-    product = promised * distance if promised and distance else 0.0
-    return pure_power(product) if math.isfinite(product) else PowerCurve(((0, 1), (1, 1)))
+def _powers(curve: PowerCurve) -> str:
+    return listed_plainly(map(shown_up, map(float, curve.power(LEVELS)), LEVELS))
 
 
 def _against(promised: float | None) -> str:
     return "" if promised is None else f" against {display(promised)}"
 
 
-def _listed(totals: Sequence[int]) -> str:
-    return listed_plainly(map(str, totals))
-
-
 def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else "infinity"
+    return value if math.isfinite(value) else f"{'-' * (value < 0)}infinity"

@@ -18,10 +18,9 @@ def exact(
 ) -> None:
     """Print the true loss of a swap of one stratum beside the theorem's epsilon. Reads no data: margins are enough."""
     from stirred.audit.exact import exact_audit
-    from stirred.cli.common import fitted
 
     audit = exact_audit(_totals("--held", held), _totals("--swapped", swapped), rate)
-    sys.stdout.write(audit.to_json() if as_json else fitted(str(audit)) + "\n")
+    sys.stdout.write(audit.to_json() if as_json else f"{audit}\n")
 
 
 def _totals(option: str, text: str) -> list[int]:

@@ -12,6 +12,6 @@ def audit_question(what: str, must: str) -> StirredError:
 def stratum_too_large(needs: str, most: str) -> StirredError:
     return StirredError(
         "stratum-too-large",
-        f"The exact loss of this stratum cannot be computed in reasonable time: it has {needs}, and {most} can be done.",
+        f"The exact loss of this stratum takes too long to compute: it has {needs}, and {most} can be done.",
         "Take a smaller stratum or merge categories; the theorem's epsilon holds for strata of every size.",
     )

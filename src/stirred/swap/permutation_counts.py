@@ -2,7 +2,7 @@
 
 Pairs of a permutation from x to z and m records that it leaves in place are counted by the table e of these records,
 
-    M_m = sum over e <= min(x, z) with m records of  prod C(x, e) prod_h (n_h - e_h)! prod_s (n_s - e_s)! / prod (z - e)!
+    M_m = sum over e <= min(x, z), |e| = m, of  prod C(x, e) prod_h (n_h - e_h)! prod_s (n_s - e_s)! / prod (z - e)!
 
 and N_j = sum_m (-1)^(m - j) C(m, j) M_m permutations leave exactly j in place (inclusion and exclusion).
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -1,6 +1,6 @@
 """The exact law of the Permutation Swapping Algorithm on one stratum, far beyond what can be listed by permutations.
 
-A permutation that moves k of n records has the weight p^k (1-p)^(n-k) / d(k), d(k) being the derangement numbers. So the
+A permutation that moves k of n records has the weight p^k (1-p)^(n-k) / d(k), d(k) being the derangement numbers. The
 probability P(z | x) that table z is released from table x follows from the numbers of permutations from x to z by how
 many records they leave in place (:mod:`stirred.swap.permutation_counts`), or, where there are two by two categories,
 from eigenvalues (:mod:`stirred.swap.two_by_two_laws`).
@@ -215,4 +215,4 @@ def _log_ratio(one: int, other: int) -> float:
         return 0.0 if one == other else math.inf if one else -math.inf
     shift = one.bit_length() - other.bit_length()
     scaled = (one << max(0, 128 - shift)) // (other << max(0, shift - 128))
-    return math.log1p(((scaled - (1 << 128)) / (1 << 128))) + shift * math.log(2)
+    return math.log1p((scaled - (1 << 128)) / (1 << 128)) + shift * math.log(2)

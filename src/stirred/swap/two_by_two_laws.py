@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
 
@@ -33,31 +34,37 @@ def shares_of_two_by_two(size: int, held: int, swapped: int, weights: Sequence[i
     [[4, 16, 4], [4, 16, 4], [4, 16, 4]]
     """
     chain = _Exchanges(size, held, swapped)
-    before, row = [0] * len(chain.cells), _first_row(chain, weights)
+    cells = chain.cells
+    before, row = [0] * len(cells), _first_row(chain, weights)
     yield row
-    for x in chain.cells[:-1]:
-        before, row = row, [
-            (
-                (chain.away(x) - chain.away(z)) * row[at]
-                + (chain.up(z - 1) * row[at - 1] if at else 0)
-                + (chain.down(z + 1) * row[at + 1] if z < chain.cells[-1] else 0)
-                - chain.down(x) * before[at]
-            )
-            // chain.up(x)
-            for at, z in enumerate(chain.cells)
-        ]  # fmt: skip
+    for x in cells[:-1]:
+        # Each cell of the next row, from P T = T P for the rates T of the exchanges; nothing lies beyond the ends.
+        padded = [0, *row, 0]
+        following = [
+            (chain.away(x) - chain.away(z)) * row[at]
+            + chain.up(z - 1) * padded[at]
+            + chain.down(z + 1) * padded[at + 2]
+            - chain.down(x) * before[at]
+            for at, z in enumerate(cells)
+        ]
+        before, row = row, [share // chain.up(x) for share in following]
         yield row
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class _Exchanges:
     """The chain that exchanges two random records: its rates from each cell, and the law that it keeps."""
 
-    def __init__(self, size: int, held: int, swapped: int) -> None:
-        self.size, self.held, self.swapped = size, held, swapped
-        self.cells = range(max(0, held + swapped - size), min(held, swapped) + 1)
+    size: int
+    held: int
+    swapped: int
+
+    @property
+    def cells(self) -> range:
+        return range(max(0, self.held + self.swapped - self.size), min(self.held, self.swapped) + 1)
 
     def up(self, x: int) -> int:
         return (self.held - x) * (self.swapped - x)
@@ -89,7 +96,8 @@ def _first_row(chain: _Exchanges, weights: Sequence[int]) -> Row:
     mixture = _mixture(size, weights)
     vectors = [chain.eigenvector(j) for j in range(len(chain.cells))]
     norms = [
-        sum(Fraction(mu * q * q, up * up) for mu, q, up in zip(law, vector, ups, strict=True)) for vector in vectors
+        sum((Fraction(mu * q * q, up * up) for mu, q, up in zip(law, vector, ups, strict=True)), start=Fraction(0))
+        for vector in vectors
     ]
     inverses = [1 / (_dimension(size, j) * norm) for j, norm in enumerate(norms)]
     common = math.lcm(*(one.denominator for one in inverses))
