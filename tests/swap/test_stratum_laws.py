@@ -254,7 +254,9 @@ def test_turned_tables_are_their_representatives(held, swapped):
     ("held", "swapped", "says"),
     [
         ((101, 100), (100, 101), "201 records, and at most 200"),
-        ((700, 300), (400, 300, 200, 60, 40), "more than 6,000 tables"),
+        ((700, 300), (400, 300, 200, 60, 40), "1,000 records"),
+        ((1,) * 2_000, (1_999, 1), "2,000 records"),
+        ((70, 30), (40, 30, 20, 6, 4), "more than 6,000 tables"),
         ((60, 40), (50, 30, 20), "terms to add, and at most 3e"),
         ((5, 4, 3, 2), (5, 4, 3, 2), "probabilities, and at most 5,000,000"),
     ],
@@ -265,16 +267,25 @@ def test_strata_that_take_too_long_are_refused_with_what_they_would_take(held, s
     assert refused.value.kind == "stratum-too-large" and says in str(refused.value)
 
 
-@pytest.mark.parametrize(("held", "swapped"), [((2, 2), (3, 2)), ((2, 0), (1, 1)), ((), ()), ((3, -1), (1, 1))])
+@pytest.mark.parametrize(
+    ("held", "swapped"),
+    [((2, 2), (3, 2)), ((2, 0), (1, 1)), ((), ()), ((3, -1), (1, 1)), ((2.5, 1.5), (2, 2)), ((10**30, 1), (10**30, 1))],
+)
 def test_margins_of_no_stratum_are_refused(held, swapped):
     with pytest.raises(StirredError, match="positive counts"):
         stratum_law(held, swapped, Fraction(1, 2))
+
+
+def test_counts_between_universes_are_refused():
+    with pytest.raises(StirredError, match="those of the first"):
+        permutation_counts(((1, 1), (1, 1)), ((2, 1), (0, 1)))
 
 
 def test_one_value_on_a_side_changes_nothing_whatever_the_size_and_the_rate():
     for rate in (Fraction(0), Fraction(1, 20), Fraction(1)):
         law = stratum_law((100_000,), (60_000, 40_000), rate)
         assert law.worst is None and law.chance(0, 0) == 1
+        assert stratum_law((1,) * 5_000, (5_000,), rate).tables == (((1,),) * 5_000,)
 
 
 def test_an_explanation_takes_no_more_than_a_moment():

@@ -19,12 +19,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred._compiled import kernel
 from stirred.swap.universes import Integers, Table
 
 Words = NDArray[np.uint64]
 
-_PLAIN_STEPS = 20_000
+_PLAIN_TERMS = 20_000
 """Terms up to which the compiler, which takes a second to start, is not worth it."""
 
 
@@ -35,8 +36,9 @@ def permutation_counts(table: Table, released: Table) -> tuple[int, ...]:
     (4, 8, 4, 0, 0)
     """
     pair = np.array([table, released], dtype=np.int64)
-    counting = Counting.of(pair)
-    return tuple(counting.counts(pair[0], pair[1:])[0])
+    if np.any(pair.sum(axis=1)[0] != pair.sum(axis=1)[1]) or np.any(pair.sum(axis=2)[0] != pair.sum(axis=2)[1]):
+        raise errors.parameter_out_of_range("released", "a table with other margins", "one with those of the first")
+    return tuple(Counting.of(pair).counts(pair[0], pair[1:])[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Counting:
         size = int(self.held.sum())
         x, z = self._turned(table, released)
         terms, states = self.effort(table, released)
-        run = _left_in_place if terms > _PLAIN_STEPS or "numba" in sys.modules else _left_in_place.py_func  # type: ignore[attr-defined]
+        run = _left_in_place if terms > _PLAIN_TERMS or "numba" in sys.modules else _left_in_place.py_func  # type: ignore[attr-defined]
         known, unit = np.zeros((len(z), size + 1), dtype=object), 1
         for prime in _primes(size):
             residues = np.empty(known.shape, dtype=np.uint64)
@@ -116,8 +118,8 @@ def _modulo(prime: int, size: int) -> tuple[Words, Words, Words]:
 def _left_in_place(table, released, held, swapped, most, prime, factorial, inverse, signed, found):  # type: ignore[no-untyped-def]
     """Fill found[z, j] with N_j(x -> z) modulo a prime, for a table x and each of the released tables z.
 
-    A row adds prod_s 1 / (e! (x - e)! (z - e)!) times (n_h - e_h)! for each e below it; what the factor prod x! makes
-    of C(x, e) and the (n_s - e_s)! follow at the end.
+    With prod x! taken out, each row gives the factor (n_h - e_h)! prod_s 1 / (e! (x - e)! (z - e)!), and each column
+    (n_s - e_s)! at the end.
     """
     rows, columns = table.shape
     size = len(factorial) - 1

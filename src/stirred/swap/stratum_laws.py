@@ -11,6 +11,7 @@ Keep in mind: probabilities are whole numbers over one common total. Nothing is 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -128,21 +129,23 @@ def stratum_law(held: Sequence[int], swapped: Sequence[int], rate: Fraction) -> 
     >>> [round(float(law.chance(0, z)), 9) for z in range(3)]
     [0.949055775, 0.050881486, 6.2739e-05]
     """
-    rows, columns = (tuple(side.tolist()) for side in require_margins(held, swapped))
+    rows, columns = _margins(held, swapped)
     require_rate(rate)
-    size, tables = sum(rows), tuple(islice(tables_with(rows, columns), MOST_TABLES + 1))
+    size = sum(rows)
+    if min(len(rows), len(columns)) == 1:  # one table, and nothing can change, whatever the rate
+        only = (columns,) if len(rows) == 1 else tuple((count,) for count in rows)
+        return StratumLaw(rows, columns, rate, (only,), Universe.of([only], turned=False), ((1,),), 1)
+    if size > MOST_RECORDS:
+        raise errors.stratum_too_large(f"{size:,} records", f"at most {MOST_RECORDS:,}")
+    tables = tuple(islice(tables_with(rows, columns), MOST_TABLES + 1))
     if len(tables) > MOST_TABLES:
         raise errors.stratum_too_large(f"more than {MOST_TABLES:,} tables", f"at most {MOST_TABLES:,}")
+    weights = _weights(size, rate)
     universe = Universe.of(tables, turned=not _two_by_two(rows, columns))
-    shares: tuple[tuple[int, ...], ...] = ((1,),)
-    if len(tables) > 1:  # else nothing can change, whatever the rate
-        if size > MOST_RECORDS:
-            raise errors.stratum_too_large(f"{size:,} records", f"at most {MOST_RECORDS:,}")
-        weights = _weights(size, rate)
-        if _two_by_two(rows, columns):
-            shares = tuple(map(tuple, shares_of_two_by_two(size, rows[0], columns[0], weights[::-1])))
-        else:
-            shares = _counted(universe, weights)
+    if _two_by_two(rows, columns):
+        shares = tuple(map(tuple, shares_of_two_by_two(size, rows[0], columns[0], weights[::-1])))
+    else:
+        shares = _counted(universe, weights)
     return StratumLaw(rows, columns, rate, tables, universe, shares, sum(shares[0]))
 
 
@@ -155,6 +158,16 @@ def affordable(held: Sequence[int], swapped: Sequence[int], *, records: int, tab
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _margins(held: Sequence[int], swapped: Sequence[int]) -> tuple[Totals, Totals]:
+    try:
+        rows, columns = require_margins(*([operator.index(count) for count in side] for side in (held, swapped)))
+    except (TypeError, OverflowError):
+        raise errors.parameter_out_of_range(
+            "the pair of margins", "not two lists of whole numbers", "of positive counts that have the same sum"
+        ) from None
+    return tuple(rows.tolist()), tuple(columns.tolist())
 
 
 def _two_by_two(held: Sequence[int], swapped: Sequence[int]) -> bool:
