@@ -77,7 +77,8 @@ def test_laws_and_losses_of_all_margins_are_those_of_all_permutations(n):
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [6, 7])
 def test_laws_and_losses_of_all_margins_of_six_and_seven_records(n):
-    """Laws from every representative and some other tables; losses over all pairs, where tables are not too many."""
+    """Laws from every representative and some other tables; losses over all pairs, one of them a representative where
+    there are many."""
     rng = np.random.default_rng(17)
     for held, swapped in margins(n):
         law = agrees_with_all_permutations(
@@ -91,10 +92,8 @@ def test_laws_and_losses_of_all_margins_of_six_and_seven_records(n):
             assert loss == pytest.approx(exact_loss_all_distinct(n, Fraction(3, 10)), rel=1e-10)
         elif len(law.tables) <= 150:
             assert loss == pytest.approx(exact_loss(held, swapped, Fraction(3, 10)), rel=1e-10, abs=1e-12)
-        elif len(law.tables) <= 1_400:
+        else:
             assert loss == pytest.approx(all_pairs(law, law.universe.representatives), rel=1e-10)
-        else:  # all values of one side are alike, so that every table is the first one under other names
-            assert len(law.universe.representatives) == 1
 
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1)])
