@@ -35,7 +35,6 @@ ELSEWHERE = {
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",
-    "audit-question": "tests/audit/test_exact.py",
     "stratum-too-large": "tests/swap/test_stratum_laws.py",
     "call-does-not-fit": "tests/test_wrong_arguments.py",
     "decimal-comma": "tests/spec/test_loading.py",
