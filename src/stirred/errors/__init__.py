@@ -61,6 +61,7 @@ from stirred.errors.estimates import (
     regression_not_valid,
     share_of_one,
     swap_mixes_too_much,
+    too_large_to_simulate,
     unknown_geounit,
 )
 from stirred.errors.kinds import (
@@ -481,6 +482,7 @@ __all__ = [
     "text_changes",
     "time_out_of_range",
     "too_few_accepted",
+    "too_large_to_simulate",
     "too_many_columns",
     "too_many_outputs",
     "too_many_points",
