@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._shown import brief
+from stirred.loss import PowerCurve, swap_power_curve, swap_rates_power_curve
 from stirred.noise import RandomSource, derange_groups, randomised_response, uniform_integers
 from stirred.spec import Invariant, Specification, facts
 from stirred.spec.specification import Fact
@@ -41,7 +42,7 @@ from stirred.study.swappers.simulated import (
 from stirred.swap import kernel as permutation
 from stirred.swap.guarantee import epsilon_of_rates
 from stirred.swap.plan_sections import exact_rate
-from stirred.swap.rates import RecordRates
+from stirred.swap.rates import RatesByStratum, RecordRates
 from stirred.tables import Table
 from stirred.tables.groups import Groups
 
@@ -99,6 +100,10 @@ class Permutation:
         """Whether the counts that it keeps come out as they are."""
         return True
 
+    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
+        """The greatest power of a test between the nearest two files; None where no more is known than epsilon says."""
+        return None
+
     def _stated(
         self, frame: pl.DataFrame, name: str, status: str, epsilon: float, reasons: str, more: Sequence[Invariant] = ()
     ) -> Specification:
@@ -109,10 +114,9 @@ class Permutation:
         columns = [(facts.MATCH, ", ".join(self.match)), (facts.SWAP, ", ".join(self.swap))]
         return [(facts.MECHANISM, name), (GUARANTEE, status), *columns]
 
-    def _theorem(self, frame: pl.DataFrame) -> float:
-        """Epsilon of the swap at one rate, with the largest stratum of two records or more for b."""
-        sizes = grouped(encoded(frame, self.match or self.swap), self.match).sizes()
-        return epsilon_of_rates([(self.chance, _plural(sizes))])
+    def _sizes(self, frame: pl.DataFrame) -> NDArray[np.int64]:
+        """The sizes of the strata."""
+        return grouped(encoded(frame, self.match or self.swap), self.match).sizes()
 
     def _swapped(self, table: Table, source: RandomSource) -> Rows:
         """Who gives each record its place: one draw of the Permutation Swapping Algorithm."""
@@ -168,10 +172,23 @@ class RatesByRisk(Permutation):
         rare = sharing(table, self.rare_on) <= self.at_most
         return RecordRates((Fraction(self.rare_rate), self.chance), np.where(rare, 0, 1).astype(np.uint8))
 
+    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
+        """The greatest power of a test between the nearest two files, where the theorem covers the rates."""
+        rates = self._by_stratum(frame)
+        plural = rates.counts[rates.counts.sum(axis=1) > 1]
+        if not self.covered or not len(plural):
+            return None
+        kinds = np.unique(plural, axis=0).tolist()
+        return swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds])
+
+    def _by_stratum(self, frame: pl.DataFrame) -> RatesByStratum:
+        table = encoded(frame, [*self.match, *self.swap, *self.rare_on])
+        return self.rates(table).by_stratum(grouped(table, self.match))
+
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee of the theorem for rates by rule, where that covers it."""
         name = "permutation-swapping-by-risk"
-        table = encoded(frame, [*self.match, *self.swap, *self.rare_on])
+        rates = self._by_stratum(frame)
         if not self.covered:
             reasons = (
                 "no bound is proved: the rates look at what is held and at places together, so that moving two records "
@@ -179,7 +196,6 @@ class RatesByRisk(Permutation):
                 "theorem for rates by rule"
             )
             return self._stated(frame, name, OPEN, math.inf, reasons)
-        rates = self.rates(table).by_stratum(grouped(table, self.match))
         plural = rates.counts.sum(axis=1) > 1
         found = epsilon_of_rates(zip(rates.rates, rates.largest(plural), strict=True))
         what = (
@@ -219,12 +235,19 @@ class FrozenImputed(Permutation):
         giver[free] = free[_givers(len(free), permutation.draw(among, among.sizes(), self.chance, source))]
         return moved(frame, self.swap, giver)
 
-    def specification(self, frame: pl.DataFrame) -> Specification:
-        """The guarantee of Theorem 3.2.4 for the others, given the imputed ones."""
+    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
+        """The greatest power of a test between the nearest two files."""
+        return _curve(self._free(frame), self.chance)
+
+    def _free(self, frame: pl.DataFrame) -> NDArray[np.int64]:
+        """The sizes of the strata of records that are not imputed."""
         table = encoded(frame, [*self.match, *self.swap, self.imputed])
         strata = grouped(table, self.match)
-        free = Groups(strata.ids[~flags_of(table, self.imputed)], strata.count)
-        found = epsilon_of_rates([(self.chance, _plural(free.sizes()))])
+        return Groups(strata.ids[~flags_of(table, self.imputed)], strata.count).sizes()
+
+    def specification(self, frame: pl.DataFrame) -> Specification:
+        """The guarantee of Theorem 3.2.4 for the others, given the imputed ones."""
+        found = epsilon_of_rates([(self.chance, _plural(self._free(frame)))])
         frozen = Invariant(
             self.unit,
             by=tuple(frame.columns),
@@ -378,6 +401,10 @@ class PerturbedSwap(Permutation):
             replaced[name] = pl.Series(name, column.decode(codes)).cast(frame.schema[name])
         return Simulated(found.frame.with_columns(**replaced), found.giver, found.changed)
 
+    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
+        """The greatest power of a test between the nearest two files, where the guarantee is that of the swap."""
+        return _curve(self._sizes(frame), self.chance) if self.when == "after" else None
+
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee of the swap, or of the replacing."""
         table = encoded(frame, [*self.match, *self.swap, *self.columns])
@@ -386,7 +413,8 @@ class PerturbedSwap(Permutation):
                 f"Theorem 3.2.4 at swap rate {self.rate}; what is replaced afterwards adds nothing to epsilon "
                 "(post-processing), and what it hides is not counted"
             )
-            return self._stated(frame, "permutation-swapping-perturbed", PROVED, self._theorem(frame), reasons)
+            found = epsilon_of_rates([(self.chance, _plural(self._sizes(frame)))])
+            return self._stated(frame, "permutation-swapping-perturbed", PROVED, found, reasons)
         found = math.fsum(_response_loss(table[name].cardinality, Fraction(self.probability)) for name in self.columns)
         rest = tuple(name for name in frame.columns if name not in self.columns)
         reasons = (
@@ -410,6 +438,12 @@ def _givers(rows: int, moves: permutation.Moves) -> Rows:
 def _plural(sizes: NDArray[np.int64]) -> int:
     """The largest stratum of two records or more; 0 if there is none."""
     return int(sizes[sizes > 1].max(initial=0))
+
+
+def _curve(sizes: NDArray[np.int64], rate: Fraction) -> PowerCurve | None:
+    """The power of the best test for strata of these sizes; None if none has two records."""
+    plural = np.unique(sizes[sizes > 1]).tolist()
+    return swap_power_curve(plural, rate) if plural else None
 
 
 def _exchange(rows: Rows, groups: Groups, giver: Rows, source: RandomSource) -> int:

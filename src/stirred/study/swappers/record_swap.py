@@ -42,8 +42,8 @@ from stirred.study.swappers.simulated import (
 from stirred.tables import Table
 
 MUST_LEAVE = (
-    "a household that few share its values with must leave its area, so one that is shown alone there is known not to "
-    "be from there"
+    "a household that few share its values with must leave its area, so a file in which one household differs from "
+    "all others, and has a possible partner, never comes out as it is: seeing it excludes it"
 )
 PAIRS = (
     "swaps are in pairs and their number in an area is fixed up to rounding, so some files of the universe can never "
@@ -150,6 +150,9 @@ class RecordSwap:
         reasons = [*([MUST_LEAVE] if self.k_anonymity > 1 and self.risk_variables else []), PAIRS, BY_PLACES]
         invariants = kept(frame, self.unit, self.agreed, self.places)
         return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
+
+    def power_curve(self, frame: pl.DataFrame) -> None:
+        """None: nothing bounds the power of a test."""
 
     # -- helpers ---------------------------------------------------------------------------------------------
 

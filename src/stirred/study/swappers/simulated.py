@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._shown import withheld
+from stirred.loss import PowerCurve
 from stirred.noise import RandomSource, uniform_integers
 from stirred.spec import (
     Budget,
@@ -87,6 +88,10 @@ class Swapper(Protocol):
 
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee: finite only where a theorem covers it."""
+        ...
+
+    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
+        """The greatest power of a test between the nearest two files; None where no more is known than epsilon says."""
         ...
 
 

@@ -51,8 +51,8 @@ PAIRS = (
     "one that can excludes others"
 )
 UNIQUES = (
-    "a household that is unique in its area is always moved if it can be, so one that is shown alone there is known "
-    "not to be from there"
+    "a household that is unique in its area is always moved if it can be, so a file in which one household differs "
+    "from all others, and has a possible partner, never comes out as it is: seeing it excludes it"
 )
 BY_PLACES = (
     "who is selected, and who is taken as a partner, depends on the places themselves, which no theorem about swapping "
@@ -207,6 +207,9 @@ class Targeted2010:
         reasons = [PAIRS, *([UNIQUES] if self.unique else []), BY_PLACES]
         invariants = kept(frame, self.unit, self.agreed, self.areas)
         return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
+
+    def power_curve(self, frame: pl.DataFrame) -> None:
+        """None: nothing bounds the power of a test."""
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
