@@ -169,11 +169,17 @@ def _country(persons: int = 20_000, states: int = 2, seed: int = 1) -> StudyData
         race=pl.col("race").first(),
     )
     tables = {"households": households, "persons": people, PLACES: census.blocks}
-    words = (
-        f"a generated country of {states} state{'s' * (states > 1)}: {people.height:,} persons in {households.height:,} households, "
-        f"{census.blocks.height:,} blocks"
+    many = "1 state" if states == 1 else f"{states} states"
+    words = f"{people.height:,} persons in {households.height:,} households and {census.blocks.height:,} blocks"
+    return StudyData(
+        tables,
+        "households",
+        LEVELS,
+        "residence",
+        {"persons": "residence"},
+        f"a generated country of {many}: {words}",
+        True,
     )
-    return StudyData(tables, "households", LEVELS, "residence", {"persons": "residence"}, words, True)
 
 
 def _read(name: str, path: Path) -> pl.DataFrame:

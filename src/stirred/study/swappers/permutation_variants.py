@@ -470,17 +470,24 @@ def _to_others(place: NDArray[np.uint32], source: RandomSource) -> Rows:
     found = np.empty(count, dtype=np.int64)
     found[by_place] = np.roll(by_place, count // 2)  # half of the file further lies another place
     steps = 4 * count * math.ceil(math.log(count))
-    _exchange_at_random(found, place, uniform_integers(count, 2 * steps, source))
+    _exchange_at_random(found, place, uniform_integers(count, 5 * steps, source))
     return found
 
 
 @kernel
 def _exchange_at_random(giver, place, picks):  # type: ignore[no-untyped-def]
-    """Exchange what two random records receive, wherever both then still get another place than their own."""
-    for at in range(0, len(picks), 2):
+    """Exchange what two random records receive, then rotate what three do, wherever all then still get another place.
+
+    Exchanges alone do not lead everywhere: between three places they keep the numbers that go from each to each.
+    """
+    for at in range(0, len(picks), 5):
         i, j = picks[at], picks[at + 1]
         if place[giver[j]] != place[i] and place[giver[i]] != place[j]:
             giver[i], giver[j] = giver[j], giver[i]
+        i, j, k = picks[at + 2], picks[at + 3], picks[at + 4]
+        apart = i != j and j != k and k != i
+        if apart and place[giver[j]] != place[i] and place[giver[k]] != place[j] and place[giver[i]] != place[k]:
+            giver[i], giver[j], giver[k] = giver[j], giver[k], giver[i]
 
 
 def _response_loss(categories: int, probability: Fraction) -> float:

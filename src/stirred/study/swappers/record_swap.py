@@ -68,8 +68,9 @@ class RecordSwap:
         Profiles: lists of columns on which partners agree. The first is tried for all, then the next for those without
         a partner, and so on.
     swaprate
-        The share of households of each narrowest area that are swapped, partners included. Forced swaps come on top
-        where they are more than that.
+        The share of households of each narrowest area that are swapped: half of it are selected there, the others are
+        partners of those selected elsewhere. Somewhat fewer are swapped, since a partner may have been selected too;
+        more are where more must leave their area.
     k_anonymity
         A household must leave its area of a level if fewer than so many there share its risk variables; 0: none must.
     risk_variables
@@ -176,7 +177,7 @@ class RecordSwap:
     ) -> Rows:
         """Pair those that are swapped beyond who must be: in each area half of what is missing to the rate, by risk.
 
-        The other half are partners from elsewhere. Half of a household is one with probability one half.
+        The other half are partners of households elsewhere. Half of a household is one with probability one half.
         """
         areas = int(area.max()) + 1
         swapped = np.bincount(area[pairs.partner != NOBODY], minlength=areas)

@@ -61,7 +61,7 @@ class Simulated:
     changed: int
     """Records whose place differs from what it was."""
     unmatched: int = 0
-    """Records that were selected and found no partner."""
+    """Records that were selected and not swapped: without a partner, or beyond a limit."""
 
 
 class Swapper(Protocol):
