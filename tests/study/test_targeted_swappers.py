@@ -134,6 +134,29 @@ def test_what_a_simulator_gives_can_not_pass_for_a_release(swapper, tmp_path):
         verify(tmp_path / "release")
 
 
+@pytest.mark.parametrize(
+    "swapper",
+    [
+        Targeted2010(areas=("place",), region="copy", match=("copy_again",), rate=0.9),
+        Targeted2010(areas=("place",), region="copy", match=("copy_again",), rate=0.9, unique=("held",)),
+        RecordSwap(hierarchy=("place",), similar=(("copy",),), risk_variables=("copy", "held"), k_anonymity=2),
+    ],
+)
+def test_some_files_of_the_universe_never_come_out_of_a_targeted_swap(swapper):
+    def outputs(places: str) -> set[str]:
+        copies = 400
+        frame = pl.DataFrame({"held": list("012") * copies, "place": list(places) * copies}).with_columns(
+            copy=pl.Series(np.repeat(np.arange(copies), 3))
+        )
+        frame = frame.with_columns(copy_again="copy")
+        found = swapper.simulate(frame, SeededSource(1)).frame["place"].to_list()
+        return {"".join(found[at : at + 3]) for at in range(0, len(found), 3)}
+
+    # Households 0, 1, 2 at places A, B, C: a rotation needs three, so it comes out of its neighbour only.
+    assert outputs("ABC") == {"BAC", "CBA", "ACB"}
+    assert "BCA" in outputs("BAC") and "ABC" not in outputs("BCA") | outputs("ABC")
+
+
 # -- the swap of 2010 ----------------------------------------------------------------------------------------
 
 

@@ -67,9 +67,6 @@ class Loss:
     """What the number is: epsilon or rho."""
     value: float
 
-    def __str__(self) -> str:
-        return f"{self.shown} ({self.kind})"
-
     @property
     def shown(self) -> str:
         """The number with its name, rounded up."""

@@ -213,7 +213,7 @@ class Study:
     def pictures(self) -> tuple[Bars, ...]:
         """One picture: the mean absolute error of each table by contender, with what each promises."""
         bars = [
-            Bar(one.name, whole.mean_absolute.value, table, str(one.known.losses[0]))
+            Bar(f"{one.name}: {one.known.losses[0].shown}", whole.mean_absolute.value, table)
             for one in self.contenders
             for table in map(str, self.asked)
             if (whole := one.whole(table)) is not None

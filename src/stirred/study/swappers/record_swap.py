@@ -1,8 +1,8 @@
 """Targeted record swapping as statistical offices in Europe do it, after the public description of sdcMicro's function.
 
 From the widest level of the geography to the narrowest: households that fewer than k share their risk variables with,
-in their area of that level, must leave it; at the narrowest level others follow, by their risk, until the swap rate of
-their area is reached. A partner is from another area of that level, agrees on a profile of columns (further profiles
+in their area of that level, must leave it; at the narrowest level others follow, by their risk, up to the swap rate of
+their area. A partner is from another area of that level, agrees on a profile of columns (further profiles
 are fall-backs), and is likelier the higher its own risk; whole places are exchanged. This is our own program: it
 follows the published description, not the code, and no finite epsilon holds for it.
 """
@@ -23,9 +23,12 @@ from stirred.spec import Specification, facts
 from stirred.spec.specification import Fact
 from stirred.study.swappers.pairing import NOBODY, Kind, Pairs
 from stirred.study.swappers.simulated import (
+    BY_PLACES,
     GUARANTEE,
     NONE,
+    PAIRS,
     Floats,
+    NoGuarantee,
     Rows,
     Simulated,
     encoded,
@@ -45,19 +48,11 @@ MUST_LEAVE = (
     "a household that few share its values with must leave its area, so a file in which one household differs from "
     "all others, and has a possible partner, never comes out as it is: seeing it excludes it"
 )
-PAIRS = (
-    "swaps are in pairs and their number in an area is fixed up to rounding, so some files of the universe can never "
-    "come out, and seeing one that can excludes others"
-)
-BY_PLACES = (
-    "who is swapped, and which profile and partner it gets, depends on the places themselves, which no theorem about "
-    "swapping allows"
-)
 
 
 @brief
 @dataclass(frozen=True)
-class RecordSwap:
+class RecordSwap(NoGuarantee):
     """The parameters of a targeted record swap.
 
     Parameters
@@ -114,11 +109,6 @@ class RecordSwap:
         """The columns that are in every profile."""
         return tuple(name for name in self.similar[0] if all(name in profile for profile in self.similar))
 
-    @property
-    def publishes_counts(self) -> bool:
-        """Yes: nothing is replaced."""
-        return True
-
     def simulate(self, frame: pl.DataFrame, source: RandomSource) -> Simulated:
         """Swap once. Confidential."""
         table = encoded(frame, self._columns())
@@ -151,9 +141,6 @@ class RecordSwap:
         reasons = [*([MUST_LEAVE] if self.k_anonymity > 1 and self.risk_variables else []), PAIRS, BY_PLACES]
         invariants = kept(frame, self.unit, self.agreed, self.places)
         return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
-
-    def power_curve(self, frame: pl.DataFrame) -> None:
-        """None: nothing bounds the power of a test."""
 
     # -- helpers ---------------------------------------------------------------------------------------------
 

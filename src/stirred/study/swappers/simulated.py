@@ -95,6 +95,26 @@ class Swapper(Protocol):
         ...
 
 
+PAIRS = (
+    "swaps are in pairs and their number is limited, so some files of the universe can never come out, and seeing one "
+    "that can excludes others"
+)
+BY_PLACES = "who is swapped, and with whom, depends on the places themselves, and no theorem about swapping covers that"
+"""Reasons why targeted swappers have no epsilon."""
+
+
+class NoGuarantee:
+    """What targeted swappers have in common beside their parameters."""
+
+    @property
+    def publishes_counts(self) -> bool:
+        """Yes: nothing is replaced."""
+        return True
+
+    def power_curve(self, frame: pl.DataFrame) -> None:
+        """None: nothing bounds the power of a test."""
+
+
 # -- the frame as codes --------------------------------------------------------------------------------------
 
 

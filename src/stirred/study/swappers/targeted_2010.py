@@ -23,10 +23,13 @@ from stirred.spec import Specification, facts
 from stirred.spec.specification import Fact
 from stirred.study.swappers.pairing import Kind, Pairs
 from stirred.study.swappers.simulated import (
+    BY_PLACES,
     GUARANTEE,
     NONE,
+    PAIRS,
     Flags,
     Floats,
+    NoGuarantee,
     Rows,
     Simulated,
     encoded,
@@ -46,23 +49,15 @@ from stirred.tables import Table
 from stirred.tables.groups import Groups
 
 Priority = Literal["selected", "nearby", "risk"]
-PAIRS = (
-    "households are exchanged in pairs and up to a limit, so some files of the universe can never come out, and seeing "
-    "one that can excludes others"
-)
 UNIQUES = (
     "a household that is unique in its area is always moved if it can be, so a file in which one household differs "
     "from all others, and has a possible partner, never comes out as it is: seeing it excludes it"
-)
-BY_PLACES = (
-    "who is selected, and who is taken as a partner, depends on the places themselves, which no theorem about swapping "
-    "allows"
 )
 
 
 @brief
 @dataclass(frozen=True)
-class Targeted2010:
+class Targeted2010(NoGuarantee):
     """The parameters of a targeted pairwise swap.
 
     Parameters
@@ -148,11 +143,6 @@ class Targeted2010:
         """The columns on which partners agree."""
         return (*([self.region] if self.region else []), *self.match)
 
-    @property
-    def publishes_counts(self) -> bool:
-        """Yes: nothing is replaced."""
-        return True
-
     def simulate(self, frame: pl.DataFrame, source: RandomSource) -> Simulated:
         """Swap once. Confidential."""
         table = encoded(frame, self._columns())
@@ -207,9 +197,6 @@ class Targeted2010:
         reasons = [PAIRS, *([UNIQUES] if self.unique else []), BY_PLACES]
         invariants = kept(frame, self.unit, self.agreed, self.areas)
         return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
-
-    def power_curve(self, frame: pl.DataFrame) -> None:
-        """None: nothing bounds the power of a test."""
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
