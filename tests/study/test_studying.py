@@ -264,6 +264,22 @@ def test_text_json_and_csv_have_the_same_numbers(found):
         assert words in str(found)
 
 
+def test_what_holds_true_numbers_does_not_show_them(found):
+    assert (
+        "print it" in repr(found)
+        and "confidential" in repr(found["psa"])
+        and "confidential" in repr(found["psa"].known)
+    )
+    assert repr(MASSACHUSETTS).endswith("confidential and not shown>")
+
+
+def test_ids_that_are_used_twice_are_refused():
+    frame = pl.DataFrame({"id": [1, 1], "county": ["A", "B"]})
+    with pytest.raises(errors.StirredError) as refusal:
+        StudyData({"homes": frame, "persons": frame}, "homes", ("county",), "id", {"persons": "id"})
+    assert refusal.value.kind == "duplicate-id"
+
+
 def test_the_picture_has_a_bar_for_each_table_and_contender(found):
     (picture,) = found.pictures()
     assert len(picture.bars) == 6

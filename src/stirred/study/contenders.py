@@ -85,7 +85,8 @@ class Leakage:
     """Records whose place is guessed rightly by who guesses the commonest one of those alike."""
 
 
-@dataclass(frozen=True)
+@withheld
+@dataclass(frozen=True, repr=False)
 class Known:
     """What is known of a contender before anything is drawn. Confidential but for the specification."""
 
@@ -251,7 +252,7 @@ class SimulatedSwap:
             for column in self.swapper.places:
                 changed |= made.frame[column].ne_missing(before[column]).to_numpy()
             frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
-            yield Drawn(data.following(frame), changed)
+            yield Drawn(data.following(frame, self.swapper.places), changed)
 
     def _published(self, data: StudyData) -> Dataset:
         """The data as a swap would take them that keeps the same counts; nothing is drawn."""
@@ -301,10 +302,8 @@ def _power_of_rates(rates: RatesByStratum | None, changeable: NDArray[np.bool_])
     """The power where records have rates by rule; the false-alarm probability itself where nothing can change."""
     if rates is None or not changeable.any():
         return FALSE_ALARM
-    strata = [
-        {rate: int(many) for rate, many in zip(rates.rates, counts, strict=True)} for counts in rates.counts[changeable]
-    ]
-    return _power(swap_rates_power_curve(strata))
+    kinds = np.unique(rates.counts[changeable], axis=0).tolist()
+    return _power(swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds]))
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

@@ -72,8 +72,7 @@ class StudyData:
             self.require(table, [link])
             if self.id is None:
                 raise errors.study_parameter("links", "needs an id", "name the id of the main table's records")
-            if np.any(self.record_of(table) < 0):
-                lost = int(np.count_nonzero(self.record_of(table) < 0))
+            if lost := int(np.count_nonzero(self._record_of[table] < 0)):
                 raise errors.linked_without_record(table, link, self.main, lost)
 
     def require(self, table: str, columns: Sequence[str]) -> None:
@@ -91,23 +90,26 @@ class StudyData:
         return frame if self.id is None else frame.drop(self.id)
 
     @cached_property
-    def _row_of(self) -> pl.DataFrame:
-        assert self.id is not None
-        return self.tables[self.main].select(pl.col(self.id)).with_row_index("_row")
-
-    def record_of(self, table: str) -> NDArray[np.int64]:
+    def _record_of(self) -> dict[str, NDArray[np.int64]]:
         """For each row of a linked table, the row of the main table that it belongs to; -1 where there is none."""
-        rows = self.tables[table].select(pl.col(self.links[table]).alias(str(self.id)))
-        found = rows.join(self._row_of, on=self.id, how="left", maintain_order="left")["_row"]
-        return found.cast(pl.Int64).fill_null(-1).to_numpy()
+        assert self.id is not None
+        ids = self.tables[self.main].select(pl.col(self.id)).with_row_index("_row")
+        if repeated := len(ids) - ids[self.id].n_unique():
+            raise errors.duplicate_ids(self.main, self.id, repeated)
+        found = {}
+        for table, link in self.links.items():
+            rows = self.tables[table].select(pl.col(link).alias(self.id))
+            record = rows.join(ids, on=self.id, how="left", maintain_order="left")["_row"]
+            found[table] = record.cast(pl.Int64).fill_null(-1).to_numpy()
+        return found
 
-    def following(self, frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    def following(self, frame: pl.DataFrame, places: Sequence[str]) -> dict[str, pl.DataFrame]:
         """All tables after their records have been swapped: ``frame`` is the main table, in the order of its rows."""
         found = dict(self.tables)
         found[self.main] = frame
         for table in self.links:
-            record = pl.Series(self.record_of(table).astype(np.uint32))
-            copied = [name for name in self.geography if name in self.tables[table].columns]
+            record = pl.Series(self._record_of[table].astype(np.uint32))
+            copied = [name for name in places if name in self.tables[table].columns]
             found[table] = self.tables[table].with_columns(**{name: frame[name].gather(record) for name in copied})
         return found
 

@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from stirred import errors
+from stirred._shown import withheld
 from stirred.errors import StirredError
 from stirred.noise import RandomSource, SeededSource, SystemSource
 from stirred.releases.folder import CONFIDENTIAL, appearing
@@ -56,9 +57,10 @@ class Asked:
         return f"{self.of} by {', '.join(self.by)}"
 
 
-@dataclass(frozen=True)
+@withheld
+@dataclass(frozen=True, repr=False)
 class Measured:
-    """One contender: what is known of it, and what its draws did."""
+    """One contender: what is known of it, and what its draws did. Confidential."""
 
     name: str
     known: Known
@@ -75,7 +77,7 @@ class Measured:
         return self.tables[table][0].errors if table in self.tables else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """Contenders side by side. Confidential unless the data were generated; ``print`` shows it as a page of text."""
 
@@ -93,6 +95,10 @@ class Study:
     def note(self) -> str:
         """Who may see this."""
         return GENERATED_NOTE if self.generated else NOTE
+
+    def __repr__(self) -> str:
+        """A summary; ``print`` shows the whole page."""
+        return f"<Study of {len(self.contenders)} contenders, {self.draws} draws each; print it to read it all>"
 
     def __getitem__(self, name: str) -> Measured:
         for one in self.contenders:
@@ -118,13 +124,9 @@ class Study:
         return "\n".join(lines) + "\n"
 
     def _block(self, shown: Sequence[Measured]) -> list[str]:
-        def line(label: str, values: Sequence[object]) -> str:
-            return f"{label:<{_FIRST}}" + "".join(f"{value!s:>{_WIDTH}}" for value in values)
-
-        found = [line("", [one.name for one in shown])]
-        for label, values in self.rows(shown):
-            found.append(line(label, values))
-        return found
+        width = max(_WIDTH, *(len(one.name) + 2 for one in shown))
+        lines = [("", [one.name for one in shown]), *self.rows(shown)]
+        return [f"{label:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip() for label, texts in lines]
 
     def rows(self, shown: Sequence[Measured]) -> list[tuple[str, list[str]]]:
         """The table: a label, and a text for each contender."""
@@ -221,9 +223,9 @@ class Study:
         if not bars:
             raise errors.nothing_to_draw()
         caption = (
-            "Beside each bar: the bound on the privacy loss, and where it comes from. Losses of different kinds, or "
+            "After each name stands the bound on its privacy loss. Losses of different kinds, units or invariants "
         )
-        caption += f"under different invariants, cannot be compared. {self.note}"
+        caption += f"cannot be compared. {self.note}"
         picture = Bars(
             "study",
             "How far released tables are from the true ones",

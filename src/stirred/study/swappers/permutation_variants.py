@@ -3,7 +3,7 @@
 *Proved* means that a theorem gives a finite epsilon: rates by rule (docs/guarantee.md), frozen records under a scope
 that holds them fixed, and everything that works on the swapped file alone. *Open* means that nobody has proved a bound.
 Nothing is stated in between: an open guarantee has an infinite epsilon until somebody proves a finite one. The
-permutations themselves are those of :mod:`stirred.swap.kernel`, drawn exactly, except where a docstring says otherwise.
+permutations themselves are those of :mod:`stirred.swap.kernel`, drawn exactly; the two open variants toss float coins.
 """
 
 from __future__ import annotations
