@@ -31,7 +31,7 @@ from stirred.semantics.testing import Curve, allowed_power
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.study.data import StudyData
-from stirred.study.swappers.simulated import GUARANTEE, PROVED, Swapper
+from stirred.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.margins import count_margins, strata_of_dataset
 from stirred.swap.movement import movement_of
@@ -52,8 +52,10 @@ from stirred.topdown.specifying import specify as specify_topdown
 
 FALSE_ALARM = 0.05
 """The false-alarm probability at which the power of tests is told."""
-THEOREM, EXACT, NO_BOUND = "theorem", "exact", "no bound"
-"""Where a loss comes from: a bound for every file; computed for the universe of this file; there is none."""
+THEOREM, EXACT, UNPROVED, NO_BOUND = "theorem", "exact", "open", "no bound"
+"""Where a loss comes from: a theorem bounds it for every file; it was computed for the universe of this file; nobody has
+proved a bound; there is none."""
+_KINDS = {PROVED: THEOREM, OPEN: UNPROVED, NONE: NO_BOUND}
 _MOST_STRATA = 2_000
 """Strata whose exact loss is looked at."""
 
@@ -237,7 +239,7 @@ class SimulatedSwap:
         """What is known without drawing. Confidential."""
         stated = self.swapper.specification(data.records)
         epsilon = float(stated.budget.number)
-        kind = THEOREM if stated.fact[GUARANTEE] == PROVED else NO_BOUND
+        kind = _KINDS[str(stated.fact[GUARANTEE])]
         curve = self.swapper.power_curve(data.records)
         power = _power(curve or allowed_power(stated)) if math.isfinite(epsilon) else 1.0
         leakage = leakage_of(two_margins(self._published(data))) if self.swapper.publishes_counts else None
