@@ -37,6 +37,8 @@ def test_the_numbers_told_about_massachusetts():
         ("epsilon infinite", "7.993 ± 0.4"),
         ("epsilon infinite", "5.086 ± 0.3"),
     ]
+    relative = [round(100 * one.whole(TENURE).relative.value, 1) for one in found.contenders]
+    assert relative == [0.5, 2.1, 14.0, 4.3, 3.5]
     in_place = [round(100 * one.uniques_in_place.value, 1) for one in found.contenders]
     assert found.unique == 48 and in_place == [99.6, 95.2, 53.9, 2.1, 0.0]
     half = found["PSA 50%"].whole(TENURE)
@@ -70,6 +72,8 @@ def test_the_numbers_told_about_the_country():
     )
     assert list(map(str, swapped)) == ["0.15 ± 0.1", "3.175 ± 0.4", "2.456 ± 0.2", "-4.023 ± 0.3", "0"]
     assert [one.value for one in fitted] == pytest.approx([1.2, 0.1, -0.34, 0.25, -0.12], abs=0.05)
+    fitted = [part.errors.mean.value for part in found["TopDown, rho 1"].tables[BLOCK_RACE][1:3]]
+    assert fitted == pytest.approx([0.22, -0.75], abs=0.03)
     assert {one.name: round(100 * one.known.leakage.unique, 1) for one in found.contenders} == {
         "TopDown, rho 1": 0.0, "PSA 5%": 4.5, "PSA 50%": 4.5, "2010-like, 5%": 4.5, "sdcMicro-like, 5%": 4.5,
     }  # fmt: skip

@@ -53,8 +53,8 @@ from stirred.topdown.specifying import specify as specify_topdown
 FALSE_ALARM = 0.05
 """The false-alarm probability at which the power of tests is told."""
 THEOREM, EXACT, UNPROVED, NO_BOUND = "theorem", "exact", "open", "no bound"
-"""Where a loss comes from: a theorem bounds it for every file; it was computed for the universe of this file; nobody has
-proved a bound; there is none."""
+"""Where a loss comes from: a theorem bounds it for every file; it was computed for the universe of this file; nobody
+has proved a bound; there is none."""
 _KINDS = {PROVED: THEOREM, OPEN: UNPROVED, NONE: NO_BOUND}
 _MOST_STRATA = 2_000
 """Strata whose exact loss is looked at."""
