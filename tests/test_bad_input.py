@@ -196,6 +196,11 @@ ELSEWHERE = {
     "not-estimable": "tests/estimates/test_measured_release.py",
     "not-measurements": "tests/estimates/test_measured_release.py",
     "unknown-geounit": "tests/estimates/test_measured_release.py",
+    "study-column": "tests/study/test_study_file.py",
+    "study-file": "tests/study/test_study_file.py",
+    "study-parameter": "tests/study/test_targeted_swappers.py",
+    "study-part": "tests/study/test_study_file.py",
+    "study-too-large": "tests/study/test_measuring.py",
 }
 """Kinds of error that no plan with hand-written files can cause."""
 

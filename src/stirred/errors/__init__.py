@@ -260,6 +260,14 @@ from stirred.errors.stops import (
     nothing_can_change,
     text_changes,
 )
+from stirred.errors.studies import (
+    StudyError,
+    study_column,
+    study_file,
+    study_parameter,
+    study_part,
+    study_too_large,
+)
 from stirred.errors.topdown import (
     topdown_category,
     topdown_contradiction,
@@ -287,6 +295,7 @@ __all__ = [
     "SpecificationError",
     "StirredError",
     "StoppedByCheck",
+    "StudyError",
     "added_up_digits",
     "added_up_null",
     "added_up_swapped",
@@ -477,6 +486,11 @@ __all__ = [
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
+    "study_column",
+    "study_file",
+    "study_parameter",
+    "study_part",
+    "study_too_large",
     "swap_mixes_too_much",
     "table_columns",
     "text_changes",
