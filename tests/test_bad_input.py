@@ -73,6 +73,7 @@ ELSEWHERE = {
     "swap-mixes-too-much": "tests/swap/test_estimating.py",
     "regression-not-valid": "tests/swap/test_regressing.py",
     "regression-not-determined": "tests/swap/test_regression.py",
+    "audit-question": "tests/audit",
     "estimates-of-rates": "tests/swap/test_regressing.py",
     "estimates-of-rounds": "tests/swap/test_estimating.py",
     "too-large-to-simulate": "tests/swap/test_simulated_estimates.py",

@@ -20,7 +20,7 @@ def study_file(path: Path, problems: Sequence[str]) -> StudyError:
     return StudyError(
         "study-file",
         f"{path} is not a study that can be run: {'; '.join(problems)}.",
-        "See docs/audits.md (stirred docs audits) for the fields of a study.",
+        "See docs/studies.md (stirred docs studies) for the fields of a study.",
     )
 
 
