@@ -49,9 +49,7 @@ _BLOCK = 64
 _Numbers = NDArray[np.int64]
 
 
-def audit_noise(
-    draws: Sequence[float] | NDArray[Any], law: NoiseLaw, *, false_alarm: float = FALSE_ALARM
-) -> Audit:
+def audit_noise(draws: Sequence[float] | NDArray[Any], law: NoiseLaw, *, false_alarm: float = FALSE_ALARM) -> Audit:
     """Whether draws have the stated law and are independent of each other.
 
     Parameters
@@ -76,13 +74,9 @@ def audit_noise(
     results, whole = _whole_numbers(numbers)
     if whole is not None and law.highest is not None:
         outside = int(np.count_nonzero((whole < 0) | (whole > law.highest)))
-        results.append(
-            Result.seen(
-                "support", f"Are all draws from 0 to {law.highest}?", bool(outside),
-                right="Yes.", wrong=f"This is another law: {outside:,} draws are outside. Nothing else was asked.",
-                outside=outside,
-            )  # fmt: skip
-        )
+        words = f"This is another law: {outside:,} draws are outside. Nothing else was asked."
+        asked = f"Are all draws from 0 to {law.highest:,}?"
+        results.append(Result.seen("support", asked, bool(outside), right="Yes.", wrong=words, outside=outside))
         whole = None if outside else whole
     if whole is not None:
         questions = _QUESTIONS[law.kind]
@@ -157,30 +151,26 @@ def _as_numbers(draws: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
 def _whole_numbers(numbers: NDArray[Any]) -> tuple[list[Result], _Numbers | None]:
     """Whether draws are whole numbers, and if not, whether they lie on a grid."""
     fractional = int(np.count_nonzero(numbers != np.floor(numbers))) if numbers.dtype.kind == "f" else 0
-    results = [
-        Result.seen(
-            "whole-numbers", "Are all draws whole numbers?", bool(fractional), right="Yes.",
-            wrong="Digits after the point can betray the count that noise was added to: "
-            f"{fractional:,} of {len(numbers):,} draws have some. Nothing else was asked.",
-            fractional=fractional,
-        )  # fmt: skip
-    ]
+    words = (
+        "Digits after the point can betray the count that noise was added to: "
+        f"{fractional:,} of {len(numbers):,} draws have some. Nothing else was asked."
+    )
+    asked = "Are all draws whole numbers?"
+    whole = Result.seen("whole-numbers", asked, bool(fractional), right="Yes.", wrong=words, fractional=fractional)
     if not fractional:
         if numbers.dtype.kind == "f" and bool(np.any(np.abs(numbers) >= 2.0**63)):
             raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
-        return results, numbers.astype(np.int64)
+        return [whole], numbers.astype(np.int64)
     scaled = (numbers * 2.0**bits for bits in range(1, _COARSEST + 1))
     grid = next((bits for bits, one in enumerate(scaled, 1) if np.array_equal(one, np.floor(one))), None)
-    results.append(
-        Result.seen(
-            "grid", "Are the draws on a coarse grid?", grid is not None,
-            right=f"Not on one of 2^-{_COARSEST} or coarser.",
-            wrong=f"Noise plus a count that is not on the grid shows which count it was: all draws are multiples of "
-            f"2^-{grid}.",
-            grid_bits=grid,
-        )  # fmt: skip
-    )
-    return results, None
+    on_grid = Result.seen(
+        "grid", "Are the draws on a coarse grid?", grid is not None,
+        right=f"Not on one of 2^-{_COARSEST} or coarser.",
+        wrong="Noise plus a count that is not on the grid shows which count it was: all draws are multiples of "
+        f"2^-{grid}.",
+        grid_bits=grid,
+    )  # fmt: skip
+    return [whole, on_grid], None
 
 
 # -- the questions -------------------------------------------------------------------------------------------
@@ -203,7 +193,7 @@ def _spread(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     gauss = law.kind == "gaussian"
     total = float(_exact_sum(draws, squared=True) if gauss else _exact_sum(np.abs(draws)))
     rates, number, sums = np.array([law.beta]), np.array([float(len(draws))]), np.array([total])
-    smaller, larger = (float(one[0]) for one in log_spread(law.family, rates[None], number[None], sums[None]))
+    smaller, larger, _ = (float(one[0]) for one in log_spread(law.family, rates[None], number[None], sums[None]))
     p_value = min(1.0, 2 * math.exp(min(smaller, larger)))
     name, seen, stated = (
         ("mean square", total / len(draws), float(mean_statistic("gaussian", rates)[0]))
@@ -403,6 +393,7 @@ _QUESTIONS: dict[str, tuple[_Question, ...]] = {
 # -- what would have been caught -----------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def _limits(law: NoiseLaw, draws: int, false_alarm: float) -> tuple[str, ...]:
     part = allotted_to_each(law, false_alarm)
     lines = [f"Caught with probability {POWER} or more, had it been so, by these {draws:,} draws:"]

@@ -48,6 +48,9 @@ def find_repeat(draws: NDArray[np.int64], length: int) -> tuple[int, int] | None
     prefix = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(draws.astype(np.uint64) * powers)])
     inverses = np.cumprod(np.full(number, pow(_MULTIPLIER, -1, 1 << 64), dtype=np.uint64))
     sums = (prefix[length:] - prefix[:number]) * inverses
+    ordered = np.sort(sums)  # much faster than to find the order, which is needed only where sums are equal
+    if not np.any(ordered[1:] == ordered[:-1]):
+        return None
     order = np.argsort(sums, kind="stable")
     for place in np.flatnonzero(sums[order[1:]] == sums[order[:-1]]):
         first, second = int(order[place]), int(order[place + 1])
