@@ -339,7 +339,7 @@ def _modulo(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     bits = min(found, key=lambda one: found[one], default=0)
     return Result.tested(
         "modulo", "Are the smallest values favoured, as by a random word modulo the bound?",
-        min(1.0, len(found) * found.get(bits, 1.0)), part, right="No, as far as draws can tell.",
+        min(1.0, max(1, len(found)) * found.get(bits, 1.0)), part, right="No, as far as draws can tell.",
         wrong=f"The integers are biased: values look like words of {bits} bits modulo {bound:,}.",
         word_bits=bits or None,
     )  # fmt: skip
