@@ -130,33 +130,36 @@ def fixed_numbers():
     return Sampler(law, size, draw, fit_power(chances, always, size // 64, allotted_to_each(law)), ("blocks",))
 
 
+LOWER = np.where(np.arange(10) < 5, 0.101, 0.099)
+GRID = np.array([243, 13]) / 256
+MODULO = np.bincount(np.arange(256) % 10) / 256
+ROUNDED = np.diff(stats.norm.cdf(np.arange(-12, 14) - 0.5))
+SAMPLERS = {
+    "sigma 1% too small": lambda: stated(gaussian(10), *table_of(gaussian("9.801")), "spread"),
+    "scale 1% too small": lambda: stated(laplace(3), *table_of(laplace("2.97")), "spread"),
+    "integers 1% too low": lambda: stated(integers(10), np.arange(10), LOWER, "lower-half"),
+    "rate on a grid of 1/256": lambda: stated(coin("1/20"), np.arange(2), GRID, "rate"),
+    "tails cut at four sigma": cut_tails,
+    "bytes modulo 10": lambda: of_law(integers(10), 500_000, np.arange(10), MODULO, "fit", "modulo"),
+    "floats, not rounded": lambda: Sampler(
+        gaussian(10), 1000, lambda rng, n: rng.normal(0, 10**0.5, n), 1.0, ("whole-numbers",)
+    ),
+    "multiples of 1/16": lambda: Sampler(
+        laplace(3), 1000, lambda rng, n: np.rint(16 * rng.laplace(0, 3, n)) / 16, 1.0, ("grid",)
+    ),
+    "float Gaussian, rounded": lambda: of_law(gaussian(1), 100_000, np.arange(-12, 13), ROUNDED, "fit", "spread"),
+    "Laplace instead of Gaussian": lambda: of_law(gaussian(18), 10_000, *table_of(laplace(3))),
+    "even numbers only": always_even,
+    "a seed used twice": lambda: repeated_seed(gaussian(10), 4000),
+    "a seed used twice, coins": lambda: repeated_seed(coin("1/20"), 4000),
+    "every draw used twice": each_twice,
+    "a fixed number of ones": fixed_numbers,
+}
+
+
 @cache
-def samplers():
-    lower = np.where(np.arange(10) < 5, 0.101, 0.099)
-    grid = np.array([243, 13]) / 256
-    modulo = np.bincount(np.arange(256) % 10) / 256
-    rounded = np.diff(stats.norm.cdf(np.arange(-12, 14) - 0.5))
-    return {
-        "sigma 1% too small": stated(gaussian(10), *table_of(gaussian("9.801")), "spread"),
-        "scale 1% too small": stated(laplace(3), *table_of(laplace("2.97")), "spread"),
-        "integers 1% too low": stated(integers(10), np.arange(10), lower, "lower-half"),
-        "rate on a grid of 1/256": stated(coin("1/20"), np.arange(2), grid, "rate"),
-        "bytes modulo 10": of_law(integers(10), 500_000, np.arange(10), modulo, "fit", "modulo"),
-        "floats, not rounded": Sampler(
-            gaussian(10), 1000, lambda rng, n: rng.normal(0, 10**0.5, n), 1.0, ("whole-numbers",)
-        ),
-        "multiples of 1/16": Sampler(
-            laplace(3), 1000, lambda rng, n: np.rint(16 * rng.laplace(0, 3, n)) / 16, 1.0, ("grid",)
-        ),
-        "float Gaussian, rounded": of_law(gaussian(1), 100_000, np.arange(-12, 13), rounded, "fit", "spread"),
-        "Laplace instead of Gaussian": of_law(gaussian(18), 10_000, *table_of(laplace(3))),
-        "tails cut at four sigma": cut_tails(),
-        "even numbers only": always_even(),
-        "a seed used twice": repeated_seed(gaussian(10), 4000),
-        "a seed used twice, coins": repeated_seed(coin("1/20"), 4000),
-        "every draw used twice": each_twice(),
-        "a fixed number of ones": fixed_numbers(),
-    }
+def sampler(name):
+    return SAMPLERS[name]()
 
 
 # -- measuring programs --------------------------------------------------------------------------------------
@@ -404,7 +407,9 @@ def power_of_program(name, runs, part, groups):
     if name == "a seed for each level":  # 'total' in 6 counties and in the first 6 towns, by the same uniform numbers
         return signs_alike(6 * runs, min(nonzero[0], nonzero[2]), part / 7)
     if name == "one noise for all places":  # half of the places are compared with the other half
-        return max(signs_alike(size * runs // 2, chance, part / 10) for size, chance in zip(sizes, nonzero, strict=True))
+        return max(
+            signs_alike(size * runs // 2, chance, part / 10) for size, chance in zip(sizes, nonzero, strict=True)
+        )
     if name == "cut at zero":
         empty = [int(np.count_nonzero(group.truth == 0)) for group in groups]
         return max(signs_alike(size * runs, chance / 2, part / 4) for size, chance in zip(empty, nonzero, strict=True))

@@ -6,6 +6,7 @@ Seeds are fixed. Where a number of alarms is compared, the comment says the fals
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,13 @@ sys.path.append(str(Path(__file__).parents[1] / "topdown"))
 import census
 
 QUESTIONS = 9
+
+
+@cache
+def default_runs():
+    return runs_needed(PLAN)
+
+
 PLANS = {
     "census": census.plan(),
     "teaching": preset("teaching", DOMAINS),
@@ -58,9 +66,15 @@ def test_made_data_fit_the_plan_and_hold_empty_and_full_cells(name):
         assert keys.columns == list(KEYS) and len(keys) == group.truth.size and not keys.is_duplicated().any()
         if group.entry.units > 1:
             assert (group.truth == 0).any() and (group.truth > 0).any()
-    assert sum(float(1) for _ in made.groups()) == len(PLANS[name].released[0].queries) * len(
-        PLANS[name].spine.all_levels
-    ) + sum(len(one.queries) * len(PLANS[name].spine.all_levels) for one in PLANS[name].released[1:])
+    plan = PLANS[name]
+    named = {(one.entry.table, one.entry.level, one.entry.query) for one in made.groups()}
+    assert named == {
+        (table.name, level, query.name)
+        for table in plan.released
+        for level in plan.spine.all_levels
+        for query in table.queries
+        if table.rho_of(level, query)
+    }
 
 
 def test_a_plan_that_leaves_no_data_is_refused():
@@ -94,7 +108,9 @@ def test_our_program_gives_what_a_release_measures(tmp_path):
         part = frame[start : start + entry.units * entry.cells]
         assert part["value"].to_list() == drawn.measurements.values(entry, slice(0, entry.units)).ravel().tolist()
         written = pl.read_parquet(drawn.measurements.path(entry)).cast(pl.String)
-        assert part.select("level", "geounit", "query", "cell").equals(written.select("level", "geounit", "query", "cell"))
+        assert part.select("level", "geounit", "query", "cell").equals(
+            written.select("level", "geounit", "query", "cell")
+        )
         assert set(part["table"]) == {entry.table}
         start += len(part)
     assert start == len(frame)
@@ -124,7 +140,7 @@ def test_our_program_passes(name):
 
 def test_our_program_passes_at_default_effort():
     audit = audit_topdown(PLAN, plan_program(PLAN, SeededSource(22)))
-    assert audit.passed and audit.runs == runs_needed(PLAN), str(audit)
+    assert audit.passed and audit.runs == default_runs(), str(audit)
     assert min(powers(PLAN, audit.runs).values()) >= POWER
 
 
@@ -158,7 +174,7 @@ def test_progress_is_told_of_each_run():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_faults_are_noticed_with_power_of_999_or_more(name):
-    runs = PROGRAMS[name].runs or runs_needed(PLAN)
+    runs = PROGRAMS[name].runs or default_runs()
     assert power_of_program(name, runs, FALSE_ALARM / QUESTIONS, make_data(PLAN).groups()) >= 0.999
 
 
@@ -170,7 +186,7 @@ def test_a_program_without_fault_passes():
 
 def caught(name, seed):
     faulty = PROGRAMS[name]
-    audit = audit_topdown(PLAN, faulty.program(np.random.default_rng(seed)), runs=faulty.runs)
+    audit = audit_topdown(PLAN, faulty.program(np.random.default_rng(seed)), runs=faulty.runs or default_runs())
     assert {one.name for one in audit.wrong} & set(faulty.questions), str(audit)
     return audit
 
@@ -206,6 +222,25 @@ def test_rows_that_are_merely_repeated_cost_nothing():
             return 2 * super().measured(entry, truth, keys)
 
     audit = audit_topdown(PLAN, Copied(np.random.default_rng(1)), runs=60)
+    assert [one.name for one in audit.wrong] == ["there-once"]
+
+
+def test_copies_of_one_query_do_not_hide_behind_a_second_measurement_of_another():
+    class Both(Measurer):
+        def measured(self, entry, truth, keys):
+            once = super().measured(entry, truth, keys)
+            return once + (once if entry.query == "total" else super().measured(entry, truth, keys))
+
+    copied = audit_topdown(PLAN, Both(np.random.default_rng(1)), runs=100)
+    spent = next(one for one in copied.results if one.name == "budget").numbers["rho_at_least"]
+    assert float(PLAN.rho) < spent < 7 / 4 * float(PLAN.rho)  # three quarters of the budget are spent twice
+
+
+def test_a_program_that_measures_nothing_is_wrong_and_the_audit_ends():
+    def nothing(tables):
+        return {"measurements": Measurer(np.random.default_rng(1))(tables)["measurements"].clear()}
+
+    audit = audit_topdown(PLAN, nothing, runs=2)
     assert [one.name for one in audit.wrong] == ["there-once"]
 
 

@@ -157,6 +157,8 @@ def total_rate_at_least(family: Family, counts: Array, sums: Array, allotted: fl
     from scipy.special import gammainccinv
 
     n, s = counts[counts > 0], sums[counts > 0]
+    if not len(n):
+        return 0.0
     radius = float(gammainccinv(len(n), allotted))
     best = _best_factor(family, np.ones((len(n), 1)), n[:, None], s[:, None])
 
@@ -168,8 +170,6 @@ def total_rate_at_least(family: Family, counts: Array, sums: Array, allotted: fl
         far = n * (log_normaliser(family, rates) - log_normaliser(family, best)) + (rates - best) * s
         return rates, far.sum(axis=1)
 
-    if not len(n):
-        return 0.0
     low, high = math.log(1e-6), math.log(1e9 + 1e3 * float(s.sum()))
     for _ in range(3):
         grid = np.linspace(low, high, 48)
@@ -200,12 +200,12 @@ def smallest_factor(family: Family, betas: Array, counts: Array, allotted: float
     return math.exp(high)
 
 
-def _noticed(family: Family, betas: Array, counts: Array, side: float, level: float) -> float:
+def _noticed(family: Family, betas: Array, counts: Array, side: float, allotted: float) -> float:
     """The logarithm of the factor that, if it fits the draws best, is just noticed; above 0 or below, by ``side``."""
     low, high = 0.0, side * _WIDEST
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        likely = _log_at(family, betas, counts, 1.0, middle) >= math.log(level)
+        likely = _log_at(family, betas, counts, 1.0, middle) >= math.log(allotted)
         low, high = (middle, high) if likely else (low, middle)
     return high
 
@@ -248,6 +248,8 @@ def mean_p_value(family: Family, beta: float, draws: int, total: float) -> float
     Kamath and Steinke 2020, Corollary 17); for the discrete Laplace the moment generating function is known."""
     from scipy.optimize import minimize_scalar
 
+    if draws == 0:
+        return 1.0
     if family == "gaussian":
         return min(1.0, 2 * math.exp(-(total**2) * beta / draws))
 

@@ -44,11 +44,11 @@ def measurements_of(plan: TopDownPlan, wrote: Mapping[str, pl.DataFrame]) -> pl.
     missing = [name for name in (*KEYS, "value") if name not in frame.columns]
     if missing:
         raise errors.audit_measurements(f"there is no column '{missing[0]}'")
-    if not frame["value"].dtype.is_numeric() or frame["value"].null_count():
+    kind = frame["value"].dtype
+    values = frame["value"].cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
+    if not kind.is_numeric() or values.null_count() or not bool(values.is_finite().all()):
         raise errors.audit_measurements("the column 'value' is not all numbers")
-    if frame["value"].dtype.is_float() and not bool(frame["value"].is_finite().all()):
-        raise errors.audit_measurements("the column 'value' is not all numbers")
-    return frame.select(*(pl.col(name).cast(pl.String) for name in KEYS), "value")
+    return frame.select(pl.col(name).cast(pl.String) for name in KEYS).with_columns(values)
 
 
 class Agreement:
@@ -124,9 +124,10 @@ class Seen:
         noise, there = self._noise(frame)
         self._statistics(noise, there)
         self._signs(np.sign(noise).astype(np.int8))
-        digest = hashlib.blake2b(noise[self._planned].tobytes(), digest_size=16).digest()
-        if (before := self._hashes.setdefault(digest, self.runs)) != self.runs:
-            self.repeated = self.repeated or (before, self.runs)
+        if there[self._planned].all():
+            digest = hashlib.blake2b(noise[self._planned].tobytes(), digest_size=16).digest()
+            if (before := self._hashes.setdefault(digest, self.runs)) != self.runs:
+                self.repeated = self.repeated or (before, self.runs)
         self.runs += 1
 
     def _noise(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -152,11 +153,12 @@ class Seen:
             other = np.delete(np.arange(len(places)), first)
             self.rows_twice += len(other)
             again = values[other].astype(np.int64) - self._truth[places[other]]
-            fresh = again != noise[places[other]]  # a row that is merely repeated costs nothing
             groups = self._group[places[other]]
-            if fresh.any():
-                self.again_counts += np.bincount(groups, minlength=len(self.groups))
-                self.again_squares += np.bincount(groups, again.astype(np.float64) ** 2, minlength=len(self.groups))
+            fresh = np.isin(groups, groups[again != noise[places[other]]])  # rows that are merely copied cost nothing
+            self.again_counts += np.bincount(groups[fresh], minlength=len(self.groups))
+            self.again_squares += np.bincount(
+                groups[fresh], again[fresh].astype(float) ** 2, minlength=len(self.groups)
+            )
         return noise, there
 
     def _statistics(self, noise: NDArray[np.int64], there: NDArray[np.bool_]) -> None:

@@ -47,6 +47,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
+from stirred.errors.draws import draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,
@@ -319,6 +320,10 @@ __all__ = [
     "different_domains",
     "distances_do_not_fit",
     "does_not_fit",
+    "draws_column",
+    "draws_command",
+    "draws_line",
+    "draws_not_numbers",
     "duplicate_columns",
     "duplicate_ids",
     "empty_file",
