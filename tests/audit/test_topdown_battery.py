@@ -6,6 +6,7 @@ Seeds are fixed. Where a number of alarms is compared, the comment says the fals
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -142,6 +143,25 @@ def test_our_program_passes_at_default_effort():
     audit = audit_topdown(PLAN, plan_program(PLAN, SeededSource(22)))
     assert audit.passed and audit.runs == default_runs(), str(audit)
     assert min(powers(PLAN, audit.runs).values()) >= POWER
+
+
+def test_limits_say_what_so_few_runs_do_not_catch():
+    few = audit_topdown(PLAN, Measurer(np.random.default_rng(1)), runs=2)
+    assert "Not caught with that probability: 'total' of persons at level 'county' averaged" in str(few)
+    assert "More runs would do it" in str(few)
+    enough = audit_topdown(PLAN, Measurer(np.random.default_rng(1)), runs=default_runs())
+    assert "Not caught" not in str(enough) and "any query that is measured twice" in str(enough)
+
+
+def test_what_no_number_of_runs_catches_does_not_make_more_runs():
+    """A level with a share of 1/1000: to forget it changes the noise of the others by as much."""
+    table = PLAN.tables[0].model_copy(
+        update={"level_shares": {"county": Fraction(1, 1000), "town": Fraction(999, 1000)}}
+    )
+    uneven = PLAN.model_copy(update={"tables": (table,)})
+    runs = runs_needed(uneven)
+    missed = [words for words, chance in powers(uneven, runs).items() if chance < POWER]
+    assert missed == ["level 'county' of persons forgotten"] and runs < 1.2 * default_runs()
 
 
 @pytest.mark.slow

@@ -139,7 +139,8 @@ def _as_numbers(draws: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
         raise errors.audit_question("The draws", "must be one list of numbers") from None
     if found.ndim != 1 or found.dtype.kind not in "iubf":
         raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
-    if found.dtype.kind == "u" and bool(np.any(found > np.uint64(np.iinfo(np.int64).max))):
+    most = np.iinfo(np.int64).max
+    if found.dtype.kind in "iu" and bool(np.any(found > most) or (found.dtype.kind == "i" and np.any(found < -most))):
         raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
     if found.dtype.kind == "f" and not bool(np.all(np.isfinite(found))):
         raise errors.audit_question("The draws", "must all be numbers, none missing or infinite")
@@ -183,7 +184,7 @@ def _mean(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     return Result.tested(
         "mean", "Is the noise zero on average?", mean_p_value(law.family, law.beta, len(draws), float(total)), part,
         right=f"Yes, as far as draws can tell: {mean:.4g}.",
-        wrong=f"Counts are shifted, to one side, by {mean:.4g} on average.",
+        wrong=f"Counts are shifted by {mean:.4g} on average.",
         mean=mean,
     )  # fmt: skip
 
@@ -195,21 +196,21 @@ def _spread(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     rates, number, sums = np.array([law.beta]), np.array([float(len(draws))]), np.array([total])
     smaller, larger, _ = (float(one[0]) for one in log_spread(law.family, rates[None], number[None], sums[None]))
     p_value = min(1.0, 2 * math.exp(min(smaller, larger)))
-    name, seen, stated = (
-        ("mean square", total / len(draws), float(mean_statistic("gaussian", rates)[0]))
-        if gauss
-        else ("mean distance from 0", total / len(draws), float(mean_statistic("laplace", rates)[0]))
-    )
+    seen, stated = total / len(draws), float(mean_statistic(law.family, rates)[0])
+    name = "mean square" if gauss else "mean distance from 0"
     compared = f"{name} {seen:.6g}, and {stated:.6g} by the stated law"
     if smaller < larger:
         ratio = float(rate_at_least(law.family, number, sums, part)[0]) / law.beta
         loss = "rho" if gauss else "epsilon"
-        wrong = f"Too little noise, a privacy fault: at least {ratio:.4g} times the stated {loss} is spent; {compared}."
+        wrong = (
+            f"Too little noise, a privacy fault: at least {ratio:.4g} times the stated {loss} is spent, if the law is "
+            f"otherwise as stated; {compared}."
+        )
     else:
         wrong = f"Too much noise. Privacy does not suffer, but stated errors are too small: {compared}."
     return Result.tested(
-        "spread", "Is there as much noise as stated?", p_value, part, right=f"Yes, as far as draws can tell: "
-        f"{compared}.", wrong=wrong, seen=seen, stated=stated, too_little=smaller < larger,
+        "spread", "Is there as much noise as stated?", p_value, part,
+        right=f"Yes, as far as draws can tell: {compared}.", wrong=wrong, seen=seen, stated=stated,
     )  # fmt: skip
 
 
@@ -246,9 +247,9 @@ def _tails(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     as_far = -math.expm1(len(draws) * math.log1p(-far)) if far < 1 else 1.0
     as_near = math.exp(len(draws) * math.log1p(-further)) if further < 1 else 0.0
     wrong = (
-        "Noise of the stated law never goes so far"
+        "Noise of the stated law hardly ever goes so far"
         if as_far < as_near
-        else "Tails are missing, so far counts are ruled out for certain, and no finite epsilon or rho holds"
+        else "Tails are missing, and noise that is cut off has no finite epsilon or rho"
     )
     return Result.tested(
         "tails", "Is the largest value as far out as it should be?", min(1.0, 2 * min(as_far, as_near)), part,
@@ -294,18 +295,18 @@ def _neighbours(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
 
 def _repeats(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     length = telling_length(law.log_coincidence, len(draws), part)
-    found = find_repeat(draws, length)
     asked = "Does any long segment of draws occur twice?"
     if 2 * length > len(draws):
         return Result.tested("repeats", asked, 1.0, part, right=f"Too few draws: it would take {length:,} equal ones.",
                              wrong="", length=length)  # fmt: skip
-    where = "" if found is None else f"{length:,} draws from number {found[0] + 1:,} on occur again from number "
+    found = find_repeat(draws, length)
+    first, second = (0, 0) if found is None else (found[0] + 1, found[1] + 1)
     return Result.tested(
         "repeats", asked, 1.0 if found is None else repeat_bound(law.log_coincidence, len(draws), length), part,
         right=f"No segment of {length:,}.",
-        wrong=f"The seed was used again, and the difference of two values is free of noise: {where}"
-        f"{0 if found is None else found[1] + 1:,} on.",
-        length=length, places=None if found is None else [found[0] + 1, found[1] + 1],
+        wrong="The seed was used again, and the difference of two values is free of noise: "
+        f"{length:,} draws from number {first:,} on occur again from number {second:,} on.",
+        length=length, places=None if found is None else [first, second],
     )  # fmt: skip
 
 

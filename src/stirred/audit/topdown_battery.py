@@ -54,6 +54,7 @@ Array = NDArray[np.float64]
 MOST_RUNS = 1000
 """More runs are made only if they are asked for."""
 _TWICE = 2.0
+_NAMED = 3
 _QUESTIONS = ("spread", "budget", "fit", "mean", "by-count", "runs", "places", "queries", "whole-runs")
 
 
@@ -115,7 +116,8 @@ def audit_topdown(
         f"{seen.runs:,} runs on made data: {len(made.groups())} queries and levels, {values:,} values in each run.",
         f"The plan states rho = {float(plan.rho):.6g}.",
     )
-    return Audit("Audit of measurements for TopDown", results, false_alarm, seen.runs, about, _limits(seen, parts))
+    limits = _limits(seen, plan, false_alarm)
+    return Audit("Audit of measurements for TopDown", results, false_alarm, seen.runs, about, limits)
 
 
 def plan_program(plan: TopDownPlan, source: RandomSource | None = None) -> Program:
@@ -138,7 +140,7 @@ def plan_program(plan: TopDownPlan, source: RandomSource | None = None) -> Progr
 
 
 def runs_needed(plan: TopDownPlan, false_alarm: float = FALSE_ALARM) -> int:
-    """How many runs notice, with power .999, what :func:`powers` lists; at most :data:`MOST_RUNS`."""
+    """How many runs notice, with power .999, all of what :func:`powers` lists that :data:`MOST_RUNS` can notice."""
     return _runs_needed(plan, make_data(plan).groups(), false_alarm)
 
 
@@ -152,15 +154,16 @@ def powers(plan: TopDownPlan, runs: int, false_alarm: float = FALSE_ALARM) -> di
 
 
 def _runs_needed(plan: TopDownPlan, groups: Sequence[Group], false_alarm: float) -> int:
-    def enough(runs: int) -> bool:
-        return min(_powers(plan, groups, runs, false_alarm).values()) >= POWER
+    def noticed(runs: int) -> set[str]:
+        return {words for words, chance in _powers(plan, groups, runs, false_alarm).items() if chance >= POWER}
 
+    possible = noticed(MOST_RUNS)
     low, high = 1, 2
-    while high < MOST_RUNS and not enough(high):
+    while high < MOST_RUNS and not possible <= noticed(high):
         low, high = high, min(2 * high, MOST_RUNS)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if possible <= noticed(middle) else (middle, high)
     return high
 
 
@@ -170,19 +173,17 @@ def _powers(plan: TopDownPlan, groups: Sequence[Group], runs: int, false_alarm: 
     found = {}
     for at, group in enumerate(groups):
         name = f"{group.words} averaged over two measurements"
-        found[name] = spread_power("gaussian", betas[[at]], counts[[at]], _TWICE, part, len(rows))
+        found[name] = _power((betas[at],), (counts[at],), _TWICE, part, len(rows))
     for table in plan.released:
         levels = {level: table.level_shares[level] for level in plan.spine.all_levels}
         for forgotten, share in levels.items():
             others = {_level_words(table.name, level) for level in levels if level != forgotten}
-            factor = float(1 / (1 - share)) if others else math.inf
-            noticed = [
-                spread_power("gaussian", betas[members], counts[members], factor, part, len(rows))
-                for words, members in rows
-                if words in others
-            ]
-            if noticed:
-                found[f"level '{forgotten}' of {table.name} forgotten"] = max(noticed)
+            if others:
+                found[f"level '{forgotten}' of {table.name} forgotten"] = max(
+                    _power(tuple(betas[at]), tuple(counts[at]), float(1 / (1 - share)), part, len(rows))
+                    for words, at in rows
+                    if words in others
+                )
     return found
 
 
@@ -404,21 +405,32 @@ def _whole_runs(seen: Seen, part: float) -> Result:
     )  # fmt: skip
 
 
-def _limits(seen: Seen, parts: Mapping[str, float]) -> tuple[str, ...]:
-    totals, tests = _totals(seen), len(_rows(seen.planned))
+def _limits(seen: Seen, plan: TopDownPlan, false_alarm: float) -> tuple[str, ...]:
+    totals, tests, part = _totals(seen), len(_rows(seen.planned)), false_alarm / len(_QUESTIONS)
     weakest = int(np.argmin(totals.counts))
     everywhere, there = (
-        _noticed_share(tuple(totals.betas[members]), tuple(totals.counts[members]), parts["spread"], tests)
+        _noticed_share(tuple(totals.betas[members]), tuple(totals.counts[members]), part, tests)
         for members in (slice(None), slice(weakest, weakest + 1))
     )
+    missed = [words for words, chance in _powers(plan, seen.planned, seen.runs, false_alarm).items() if chance < POWER]
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
     return (
         f"Caught with probability {POWER} or more, had it been so: a variance of noise that is too small by "
         f"{everywhere:.2g}% everywhere, or by {there:.2g}% in the query with the fewest values "
         f"({seen.planned[weakest].words}).",
+        f"Not caught with that probability: {', '.join(missed[:_NAMED])}{more}. More runs would do it."
+        if missed
+        else "Also any level of a table that the division of its budget forgets, and any query that is measured twice.",
         "Smaller errors, such as those of a law computed in floating-point numbers, can be seen by no audit that looks "
         "at values only: they are for a proof of the sampler. The program was run on made data, and is taken to treat "
         "other data alike.",
     )
+
+
+# Audits of one plan with one number of runs ask for the same numbers again and again.
+@lru_cache(maxsize=4096)
+def _power(betas: tuple[float, ...], counts: tuple[float, ...], factor: float, part: float, tests: int) -> float:
+    return spread_power("gaussian", np.array(betas), np.array(counts), factor, part, tests)
 
 
 @lru_cache(maxsize=64)
