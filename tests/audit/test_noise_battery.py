@@ -28,6 +28,7 @@ from stirred.audit.tail_bounds import (
     smallest_factor,
     spread_power,
     total_rate_at_least,
+    unequal_p_values,
 )
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
@@ -187,6 +188,20 @@ def test_bounds_of_rates_are_wrong_as_rarely_as_stated():
     limit = stats.binom.isf(1e-9, 100, 0.05)
     assert missed.max() <= limit and totals_missed <= limit
     assert np.mean(bounds, axis=0)[1] > betas[1] / 2
+
+
+def test_two_groups_of_one_law_are_rarely_called_unequal_and_others_are():
+    # More alarms than Binomial(3000, .05) has with probability 1e-9 are an error.
+    rng, law = np.random.default_rng(4), gaussian(3)
+    drawn = sampled(*table_of(law), rng, 3000 * 50).reshape(3000, 50).astype(float) ** 2
+    sums = np.stack([drawn[:, :10].sum(axis=1), drawn[:, 10:].sum(axis=1)], axis=1)
+    counts = np.tile([10.0, 40.0], (3000, 1))
+    for claimed in (3, 30):  # the rate itself does not matter
+        p_values = unequal_p_values("gaussian", np.full((3000, 2), gaussian(claimed).beta), counts, sums)
+        assert np.count_nonzero(p_values < 0.05) <= stats.binom.isf(1e-9, 3000, 0.05)
+    rate = np.full((2, 2), law.beta)
+    unequal = unequal_p_values("gaussian", rate, np.full((2, 2), 200.0), np.array([[0.0, 600.0], [600.0, 1500.0]]))
+    assert np.all(unequal < 1e-5)
 
 
 def test_totals_are_bounded_better_together_than_one_by_one():

@@ -145,6 +145,11 @@ def test_our_program_passes_at_default_effort():
     assert min(powers(PLAN, audit.runs).values()) >= POWER
 
 
+def test_too_little_noise_everywhere_is_not_said_to_depend_on_the_count():
+    for name in ("a forgotten level", "half the variance"):
+        assert "by-count" not in {one.name for one in caught(name, 2).wrong}
+
+
 def test_limits_say_what_so_few_runs_do_not_catch():
     few = audit_topdown(PLAN, Measurer(np.random.default_rng(1)), runs=2)
     assert "Not caught with that probability: 'total' of persons at level 'county' averaged" in str(few)

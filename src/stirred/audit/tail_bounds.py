@@ -127,6 +127,20 @@ def log_spread(family: Family, betas: Array, counts: Array, sums: Array) -> tupl
     return np.where(smaller, bound, 0.0), np.where(smaller, 0.0, bound), factor[:, 0]
 
 
+def unequal_p_values(family: Family, betas: Array, counts: Array, sums: Array) -> Array:
+    """By row, p-values for the two columns having the same rate, whatever it is: bounds, by the likelihood ratio.
+
+    For draws of one rate, n times the relative entropy between the law that fits best and the true one is at least x
+    with probability at most 2 exp(-x). The ratio compares both columns with the rate that fits them together, which is
+    no further from them than the true one; so it is at most two exponential variables plus 2 log 2.
+    """
+    together = _best_factor(family, betas, counts, sums)[:, None]
+    each = _best_factor(family, betas.reshape(-1, 1), counts.reshape(-1, 1), sums.reshape(-1, 1)).reshape(betas.shape)
+    ratio = -_log_chernoff(family, betas * together, each / together, counts, sums)
+    beyond = np.maximum(0.0, ratio - 2 * math.log(2))
+    return np.asarray((1 + beyond) * np.exp(-beyond))
+
+
 def rate_at_least(family: Family, counts: Array, sums: Array, allotted: float) -> Array:
     """Lower confidence bounds of the rates beta of groups of draws, each false with probability at most ``allotted``.
 

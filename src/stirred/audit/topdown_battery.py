@@ -32,6 +32,7 @@ from stirred.audit.tail_bounds import (
     smallest_factor,
     spread_power,
     total_rate_at_least,
+    unequal_p_values,
 )
 from stirred.audit.topdown_inputs import Group, MadeData, make_data
 from stirred.audit.topdown_seen import MEASUREMENTS, Agreement, Seen, measurements_of
@@ -236,12 +237,10 @@ class _Totals:
     sums: Array
 
 
-def _totals(seen: Seen, of_class: int | None = None) -> _Totals:
-    """Over all cells, or over those that hold nothing (0) or something (1)."""
+def _totals(seen: Seen) -> _Totals:
     number = len(seen.planned)
-    both = [one.reshape(-1, 2)[:number] for one in (seen.counts, seen.squares, seen.sums)]
-    parts = [one.sum(axis=1) if of_class is None else one[:, of_class] for one in both]
-    return _Totals(_betas(seen.planned), *parts)
+    both = [one.reshape(-1, 2)[:number].sum(axis=1) for one in (seen.counts, seen.squares, seen.sums)]
+    return _Totals(_betas(seen.planned), *both)
 
 
 def _betas(groups: Sequence[Group]) -> Array:
@@ -343,15 +342,18 @@ def _mean(seen: Seen, part: float) -> Result:
 
 
 def _by_count(seen: Seen, part: float) -> Result:
-    """Noise in cells that hold nothing, and in those that hold something, each for itself: its size and its signs."""
-    number, everything = len(seen.planned), [("all", list(range(len(seen.planned))))]
-    found = []
-    for of_class, where in enumerate(("cells that hold nothing", "cells that hold something")):
-        smaller, larger, _ = _row_bounds(_totals(seen, of_class), everything)
-        found.append((2 * math.exp(min(smaller[0], larger[0])), f"{where} have another variance of noise"))
+    """Noise in cells that hold nothing beside that in cells that hold something: its size, and the signs of each."""
+    number = len(seen.planned)
+    counts, squares = seen.counts.reshape(-1, 2)[:number], seen.squares.reshape(-1, 2)[:number]
+    p_values = unequal_p_values("gaussian", np.repeat(_betas(seen.planned)[:, None], 2, axis=1), counts, squares)
+    found = [
+        (float(p_value), f"cells that hold nothing have another variance of noise than others, {group.words}")
+        for p_value, group in zip(p_values, seen.planned, strict=True)
+    ]
+    for of_class, where in enumerate(("nothing", "something")):
         positive, nonzero = (int(one.reshape(-1, 2)[:number, of_class].sum()) for one in (seen.positive, seen.nonzero))
-        found.append((count_p_value(positive, nonzero, 0.5), f"{where} have noise above zero {positive:,} times in "
-                      f"{nonzero:,}"))  # fmt: skip
+        words = f"in cells that hold {where} noise is above zero {positive:,} times in {nonzero:,}"
+        found.append((count_p_value(positive, nonzero, 0.5), words))
     p_value, words = min(found)
     return Result.tested(
         "by-count", "Is the noise the same whatever the count?", _of_many(p_value, found), part,
