@@ -36,7 +36,7 @@ from stirred.audit.tail_bounds import (
 LEAST_DRAWS = 100
 """With fewer draws nothing worth saying can be said."""
 GRID = 256
-"""Rates rounded to multiples of 1/256 are the coarse ones that samplers in use have had."""
+"""The grid of a rate that is compared with one random byte."""
 INTEGER_BIAS = 0.01
 SIGMA_SHORT = 0.01
 """The effects that :func:`draws_needed` is about: the lower half 1% too frequent, sigma or the scale 1% too small."""
