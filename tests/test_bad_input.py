@@ -79,8 +79,10 @@ ELSEWHERE = {
     "swap-mixes-too-much": "tests/swap/test_estimating.py",
     "regression-not-valid": "tests/swap/test_regressing.py",
     "regression-not-determined": "tests/swap/test_regression.py",
-    "estimates-of-rates": "tests/swap/test_estimating.py",
+    "audit-question": "tests/audit",
+    "estimates-of-rates": "tests/swap/test_regressing.py",
     "estimates-of-rounds": "tests/swap/test_estimating.py",
+    "too-large-to-simulate": "tests/swap/test_simulated_estimates.py",
     "unsupported-type": "below: not in a CSV file",
     "bad-block": "tests/spec/test_blocks.py",
     "bad-number": "tests/spec/test_blocks.py",
@@ -201,6 +203,11 @@ ELSEWHERE = {
     "not-estimable": "tests/estimates/test_measured_release.py",
     "not-measurements": "tests/estimates/test_measured_release.py",
     "unknown-geounit": "tests/estimates/test_measured_release.py",
+    "study-column": "tests/study/test_study_file.py",
+    "study-file": "tests/study/test_study_file.py",
+    "study-parameter": "tests/study/test_targeted_swappers.py",
+    "study-part": "tests/study/test_study_file.py",
+    "study-too-large": "tests/study/test_measuring.py",
 }
 """Kinds of error that no plan with hand-written files can cause."""
 

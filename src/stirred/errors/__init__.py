@@ -62,6 +62,7 @@ from stirred.errors.estimates import (
     regression_not_valid,
     share_of_one,
     swap_mixes_too_much,
+    too_large_to_simulate,
     unknown_geounit,
 )
 from stirred.errors.kinds import (
@@ -260,6 +261,14 @@ from stirred.errors.stops import (
     nothing_can_change,
     text_changes,
 )
+from stirred.errors.studies import (
+    StudyError,
+    study_column,
+    study_file,
+    study_parameter,
+    study_part,
+    study_too_large,
+)
 from stirred.errors.topdown import (
     topdown_category,
     topdown_contradiction,
@@ -287,6 +296,7 @@ __all__ = [
     "SpecificationError",
     "StirredError",
     "StoppedByCheck",
+    "StudyError",
     "added_up_digits",
     "added_up_null",
     "added_up_swapped",
@@ -482,11 +492,17 @@ __all__ = [
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
+    "study_column",
+    "study_file",
+    "study_parameter",
+    "study_part",
+    "study_too_large",
     "swap_mixes_too_much",
     "table_columns",
     "text_changes",
     "time_out_of_range",
     "too_few_accepted",
+    "too_large_to_simulate",
     "too_many_columns",
     "too_many_outputs",
     "too_many_points",
