@@ -29,7 +29,6 @@ ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
     "audit-measurements": "tests/audit/test_topdown_battery.py",
-    "audit-question": "tests/audit/test_noise_battery.py",
     "draws-column": "tests/cli/test_cli_audit_noise.py",
     "draws-command": "tests/cli/test_cli_audit_noise.py",
     "draws-line": "tests/cli/test_cli_audit_noise.py",

@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_measurements, audit_question
+from stirred.errors.audits import audit_question
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -47,7 +47,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
-from stirred.errors.draws import draws_column, draws_command, draws_line, draws_not_numbers
+from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,

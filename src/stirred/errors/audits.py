@@ -7,11 +7,3 @@ from stirred.errors.kinds import StirredError
 
 def audit_question(what: str, must: str) -> StirredError:
     return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
-
-
-def audit_measurements(problem: str) -> StirredError:
-    return StirredError(
-        "audit-measurements",
-        f"What the program wrote are no measurements: {problem}.",
-        "It must give a table 'measurements' with the columns table, level, geounit, query, cell and value.",
-    )

@@ -1,4 +1,4 @@
-"""Errors about draws that somebody's sampler made: files and programs that give no numbers."""
+"""Errors about what audits of noise read: draws of somebody's sampler, and measurements of somebody's program."""
 
 from __future__ import annotations
 
@@ -32,4 +32,12 @@ def draws_command(command: str, problem: str) -> StirredError:
         "draws-command",
         f"The program '{command}' gave no draws: {problem}.",
         "It must print one number on each line, and end with exit code 0.",
+    )
+
+
+def audit_measurements(problem: str) -> StirredError:
+    return StirredError(
+        "audit-measurements",
+        f"What the program wrote are no measurements: {problem}.",
+        "It must give a table 'measurements' with the columns table, level, geounit, query, cell and value.",
     )
