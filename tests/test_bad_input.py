@@ -28,6 +28,11 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "audit-measurements": "tests/audit/test_topdown_battery.py",
+    "draws-column": "tests/cli/test_cli_audit_noise.py",
+    "draws-command": "tests/cli/test_cli_audit_noise.py",
+    "draws-line": "tests/cli/test_cli_audit_noise.py",
+    "draws-not-numbers": "tests/cli/test_cli_audit_noise.py",
     "mechanism-taken": "tests/test_mechanisms.py",
     "not-a-plan": "tests/test_mechanisms.py",
     "not-offered": "tests/test_mechanisms.py",

@@ -47,6 +47,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
+from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,
@@ -303,6 +304,7 @@ __all__ = [
     "allocation_does_not_fit",
     "allocation_unit",
     "analysis_does_not_fit",
+    "audit_measurements",
     "audit_question",
     "bad_block",
     "bad_candidate",
@@ -328,6 +330,10 @@ __all__ = [
     "different_domains",
     "distances_do_not_fit",
     "does_not_fit",
+    "draws_column",
+    "draws_command",
+    "draws_line",
+    "draws_not_numbers",
     "duplicate_columns",
     "duplicate_ids",
     "empty_file",
