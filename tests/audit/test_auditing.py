@@ -71,6 +71,10 @@ def as_it_is(tables: Tables) -> Tables:
     return tables
 
 
+def records_only(tables: Tables) -> Tables:
+    return {"records": tables["records"]}
+
+
 def wrong(audit: Audit) -> set[str]:
     return {one.name for one in audit.wrong}
 
@@ -246,6 +250,15 @@ def test_a_command_of_a_swap_reads_and_writes_records_without_dropped_columns(la
     program = command_program(swap_plan(drop=["note"]), "cp {input} {output}")
     with pytest.raises(errors.StirredError, match="'note' should not be there"):
         program({"records": pl.DataFrame({"size": [1], "note": [2]})})
+
+
+@pytest.mark.parametrize("rounds", [[], [{"swap": ["county"], "rate": 0.1}]])
+def test_a_program_that_leaves_out_a_linked_table_is_named(rounds, law):
+    plan = swap_plan(id="hid", linked=[{"name": "persons", "link": "hid", "hold": ["age"]}], rounds=rounds)
+    with pytest.raises(errors.StirredError, match="nothing for the table 'persons'"):
+        audit_plan(plan, program=command_program(plan, "cp {input} {output}"), runs=2)
+    with pytest.raises(errors.StirredError, match="nothing for the table 'persons'"):
+        audit_plan(plan, program=python_program(plan, f"{__name__}:records_only"), runs=2)
 
 
 def test_a_command_of_topdown_reads_the_first_table_and_writes_measurements():

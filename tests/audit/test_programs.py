@@ -298,7 +298,7 @@ def test_a_python_function_is_a_program(function, module):
     ],
 )
 def test_a_python_function_that_goes_wrong_is_named(function, kind, words, module):
-    refused = refusal(callable_program(f"{module}:{function}"))
+    refused = refusal(callable_program(f"{module}:{function}", columns=Columns(tables=("records",))))
     assert refused.kind == kind
     assert words in refused.problem
     assert TABLE["records"].width == 5, "what a function does to its tables stays with it"

@@ -53,7 +53,8 @@ class _Audited:
 
 
 def _swap_columns(plan: Any) -> Columns:
-    return Columns({"records": plan.drop, **{entry.name: entry.drop for entry in plan.linked}})
+    left_out = {"records": plan.drop, **{entry.name: entry.drop for entry in plan.linked}}
+    return Columns(left_out, tables=tuple(left_out))
 
 
 def _swap_unstopped(plan: Any) -> Any:
@@ -69,7 +70,7 @@ _AUDITED: Mapping[str, _Audited] = {
         "stirred.audit.topdown_battery",
         "audit_topdown",
         lambda plan: (plan.tables[0].name, "measurements"),
-        lambda plan: Columns(numbers={"measurements": ("value",)}),
+        lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
         lambda plan: plan,
     ),
 }

@@ -47,14 +47,19 @@ _TYPES = {pl.Boolean: "boolean", pl.Date: "date", pl.Float32: "number", pl.Float
 class Columns:
     """Which columns a program writes: those of the input of the same name, but for some that are ``left_out``.
 
-    ``numbers`` are columns that hold numbers in tables that are no input; CSV files do not say so.
+    ``numbers`` are columns that hold numbers in tables that are no input; CSV files do not say so. ``tables`` are those
+    that it must write.
     """
 
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     numbers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
 
     def require(self, given: Tables, made: Tables) -> None:
-        """Raise if a table has other columns than it should."""
+        """Raise if a table is missing, or has other columns than it should."""
+        for name in self.tables:
+            if name not in made:
+                raise errors.program_wrote_nothing(name)
         for name in (one for one in made if one in given):
             wanted = [one for one in given[name].columns if one not in self.left_out.get(name, ())]
             missing = [one for one in wanted if one not in made[name].columns]
@@ -251,8 +256,6 @@ class FunctionProgram:
         except Exception as problem:
             raise errors.program_failed(f"{self.name} raised {type(problem).__name__}", [str(problem)]) from None
         made = given if isinstance(given, Mapping) else {self.main: given}
-        if self.main not in made:
-            raise errors.program_wrote_nothing(self.main)
         found = {str(name): _frame(str(name), frame) for name, frame in made.items()}
         self.columns.require(tables, found)
         return found
