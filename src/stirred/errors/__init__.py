@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question
+from stirred.errors.audits import audit_question, audit_runs
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -294,6 +294,7 @@ __all__ = [
     "allocation_unit",
     "analysis_does_not_fit",
     "audit_question",
+    "audit_runs",
     "bad_block",
     "bad_candidate",
     "bad_concern",

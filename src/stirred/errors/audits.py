@@ -7,3 +7,11 @@ from stirred.errors.kinds import StirredError
 
 def audit_question(what: str, must: str) -> StirredError:
     return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
+
+
+def audit_runs(which: str, problem: str) -> StirredError:
+    return StirredError(
+        "audit-runs",
+        f"The runs on the {which} input {problem}.",
+        "Give one output for each run, as a list of numbers, texts or tuples, and at least two runs.",
+    )
