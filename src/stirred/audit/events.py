@@ -88,8 +88,9 @@ class Candidates:
 
     def best(self, measures: Sequence[Measure], false_alarm: float) -> tuple[Event, Measure]:
         """The event and the measure for which other runs like these promise the largest lower bound."""
-        low = np.array([_score_limit(one.hits, one.runs, false_alarm / 2, -1) for one in self.orders])
-        high = np.array([_score_limit(one.other_hits, one.other_runs, false_alarm / 2, 1) for one in self.orders])
+        half = false_alarm / 2
+        low = np.array([1 - _about_upper_limit(one.runs - one.hits, one.runs, half) for one in self.orders])
+        high = np.array([_about_upper_limit(one.other_hits, one.other_runs, half) for one in self.orders])
         values = [measure.at_each(low.ravel(), high.ravel()).reshape(low.shape) for measure in measures]
         which, row, column = (int(i) for i in np.unravel_index(np.argmax(values), np.shape(values)))
         taken = np.zeros(self.cells.count, dtype=np.bool_)
@@ -99,32 +100,21 @@ class Candidates:
 
 def as_outputs(name: Input, outputs: Any) -> Outputs:
     """The outputs of the runs on one input, checked."""
-    if (
-        isinstance(outputs, str | bytes | Mapping)
-        or not hasattr(outputs, "__len__")
-        or not hasattr(outputs, "__iter__")
-    ):
+    sized = hasattr(outputs, "__len__") and hasattr(outputs, "__iter__")
+    if not sized or isinstance(outputs, str | bytes | Mapping):
         raise errors.audit_runs(name, "are not a list with one output for each run")
-    listed = outputs if isinstance(outputs, np.ndarray) else list(outputs)
+    listed = outputs.tolist() if isinstance(outputs, np.ndarray) else list(outputs)
     if len(listed) < 2:
-        raise errors.audit_runs(
-            name, f"are {len(listed)}: events are found on one half of them and tested on the other"
-        )
-    if isinstance(listed, np.ndarray):
-        if listed.ndim != 1:
-            raise errors.audit_runs(name, "have rows as outputs, which must be made tuples")
-        listed = listed if listed.dtype.kind in "iuf" else listed.tolist()
-    elif all(isinstance(one, int | float | np.integer | np.floating) and not isinstance(one, bool) for one in listed):
-        numbers = np.asarray(listed)
-        listed = numbers if numbers.dtype.kind in "iuf" else listed
+        raise errors.audit_runs(name, f"are {len(listed)}: events are found on one half and tested on the other")
     try:
-        unlike_itself = (
-            bool(np.isnan(listed).any()) if isinstance(listed, np.ndarray) else any(one != one for one in set(listed))
-        )
+        different = set(listed)
     except TypeError:
         raise errors.audit_runs(name, "have lists or tables as outputs, which must be made tuples") from None
-    if unlike_itself:
+    if any(one != one for one in different):
         raise errors.audit_runs(name, "have outputs that are not a number (NaN)")
+    if all(isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in different):
+        numbers = np.asarray(listed)
+        return numbers if numbers.dtype.kind in "iuf" else listed
     return listed
 
 
@@ -265,11 +255,19 @@ class _Values:
         return "is " + (", or ".join(named) or "none at all")
 
 
-def _score_limit(hits: Floats, runs: float, chance: float, side: int) -> Floats:
-    """Wilson's limit of a probability: quick and near the exact one, which is enough to choose by."""
+def _about_upper_limit(hits: Floats, runs: float, chance: float) -> Floats:
+    """About the Clopper-Pearson limit, which is enough to choose by and quicker.
+
+    The limit is (k + 1) F / (n - k + (k + 1) F) with F a quantile of an F law of 2 (k + 1) and 2 (n - k) degrees, whose
+    cube root is nearly normal (Wilson and Hilferty).
+    """
     from scipy import special
 
     z = -float(special.ndtri(chance))
-    middle = (hits + z * z / 2) / (runs + z * z)
-    half = z / (runs + z * z) * np.sqrt(hits * (runs - hits) / runs + z * z / 4)
-    return np.clip(middle + side * half, 0.0, 1.0)
+    misses = np.maximum(runs - hits, 1.0)
+    a, b = 1 - 1 / (9 * (hits + 1)), 1 - 1 / (9 * misses)
+    square = b * b - z * z * (1 - b)
+    inside = np.maximum(0.0, a * a * b * b - square * (a * a - z * z * (1 - a)))
+    root = (a * b + np.sqrt(inside)) / np.where(square > 0, square, 1.0)
+    odds = (hits + 1) / misses * root**3
+    return np.where((square > 0) & (hits < runs), odds / (1 + odds), 1.0)

@@ -20,9 +20,9 @@ EPSILON, RHO, POWER = 0, 1, 2
 NO_PROBABILITY = 2.0
 """Given by :func:`largest_rare` where no probability is compatible with what was seen."""
 
-_NO_MORE = 1e-35
+_NO_MORE = 1e-24
 """Masses of outcomes that are not added up any more."""
-_START = -75.0
+_START = -55.0
 """The logarithm of the mass from which summing begins."""
 
 
@@ -157,17 +157,25 @@ def _start(n, p):  # type: ignore[no-untyped-def]
 def largest_rare(q, low, high, chance, n, m, start, cut):  # type: ignore[no-untyped-def]
     """The largest p between ``low`` and ``high``, rounded down, at which the tail is at most ``chance``.
 
-    NO_PROBABILITY where it is so even at 1: then no p is compatible with what was seen.
+    NO_PROBABILITY where it is so even at 1: then no p is compatible with what was seen. The logarithm of the tail is
+    nearly straight, so steps go where the line through both ends says, and to the middle where that gains little.
     """
     if high >= 1 and tail(1.0, q, n, m, start, cut) <= chance:
         return NO_PROBABILITY
     high = min(high, 1.0)
-    while high - low > 1e-4 * math.sqrt(high * (1 - low) / n) + 1e-15:
+    near = 1e-4 * math.sqrt(high * (1 - low) / n) + 1e-15
+    below, above, width = -np.inf, np.inf, np.inf
+    while high - low > near:
         middle = (low + high) / 2
-        if tail(middle, q, n, m, start, cut) <= chance:
-            low = middle
+        if high - low < width / 2 and below > -np.inf and above < np.inf:
+            middle = low + (high - low) * below / (below - above)
+            middle = min(max(middle, low + near / 4), high - near / 4)
+        width = high - low
+        excess = math.log(max(tail(middle, q, n, m, start, cut), 1e-300) / chance)
+        if excess <= 0:
+            low, below = middle, excess
         else:
-            high = middle
+            high, above = middle, excess
     return low
 
 

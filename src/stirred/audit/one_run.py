@@ -3,8 +3,8 @@
 Each of many independent fair coins decides one thing about the input, such as which of two records a stratum holds;
 from the output somebody guesses as many of the coins as they like. If changing one coin changes the law of the output
 within epsilon, then, whatever the output, the number of right guesses is stochastically at most binomial with success
-e^epsilon / (1 + e^epsilon) (Steinke, Nasr and Jagielski 2023, Proposition 5.1 and Corollary 5.4). Which coins are
-guessed may depend on the output, but not on the coins.
+e^epsilon / (1 + e^epsilon) (Steinke, Nasr and Jagielski 2023, section 5). Which coins are guessed may depend on the
+output, but not on the coins.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def one_run_p_value(
     """How probable so many right guesses are at most, if the mechanism keeps epsilon (at a delta) per unit of distance.
 
     With W binomial with success e^epsilon / (1 + e^epsilon), n coins and v right guesses it is
-    P(W >= v) + 2 n delta max over i >= 1 of P(v - i <= W < v) / i, for the epsilon and delta of the distance.
+    P(W >= v) + 2 n delta max over i >= 1 of P(v - i <= W < v) / i (Appendix D there), for the epsilon and delta of the
+    distance.
 
     >>> round(one_run_p_value(900, 1000, 2.0), 4)
     0.0317
