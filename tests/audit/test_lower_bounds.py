@@ -234,6 +234,19 @@ def test_unequal_numbers_of_runs_are_taken():
     assert 0.7 < found.epsilon.value < pair.epsilon()
 
 
+def test_where_nothing_is_promised_the_event_that_differs_most_is_tested():
+    """An event that always occurs would come nearest to nothing, and never show more."""
+    first, second = [0] * 40 + [1] * 60, [0] * 50 + [1] * 50
+    rng = np.random.default_rng(1)
+    found = lower_bounds(rng.permutation(first * 2), rng.permutation(second * 2))
+    assert 0 < found.epsilon.counts.hits < 100
+
+
+def test_two_runs_on_each_input_are_enough_to_ask_and_show_nothing():
+    found = lower_bounds([0, 1], ["a", "b"])
+    assert found.epsilon.value == found.rho.value == 0
+
+
 def test_an_event_in_the_middle_is_found():
     """Neither input gives larger outputs: only the likelihood ratio tells that the second avoids the middle."""
     rng = np.random.default_rng(4)

@@ -26,6 +26,8 @@ Input = Literal["first", "second"]
 _MOST_BREAKS = 127
 _MOST_SIZES = 256
 _PARTS = 2
+_CAUTION = 0.5
+"""Standard deviations by which limits are moved further out: the best of many events looks better than it is."""
 _NAMED = 3
 """Outputs or ranges that the words for an event name one by one."""
 _SHOWN = 40
@@ -87,12 +89,23 @@ class Candidates:
         return cls(cells, sizes, tuple(orders))
 
     def best(self, measures: Sequence[Measure], false_alarm: float) -> tuple[Event, Measure]:
-        """The event and the measure for which other runs like these promise the largest lower bound."""
-        half = false_alarm / 2
-        low = np.array([1 - _about_upper_limit(one.runs - one.hits, one.runs, half) for one in self.orders])
-        high = np.array([_about_upper_limit(one.other_hits, one.other_runs, half) for one in self.orders])
-        values = [measure.at_each(low.ravel(), high.ravel()).reshape(low.shape) for measure in measures]
-        which, row, column = (int(i) for i in np.unravel_index(np.argmax(values), np.shape(values)))
+        """The event and the measure for which other runs like these promise the largest lower bound.
+
+        Where they promise none, the event whose frequencies differ most: one that nearly always occurs would come
+        nearest to a bound of nothing, and never show more.
+        """
+        hits = np.array([one.hits for one in self.orders])
+        other_hits = np.array([one.other_hits for one in self.orders])
+        runs = np.array([[one.runs] for one in self.orders])
+        other_runs = np.array([[one.other_runs] for one in self.orders])
+        z = _quantile(false_alarm / 2) + _CAUTION
+        low, high = 1 - _about_upper_limit(runs - hits, runs, z), _about_upper_limit(other_hits, other_runs, z)
+        values = np.array([measure.at_each(low.ravel(), high.ravel()).reshape(low.shape) for measure in measures])
+        if values.max() <= measures[0].nothing:
+            mean = (hits + other_hits) / (runs + other_runs)
+            deviation = np.sqrt(np.maximum(mean * (1 - mean), 1e-12) * (1 / runs + 1 / other_runs))
+            values = ((hits / runs - other_hits / other_runs) / deviation)[None]
+        which, row, column = (int(i) for i in np.unravel_index(np.argmax(values), values.shape))
         taken = np.zeros(self.cells.count, dtype=np.bool_)
         taken[self.orders[row].order[: self.sizes[column]]] = True
         return Event(self.orders[row].likelier_from, self.cells, taken), measures[which]
@@ -255,15 +268,12 @@ class _Values:
         return "is " + (", or ".join(named) or "none at all")
 
 
-def _about_upper_limit(hits: Floats, runs: float, chance: float) -> Floats:
-    """About the Clopper-Pearson limit, which is enough to choose by and quicker.
+def _about_upper_limit(hits: Floats, runs: Floats, z: float) -> Floats:
+    """About the Clopper-Pearson limit for the chance of a normal quantile z: enough to choose by, and quicker.
 
     The limit is (k + 1) F / (n - k + (k + 1) F) with F a quantile of an F law of 2 (k + 1) and 2 (n - k) degrees, whose
     cube root is nearly normal (Wilson and Hilferty).
     """
-    from scipy import special
-
-    z = -float(special.ndtri(chance))
     misses = np.maximum(runs - hits, 1.0)
     a, b = 1 - 1 / (9 * (hits + 1)), 1 - 1 / (9 * misses)
     square = b * b - z * z * (1 - b)
@@ -271,3 +281,10 @@ def _about_upper_limit(hits: Floats, runs: float, chance: float) -> Floats:
     root = (a * b + np.sqrt(inside)) / np.where(square > 0, square, 1.0)
     odds = (hits + 1) / misses * root**3
     return np.where((square > 0) & (hits < runs), odds / (1 + odds), 1.0)
+
+
+def _quantile(chance: float) -> float:
+    """The number that a standard normal variable exceeds with this chance; for a chance above 1/2 as if it were 1/2."""
+    from scipy import special
+
+    return max(0.0, -float(special.ndtri(chance)))
