@@ -8,7 +8,7 @@ is never smaller: if the measure at (p, q) is below the plain bound that was see
 large have at most the allowed probability, since plain bounds are valid; so (p, q) is not among those pairs.
 
 A thousandth of the false-alarm rate goes to an interval for the smaller probability, so that only pairs near the data
-need a look (Berger and Boos 1994).
+need a look (Berger and Boos 1994); the plain bound that is never undercut is that at the rest.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ _SAFE = 1 - 1e-6
 _SPREAD = 7.0
 """Standard deviations around the data within which cuts are found; outside they are set on the safe side."""
 _ROUND = 64
+"""Windows of counts begin and end at multiples of this, so that limits that were computed serve again."""
 _CELLS = 8
 _MOST_CELLS = 200
 _FINE = 0.03
@@ -157,8 +159,8 @@ def joint_lower_bound(counts: Counts, measure: Measure, false_alarm: float) -> f
 def joint_p_value(counts: Counts, measure: Measure, promise: float, false_alarm: float) -> float:
     """How probable an outcome as telling as this one is at most, if the measure is at most ``promise``.
 
-    It is below ``false_alarm`` if the lower bound at that rate is above the promise, and never below a thousandth of
-    the rate.
+    But for rounding it is below ``false_alarm`` where the lower bound at that rate is above the promise; it is never
+    below a thousandth of the rate.
     """
     if counts.hits * counts.other_runs <= counts.other_hits * counts.runs:
         return 1.0
@@ -284,12 +286,10 @@ def _search(
     found = [p_at(edges[0], 0.0, 1.0)]
     for q in edges[1:]:
         found.append(p_at(q, found[-1], 1.0))
-    cells = [
-        (least(q, p, next_q, next_p), q, p, next_q, next_p)
-        for q, p, next_q, next_p in zip(edges, found, edges[1:], found[1:], strict=False)
-    ]
+    points = list(zip(edges, found, strict=True))
+    cells = [(least(*one, *other), *one, *other) for one, other in pairwise(points)]
     heapq.heapify(cells)
-    best = min(least(q, p, q, p) for q, p in zip(edges, found, strict=True))
+    best = min(least(*point, *point) for point in points)
     for _ in range(_MOST_CELLS):
         bound, q, p, next_q, next_p = cells[0]
         if best - bound <= close(best):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, cast
 
 from stirred import errors
@@ -63,9 +62,9 @@ class LowerBound:
 class LowerBounds:
     """What a mechanism reveals at least about which of two inputs it was given.
 
-    Each of ``epsilons`` (by delta) and ``rho`` is exceeded by the truth with the stated confidence, each by itself;
-    ``powers`` (by the false-alarm rate of a test) all together. Epsilons and rho are per unit of distance, powers those
-    of this pair of inputs.
+    Each of ``epsilons`` (by delta) and ``rho`` is at most the truth with the stated confidence, each by itself;
+    ``powers`` (by the false-alarm rate of a test) are so all together. Epsilons and rho are per unit of distance,
+    powers those of this pair of inputs.
     """
 
     epsilons: Mapping[float, LowerBound]
@@ -83,7 +82,7 @@ class LowerBounds:
     @property
     def together(self) -> float:
         """The confidence that all these bounds hold at once, at least."""
-        return max(0.0, 1 - (len(self.epsilons) + 2) * (1 - self.confidence))
+        return max(0.0, 1 - (len(self.epsilons) + 1 + bool(self.powers)) * (1 - self.confidence))
 
     def __str__(self) -> str:
         lines = [
@@ -124,9 +123,9 @@ def lower_bounds(
     rates = dict.fromkeys(require_rate("level", level) for level in levels)
     runs = _Runs.of(first, second, distance)
     return LowerBounds(
-        MappingProxyType({delta: runs.bound([epsilon_at(delta, distance)], false_alarm) for delta in at}),
+        {delta: runs.bound([epsilon_at(delta, distance)], false_alarm) for delta in at},
         runs.bound(_rhos(distance), false_alarm),
-        MappingProxyType({level: runs.bound([power_at(level)], false_alarm / len(rates)) for level in rates}),
+        {level: runs.bound([power_at(level)], false_alarm / len(rates)) for level in rates},
         1 - false_alarm,
         distance,
         runs.number,
