@@ -28,15 +28,20 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "audit-measurements": "tests/audit/test_topdown_battery.py",
+    "draws-column": "tests/cli/test_cli_audit_noise.py",
+    "draws-command": "tests/cli/test_cli_audit_noise.py",
+    "draws-line": "tests/cli/test_cli_audit_noise.py",
+    "draws-not-numbers": "tests/cli/test_cli_audit_noise.py",
     "mechanism-taken": "tests/test_mechanisms.py",
     "not-a-plan": "tests/test_mechanisms.py",
     "not-offered": "tests/test_mechanisms.py",
     "unknown-mechanism": "tests/test_mechanisms.py",
-    "audit-question": "tests/audit/test_lower_bounds.py",
     "audit-runs": "tests/audit/test_lower_bounds.py",
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",
+    "stratum-too-large": "tests/swap/test_stratum_laws.py",
     "call-does-not-fit": "tests/test_wrong_arguments.py",
     "decimal-comma": "tests/spec/test_loading.py",
     "cannot-label": "tests/swap/test_labelled_files.py",
@@ -75,8 +80,10 @@ ELSEWHERE = {
     "swap-mixes-too-much": "tests/swap/test_estimating.py",
     "regression-not-valid": "tests/swap/test_regressing.py",
     "regression-not-determined": "tests/swap/test_regression.py",
-    "estimates-of-rates": "tests/swap/test_estimating.py",
+    "audit-question": "tests/audit",
+    "estimates-of-rates": "tests/swap/test_regressing.py",
     "estimates-of-rounds": "tests/swap/test_estimating.py",
+    "too-large-to-simulate": "tests/swap/test_simulated_estimates.py",
     "unsupported-type": "below: not in a CSV file",
     "bad-block": "tests/spec/test_blocks.py",
     "bad-number": "tests/spec/test_blocks.py",
@@ -197,6 +204,11 @@ ELSEWHERE = {
     "not-estimable": "tests/estimates/test_measured_release.py",
     "not-measurements": "tests/estimates/test_measured_release.py",
     "unknown-geounit": "tests/estimates/test_measured_release.py",
+    "study-column": "tests/study/test_study_file.py",
+    "study-file": "tests/study/test_study_file.py",
+    "study-parameter": "tests/study/test_targeted_swappers.py",
+    "study-part": "tests/study/test_study_file.py",
+    "study-too-large": "tests/study/test_measuring.py",
 }
 """Kinds of error that no plan with hand-written files can cause."""
 

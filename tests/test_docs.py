@@ -124,6 +124,15 @@ def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "pictures" / "estimates.png").exists() and (tmp_path / "rented.csv").exists()
 
 
+def test_the_guide_to_studies_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "examples", "examples")
+    run_blocks("docs/studies.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "dwellings have another county" in printed and "infinite (no finite epsilon holds" in printed
+    assert Path("country/study.csv").exists() and list(Path("pictures").glob("*.png"))
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)

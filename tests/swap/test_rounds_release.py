@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -190,39 +191,31 @@ def test_numbers_of_linked_rows_by_place_are_not_shown_as_true(tables, tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("rounds", "corrected", "again"),
-    [
-        ([LATER], "--by county,tenure", "'tract'"),
-        ([{"swap": ["county", "tract"], "rate": "1/20"}, LATER], None, "'county' and 'tract'"),
-    ],
+    ("rounds", "again"),
+    [([LATER], "'tract'"), ([{"swap": ["county", "tract"], "rate": "1/20"}, LATER], "'county' and 'tract'")],
     ids=["tracts again", "all again"],
 )
-def test_readme_promises_corrected_tables_only_where_estimates_are_offered(
-    tables, tmp_path, command, rounds, corrected, again
-):
-    own = plan(rounds=rounds, swap=["tract", "county"] if corrected else ["county", "tract"])
-    stirred.release(own, tables["microdata"], out=tmp_path / "release")
+def test_readme_and_tables_name_what_corrects_them(tables, tmp_path, command, rounds, again):
+    stirred.release(plan(rounds=rounds, swap=["county", "tract"]), tables["microdata"], out=tmp_path / "release")
     text = " ".join((tmp_path / "release" / "README.txt").read_text().split())
     assert f"Those by {again} are weakened further" in text
-    assert f"Tables by {again} and held columns are not corrected" in text
-    assert ("can be corrected: stirred estimate FOLDER" in text) == (corrected is not None)
-    if corrected:
-        assert f"stirred estimate FOLDER {corrected} gives unbiased" in text
-        assert not command("estimate", tmp_path / "release", *corrected.split()).code
-        said = command("tabulate", tmp_path / "release", "--by", "county,tenure").err
-        assert "shown at about" in said and "stirred estimate" in said
-    said = command("tabulate", tmp_path / "release", "--by", "tract,tenure").err
-    assert "there are no corrected estimates" in said and "stirred estimate" not in said
+    assert "stirred estimate FOLDER --by county,tenure gives unbiased" in text
+    assert f"Linear regressions (--regress) are not offered for {again}" in text
+    for asked in ("county,tenure", "tract,tenure"):
+        said = command("tabulate", tmp_path / "release", "--by", asked).err
+        assert f"stirred estimate {tmp_path / 'release'} --by {asked}" in said
+        answer = command("estimate", tmp_path / "release", "--by", asked)
+        assert not answer.code
+        assert ("draws of the published law" in answer.out) == (asked.startswith("tract") or len(rounds) > 1)
 
 
-def test_linked_rows_by_what_is_swapped_again_are_neither_estimated_nor_called_exact(tables, tmp_path, command):
+def test_linked_rows_by_what_is_swapped_again_are_estimated_and_not_called_exact(tables, tmp_path):
     own = plan(linked=True, match=["region"], hold=["tenure", "type", "size"])
     stirred.release(own, tables, out=tmp_path / "release")
-    with pytest.raises(errors.StirredError) as refused:
-        stirred.estimate(tmp_path / "release", by=["tract"], table="persons")
-    assert refused.value.kind == "estimates-of-rounds"
-    assert "county" in str(stirred.estimate(tmp_path / "release", by=["county"], table="persons"))
-    assert "tract" in str(stirred.estimate(tmp_path / "release", by=["tract"]))  # records by tract are kept
+    by_tract = stirred.estimate(tmp_path / "release", by=["tract"], table="persons")
+    assert "simulated" in by_tract.kinds and np.isfinite(by_tract.values).any()
+    assert "simulated" not in stirred.estimate(tmp_path / "release", by=["county"], table="persons").kinds
+    assert set(stirred.estimate(tmp_path / "release", by=["tract"]).kinds) == {"known"}  # records by tract are kept
 
 
 def test_lint_compares_what_changes_with_what_all_rounds_select(tables):

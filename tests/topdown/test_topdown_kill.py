@@ -6,6 +6,8 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,13 +32,34 @@ def plan(tmp_path_factory) -> Path:
     return folder / "plan.toml"
 
 
-def run_and_stop(plan: Path, place: Path, number: signal.Signals, delay: float) -> int:
+Moment = float | Callable[[Path], bool]
+"""Seconds after the start, or what is seen in the folder that a run writes to."""
+
+
+def measuring(place: Path) -> bool:
+    """The draw has begun; it takes a second until it is paid for."""
+    return any(path.name.startswith(".work.stirred-unfinished-") for path in place.iterdir())
+
+
+def fitting(place: Path) -> bool:
+    """The draw is paid for."""
+    return (place / "work").exists()
+
+
+def wait(run: subprocess.Popen[bytes], place: Path, moment: Moment) -> None:
+    """Wait for a moment, or the end of the run."""
+    begun = time.monotonic()
+    while run.poll() is None and time.monotonic() - begun < (moment if isinstance(moment, float) else PATIENCE):
+        if not isinstance(moment, float) and moment(place):
+            return
+        time.sleep(0.002)
+
+
+def run_and_stop(plan: Path, place: Path, number: signal.Signals, moment: Moment) -> int:
     words = [*PROGRAM, plan, "--out", place / "out", "--work", place / "work", "--ledger", place / "a.ledger"]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-        try:
-            run.wait(timeout=delay)
-        except subprocess.TimeoutExpired:
-            run.send_signal(number)
+        wait(run, place, moment)
+        run.send_signal(number)  # which does nothing to a run that has ended
         try:
             run.wait(timeout=PATIENCE)
         finally:
@@ -44,32 +67,33 @@ def run_and_stop(plan: Path, place: Path, number: signal.Signals, delay: float) 
     return run.returncode
 
 
-def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Signals, delays: list[float]) -> None:
+def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Signals, moments: list[Moment]) -> None:
     ledger = Ledger.create(place / "a.ledger", "a census")
     drawn: tuple[int, str] | None = None
-    for delay in delays:
-        run_and_stop(plan, place, number, delay)
+    for moment in moments:
+        run_and_stop(plan, place, number, moment)
         if (place / "work").exists():
             found = reopen(TopDownPlan.from_toml(plan), place / "work")  # whole, by its manifest
             assert drawn in (None, found.entry)  # never drawn anew once it is there
             drawn = found.entry
             assert drawn in [(entry.id, entry.seal) for entry in ledger.entries()]
         elif number is not signal.SIGKILL:
-            # Counted at the last moment before the folder appears, so a spend without it needs a kill in between.
+            # Counted at the last moment before the folder appears, and not stopped in between.
             assert len(ledger.entries()) == 0
     if not (place / "out").exists():
-        assert run_and_stop(plan, place, number, PATIENCE) == 0
+        assert run_and_stop(plan, place, number, float(PATIENCE)) == 0
     assert all(verdict.holds for verdict in verify(place / "out"))
-    assert len(ledger.entries()) <= len(delays) + 1
+    assert len(ledger.entries()) <= len(moments) + 1
 
 
 def test_a_run_that_is_stopped_twice_is_gone_on_with(plan, tmp_path):
-    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGINT, [1.5, 3.0])
+    # By what is there: a second counted from the start could be the one between the spend and the folder.
+    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGINT, [measuring, fitting])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_runs_killed_at_any_moment_lose_nothing(seed, plan, tmp_path):
-    moments = random.Random(seed)
-    delays = sorted(moments.uniform(0.5, 6) for _ in range(8))
-    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGKILL, delays)
+    chance = random.Random(seed)
+    moments = sorted(chance.uniform(0.5, 6) for _ in range(8))
+    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGKILL, moments)

@@ -36,6 +36,7 @@ from stirred.cli import (
     reproduce,
     responses,
     sign,
+    study,
     tabulate,
     verify,
 )
@@ -78,6 +79,7 @@ def build() -> typer.Typer:
     app.command("limits")(limits.limits)
     app.command("responses")(responses.responses)
     app.command("lint")(lint.lint)
+    app.command("study")(study.study)
     app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)
     app.add_typer(ledger.app, name="ledger")

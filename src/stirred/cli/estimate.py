@@ -57,6 +57,7 @@ def estimate(
         sys.stdout.write(found.to_json(confidence))
         return
     _print(found, confidence)
+    note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
     if "--sources" in given:
         _print_sources(found)
 

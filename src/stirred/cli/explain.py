@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stirred.cli.compare import WHAT, say_what_is_taken
+from stirred.cli.printing import note
 
 
 def explain(
@@ -66,6 +67,8 @@ def explain(
     )
     limits = of_explanation(explained)
     say_what_is_taken(specification)
+    if Path(specification).is_dir():
+        note(f"The folder was taken as it is. Whether it is what it says: stirred verify {specification}")
     if html is not None:
         from stirred.reports.page import report
 

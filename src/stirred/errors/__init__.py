@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question, audit_runs
+from stirred.errors.audits import audit_question, audit_runs, stratum_too_large
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -47,6 +47,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
+from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,
@@ -61,6 +62,7 @@ from stirred.errors.estimates import (
     regression_not_valid,
     share_of_one,
     swap_mixes_too_much,
+    too_large_to_simulate,
     unknown_geounit,
 )
 from stirred.errors.kinds import (
@@ -259,6 +261,14 @@ from stirred.errors.stops import (
     nothing_can_change,
     text_changes,
 )
+from stirred.errors.studies import (
+    StudyError,
+    study_column,
+    study_file,
+    study_parameter,
+    study_part,
+    study_too_large,
+)
 from stirred.errors.topdown import (
     topdown_category,
     topdown_contradiction,
@@ -286,6 +296,7 @@ __all__ = [
     "SpecificationError",
     "StirredError",
     "StoppedByCheck",
+    "StudyError",
     "added_up_digits",
     "added_up_null",
     "added_up_swapped",
@@ -293,6 +304,7 @@ __all__ = [
     "allocation_does_not_fit",
     "allocation_unit",
     "analysis_does_not_fit",
+    "audit_measurements",
     "audit_question",
     "audit_runs",
     "bad_block",
@@ -319,6 +331,10 @@ __all__ = [
     "different_domains",
     "distances_do_not_fit",
     "does_not_fit",
+    "draws_column",
+    "draws_command",
+    "draws_line",
+    "draws_not_numbers",
     "duplicate_columns",
     "duplicate_ids",
     "empty_file",
@@ -477,11 +493,18 @@ __all__ = [
     "shares_do_not_add_up",
     "specification_version",
     "strange_datasets",
+    "stratum_too_large",
+    "study_column",
+    "study_file",
+    "study_parameter",
+    "study_part",
+    "study_too_large",
     "swap_mixes_too_much",
     "table_columns",
     "text_changes",
     "time_out_of_range",
     "too_few_accepted",
+    "too_large_to_simulate",
     "too_many_columns",
     "too_many_outputs",
     "too_many_points",

@@ -90,19 +90,28 @@ def swap_mixes_too_much() -> StirredError:
 def estimates_of_rates() -> StirredError:
     return StirredError(
         "estimates-of-rates",
-        "This release swapped records of the same group with different probabilities. For that, estimates are offered "
-        "of counts of records, and of shares whose total is kept exactly; not of linked rows, nor of comparisons.",
-        "Ask for counts by these columns, without --difference, --ratio, --odds-ratio and --table.",
+        "This release swapped records of the same group with different probabilities, for which no regression is "
+        "offered: the formulas for one rate would be biased.",
+        "Ask for counts, shares or comparisons by these columns; 'stirred estimate' answers them.",
     )
 
 
 def estimates_of_rounds(columns: Sequence[str]) -> StirredError:
     return StirredError(
         "estimates-of-rounds",
-        f"Estimates of what is held by {listed(columns)} are not offered, linked rows included: these values were "
-        "exchanged in several rounds, and the formulas for one round would be biased.",
-        "Ask by columns that only the first round swapped, such as the larger areas: those tables are not changed by "
-        "the later rounds.",
+        f"No regression with {listed(columns)} is offered: these values were exchanged in several rounds, and the "
+        "formulas for one round would be biased.",
+        "Ask for counts, shares or comparisons by these columns, or regress on columns that only the first round "
+        "swapped, such as the larger areas.",
+    )
+
+
+def too_large_to_simulate(records: int, most: int) -> StirredError:
+    return StirredError(
+        "too-large-to-simulate",
+        f"The error of this estimate is found by drawing the swap again many times, which is offered for at most "
+        f"{most:,} records; the release has {records:,}.",
+        "Ask for counts without comparisons, by columns that only the first round swapped.",
     )
 
 

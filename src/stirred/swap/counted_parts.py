@@ -14,6 +14,7 @@ from stirred.estimates.derived import Parts
 from stirred.swap import cell_law
 from stirred.swap.estimation import CellEstimates, cell_estimates, key_parts
 from stirred.swap.score_intervals import continuity, score_interval
+from stirred.swap.simulated_estimation import DRAWS
 from stirred.swap.tally import Tally
 
 special = later("scipy.special")
@@ -30,6 +31,8 @@ KIND_WORDS = {
     "score": "the true counts from which the released one is not further than chance explains, and half a unit more",
     "normal": "from the normal law and the variance at the estimates, and half a unit more: records of one group had "
     "different rates",
+    "simulated": f"the estimate is unbiased; its spread is that of {DRAWS} draws of the published law from the "
+    "released records, with the normal law and half a unit more, and so approximate",
     "combined": "put together from the intervals of the counts, with their correlations",
     "bounded": "as score or combined; some records are in groups so small for this rate that nothing can be estimated "
     "there, and for these the interval includes all that the kept counts allow. The estimate takes held and swapped "
@@ -65,6 +68,10 @@ class CountParts:
     def groups(self) -> tuple[Integers, Integers, Integers]:
         """Of each count its area, held group and swap group."""
         return key_parts(self.keys, self.tally.shape)
+
+    def merged(self, areas: Integers, held: Integers, swapped: Integers) -> CountParts:
+        """The counts with groups put together: for each group the number of its new one."""
+        return CountParts(self.tally.merged(areas, held, swapped), self.rate)
 
     @cached_property
     def naive(self) -> Floats:

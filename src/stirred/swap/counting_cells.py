@@ -14,9 +14,10 @@ from stirred.swap.coarsening import constant_columns, fine_columns, strata_group
 from stirred.swap.law_constants import LawConstants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
-from stirred.swap.rates import RatesByStratum, RecordRates
+from stirred.swap.rates import RatesByStratum, RecordRates, one_rate
 from stirred.swap.records import beside_record, linked_kinds, multiset_class
 from stirred.swap.released_tables import copies_of, linked_plan
+from stirred.swap.simulated_estimation import ReleasedRecords
 from stirred.swap.tally import Shape, Tally
 from stirred.swap.verifying import read_files, record_of
 from stirred.tables import Column, Table
@@ -54,6 +55,10 @@ class Counted:
     areas: Side
     held: Side
     swapped: Side
+    records: ReleasedRecords | None = None
+    """The records one by one, where the plan has several rates or rounds."""
+    in_rounds: bool = False
+    """Whether what is held is related to columns that were swapped in more than one round."""
 
     def __repr__(self) -> str:
         return f"<Counted: {self.tally!r}>"
@@ -87,15 +92,14 @@ def roles_of_question(release: ReleaseFolder, plan: SwapPlan, table: str, asked:
     )
 
 
-def require_one_round(plan: SwapPlan, roles: Roles, table: str) -> None:
-    """Raise if what is held is related to columns that were swapped in more than one round.
+def swapped_in_rounds(plan: SwapPlan, roles: Roles, table: str) -> list[str]:
+    """The columns that were swapped in more than one round and that the question relates to what is held.
 
     Later rounds exchange values among records that share all other swap values: other tables are those of round one.
     Records hold their linked rows, so counts of these relate swapped to held values even without a held column.
     """
     again = [name for name in roles.swapped if roles.copies.get(name, name) in plan.swapped_again]
-    if again and (roles.held or table != MAIN):
-        raise errors.estimates_of_rounds(again)
+    return again if roles.held or table != MAIN else []
 
 
 def count_cells(
@@ -107,8 +111,8 @@ def count_cells(
     own = [] if table == MAIN else [name for name in roles.held if name in release.with_role(table, "hold")]
     borrowed = [name for name in roles.held if name not in own]
     swapped = {name: roles.copies.get(name, name) for name in roles.swapped}
-    require_one_round(plan, roles, table)
-    needed = {*plan.match, *borrowed, *swapped.values()} or {plan.swap[0]}
+    in_rounds = bool(swapped_in_rounds(plan, roles, table))
+    needed = {*plan.match, *borrowed, *swapped.values(), *(plan.swap if in_rounds else ())} or {plan.swap[0]}
     main = release.read(MAIN, [name for name in of_record if name in needed]).table
     counted = with_merged(plan, main)
     strata = strata_groups(plan, counted)
@@ -149,7 +153,31 @@ def count_cells(
         by_stratum,
         None if rates is None or table != MAIN else _rule_of(kinds, rates),
     )
-    return Counted(tally, areas, held, swap_side)
+    if plan.rate is not None and not in_rounds:
+        return Counted(tally, areas, held, swap_side)
+    records = _records(plan, main, strata, kinds, classes, rates, in_rounds=in_rounds)
+    return Counted(tally, areas, held, swap_side, records, in_rounds)
+
+
+def _records(
+    plan: SwapPlan, main: Table, strata: Groups, kinds: Groups, classes: Groups, rates: RecordRates | None, *,
+    in_rounds: bool,
+) -> ReleasedRecords:  # fmt: skip
+    """The records one by one. Later rounds enter only where the question relates to what they change."""
+    later = plan.rounds if in_rounds else ()
+    values = group(main.pick(plan.swap), main.rows) if later else classes
+    row = np.zeros(values.count, dtype=np.int64)
+    row[values.ids] = np.arange(main.rows)
+    matched: tuple[str, ...] = ()
+    coarse = []
+    for one in later:
+        matched = (*matched, *one.match_also)
+        coarse.append(group(main.pick(matched), main.rows).ids[row].astype(np.int64))
+    first = rates if rates is not None else one_rate(plan)
+    return ReleasedRecords(
+        strata, kinds.ids.astype(np.int64), values.ids.astype(np.int64), classes.ids[row].astype(np.int64),
+        tuple(coarse), first, tuple(one.rate for one in later),
+    )  # fmt: skip
 
 
 def rates_of_release(release: ReleaseFolder, plan: SwapPlan) -> RecordRates | None:

@@ -7,6 +7,7 @@ into counts, and puts their estimates together (:mod:`stirred.estimates.derived`
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from stirred.swap.counting_cells import Counted, Side, Where, count_cells, rates
 from stirred.swap.estimation import Block, Covariances
 from stirred.swap.plan import SwapPlan
 from stirred.swap.regressing import Choices, regress
+from stirred.swap.simulated_estimation import SimulatedParts, Simulation
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -82,9 +84,7 @@ class SwappedRelease:
         if share is not None and len(conditions.get(share, ())) == 1:
             raise errors.share_of_one(share)
         counted = count_cells(self.release, self.plan, name, by, conditions, rates_of_release(self.release, self.plan))
-        if counted.tally.mixed.any() and counted.tally.rule is None:
-            raise errors.estimates_of_rates()
-        asked = Question(name, by, conditions, counted, CountParts(counted.tally, self.plan.rate), self._exact(name))
+        asked = self._question(name, by, conditions, counted)
         if odds_ratio is not None:
             return asked.odds_ratio(*odds_ratio)
         if share is not None:
@@ -107,6 +107,23 @@ class SwappedRelease:
         choices = Choices(target, robust, reference, _several(categories))
         return regress(self.release, self.plan, formula, conditions, self.release.require_table(table), choices)
 
+    def _question(
+        self, table: str, by: tuple[str, ...], where: Mapping[str, tuple[str, ...]], counted: Counted
+    ) -> Question:
+        """Formulas where there are some; draws of the swap's law after several rounds, and for linked rows of records
+        with different rates."""
+        exact, tally = self._exact(table), counted.tally
+        if counted.records is None:
+            return Question(table, by, where, counted, CountParts(tally, self.plan.rate), exact)
+        simulation = Simulation(tally, counted.records, self._key())
+        drawn = counted.in_rounds or (tally.mixed.any() and tally.rule is None)
+        parts = simulation.parts() if drawn else CountParts(tally, self.plan.rate)
+        return Question(table, by, where, counted, parts, exact, simulation)
+
+    def _key(self) -> int:
+        """Repeats the draws of one release, so that the same question has the same answer."""
+        return int(hashlib.sha256(str(self.release.certificate.get("nonce")).encode()).hexdigest()[:24], 16)
+
     def _exact(self, table: str) -> tuple[str, ...]:
         stated = self.release.certificate.get("invariants", [])
         return tuple(str(one.get("words", "")) for one in stated if isinstance(one, dict) and one.get("words"))
@@ -116,7 +133,7 @@ class SwappedRelease:
 class _Terms:
     """A count for each row of an answer: its place among some counts, or -1 for one that the margins make 0."""
 
-    of: CountParts
+    of: CountParts | SimulatedParts
     at: Integers
     groups: Sequence[Integers]
     """Of each row its area, held and swap group, also where they do not occur together; -1 for one that never does."""
@@ -165,8 +182,10 @@ class Question:
     by: tuple[str, ...]
     where: Mapping[str, tuple[str, ...]]
     counted: Counted
-    parts: CountParts
+    parts: CountParts | SimulatedParts
     exact: tuple[str, ...]
+    simulation: Simulation | None = None
+    """Draws of the swap's law, where there are several rates or rounds."""
 
     @property
     def sides(self) -> tuple[Side, Side, Side]:
@@ -288,6 +307,10 @@ class Question:
         several = bool((unknown > 1).any())
         kinds = np.where(unknown > 1, "combined", np.where(unknown == 1, "score", "known"))
         kinds = np.where(np.logical_or.reduce([term.has("normal") for term in terms]), "normal", kinds)
+        drawn = np.logical_or.reduce([term.has("simulated") for term in terms])
+        if self._correlated_by_draws:
+            drawn |= unknown > 1
+        kinds = np.where(drawn, "simulated", kinds)
         kinds = np.where(refused, "margins", np.where(bounded, "bounded", kinds))
 
         def ends(confidence: float) -> Parts:
@@ -306,15 +329,23 @@ class Question:
             found[:, at, at] = term.variances
         by_blocks = Covariances(self.counted.tally)
         varies = np.stack([term.varies for term in terms], axis=1)
-        several = np.flatnonzero(varies.sum(axis=1) > 1)
-        if len(several) and self.counted.tally.mixed.any():
-            raise errors.estimates_of_rates()
-        for row in several.tolist():
+        for row in np.flatnonzero(varies.sum(axis=1) > 1).tolist():
             used = np.flatnonzero(varies[row]).tolist()
             blocks = {at: terms[at].block(row, self.sizes) for at in used}
             for i, j in combinations(used, 2):
-                found[row, i, j] = found[row, j, i] = by_blocks.between(blocks[i], blocks[j])
+                if self._correlated_by_draws:
+                    assert self.simulation is not None
+                    spread = np.sqrt(found[row, i, i] * found[row, j, j])
+                    both = self.simulation.correlation(blocks[i], blocks[j]) * spread
+                else:
+                    both = by_blocks.between(blocks[i], blocks[j])
+                found[row, i, j] = found[row, j, i] = both
         return found
+
+    @property
+    def _correlated_by_draws(self) -> bool:
+        """Whether no formula gives the covariances of counts."""
+        return isinstance(self.parts, SimulatedParts) or bool(self.counted.tally.mixed.any())
 
     def _answers(
         self, measure: str, by: tuple[str, ...], labels: Any, values: Floats, variances: Floats, naive: Floats,
@@ -339,18 +370,18 @@ class Question:
     def _side_of(self, column: str) -> int:
         return next(number for number, side in enumerate(self.sides) if column in side.names)
 
-    def _codes(self, parts: CountParts, rows: Integers, column: str) -> Integers:
+    def _codes(self, parts: CountParts | SimulatedParts, rows: Integers, column: str) -> Integers:
         number = self._side_of(column)
         side = self.sides[number]
         return np.asarray(side.codes[parts.groups[number][rows], side.names.index(column)])
 
-    def _order(self, parts: CountParts) -> Integers:
+    def _order(self, parts: CountParts | SimulatedParts) -> Integers:
         every = np.arange(len(parts.keys))
         if not self.by:
             return every
         return np.lexsort([self._codes(parts, every, name) for name in reversed(self.by)])
 
-    def _labels(self, parts: CountParts, rows: Integers, by: Sequence[str]) -> list[tuple[str, ...]]:
+    def _labels(self, parts: CountParts | SimulatedParts, rows: Integers, by: Sequence[str]) -> list[tuple[str, ...]]:
         columns = []
         for name in by:
             side = self.sides[self._side_of(name)]
@@ -372,7 +403,7 @@ class Question:
         _, merged = np.unique(side.codes[:, others], axis=0, return_inverse=True)
         maps = [np.arange(size) for size in self.sizes]
         maps[number] = merged.reshape(-1)
-        total = CountParts(self.counted.tally.merged(*maps), self.parts.rate)
+        total = self.parts.merged(*maps)
         groups = [np.append(maps[at], -1)[part] for at, part in enumerate(own.groups)]
         return _Terms(total, _look_up(total, groups), groups, (maps[0], maps[1], maps[2]))
 
@@ -407,7 +438,7 @@ class Question:
         return replace(terms, at=_look_up(terms.of, groups), groups=groups)
 
 
-def _look_up(parts: CountParts, groups: Sequence[Integers]) -> Integers:
+def _look_up(parts: CountParts | SimulatedParts, groups: Sequence[Integers]) -> Integers:
     shape = parts.tally.shape
     keys = (groups[0] * shape.held + groups[1]) * shape.swapped + groups[2]
     place = np.minimum(np.searchsorted(parts.keys, keys), max(len(parts.keys) - 1, 0))

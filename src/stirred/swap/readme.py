@@ -74,14 +74,13 @@ def analysts_section(plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     exact += [f"any table of {name} by {listed([*match, *main, *names])}" for name, names in linked.items()]
     every = list(dict.fromkeys([*main, *(name for names in linked.values() for name in names)]))
     other = every[0] if every else plan.swap[0]
-    once = [name for name in plan.swap if name not in plan.swapped_again]
     lines = [
         fill(f"Exact, as in the file: {'; '.join(exact)}; and tables by some of these columns.", "  "),
         fill(
             f"Weakened: every table, difference or model that relates {listed(plan.swap)} to what is held"
             f"{f' ({listed(every)})' if len(every) <= _NAMED else ''}.{_sums_too(plan)} {_weakened(plan)} "
             "Counted as they stand, such tables are biased, and intervals from them are wrong."
-            + _corrected(plan, once, other),
+            + _corrected(plan, other),
             "  ",
         ),
         fill(
@@ -113,19 +112,19 @@ def _weakened(plan: SwapPlan) -> str:
     )
 
 
-def _corrected(plan: SwapPlan, once: Sequence[str], other: str) -> str:
-    """What corrects a weakened table; tables by what later rounds exchanged again are not corrected."""
-    said = ""
-    if once:
-        said = (
-            f" How much is known, so it can be corrected: stirred estimate FOLDER --by {once[0]},{other} gives "
-            "unbiased numbers with intervals, also shares, differences, ratios, odds ratios and linear regressions "
-            "(--regress), from this folder alone."
-        )
-    if plan.rounds:
-        said += f" Tables by {listed(plan.swapped_again)} and held columns are not corrected: stirred estimate has no "
-        said += "formulas for several rounds."
-    return said
+def _corrected(plan: SwapPlan, other: str) -> str:
+    """What corrects a weakened table."""
+    said = (
+        f" How much is known, so it can be corrected: stirred estimate FOLDER --by {plan.swap[0]},{other} gives "
+        "unbiased numbers with intervals, also shares, differences, ratios and odds ratios, from this folder alone"
+    )
+    if plan.rounds or plan.rates:
+        return f"{said}. Linear regressions (--regress) are not offered for {_not_regressed(plan)}."
+    return f"{said}, and linear regressions (--regress)."
+
+
+def _not_regressed(plan: SwapPlan) -> str:
+    return listed(plan.swapped_again) if plan.rounds else "records that have different rates within a group"
 
 
 def _probability(plan: SwapPlan) -> str:

@@ -15,7 +15,7 @@ from stirred.estimates.coefficients import Coefficients
 from stirred.estimates.derived import Parts
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.swap.coarsening import constant_columns, strata_groups, with_merged
-from stirred.swap.counting_cells import Roles, Where, rates_of_release, require_one_round, roles_of_question
+from stirred.swap.counting_cells import Roles, Where, rates_of_release, roles_of_question, swapped_in_rounds
 from stirred.swap.formulas import Formula, Term, read_formula
 from stirred.swap.law_constants import LawConstants
 from stirred.swap.plan import SwapPlan
@@ -67,7 +67,8 @@ def regress(
     known = [name for name in release.columns(MAIN) if release.columns(MAIN)[name]["role"] in ("match", "swap", "hold")]
     asked = read_formula(formula, _of_main(release, plan, formula, known))
     roles = roles_of_question(release, plan, MAIN, asked.columns)
-    require_one_round(plan, roles, MAIN)
+    if again := swapped_in_rounds(plan, roles, MAIN):
+        raise errors.estimates_of_rounds(again)
     _require_match(plan, where)
     wanted = {*plan.match, *asked.columns, *where}
     main = release.read(MAIN, [name for name in release.columns(MAIN) if name in wanted]).table

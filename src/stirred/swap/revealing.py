@@ -73,6 +73,11 @@ def reveal_swap(dataset: Dataset, beliefs: bool = True) -> Revealing:
     return Revealing(reveal(margins), tuple(levels), believe(margins, seed) if beliefs else None)
 
 
+def two_margins(dataset: Dataset) -> TwoMargins:
+    """The two margins that a swap publishes, stratum by stratum."""
+    return TwoMargins.of(*_counted(dataset))
+
+
 def _counted(dataset: Dataset) -> tuple[Cells, Cells]:
     """The two margins by stratum, linked rows being part of what is held."""
     strata, rows = anonymous(dataset.strata.ids, dataset.strata.count), dataset.records

@@ -136,7 +136,7 @@ def stratum_cells(tally: Tally) -> StratumCells:
     shape, asked = tally.shape, tally.area >= 0
     inside = asked[tally.stratum]
     m, k, t, many = (part[inside] for part in (tally.stratum, tally.held, tally.swapped, tally.count))
-    row, at = _scores_of(tally, k)
+    row, at = scores_of(tally, k)
     u, h, weight = tally.score[at].astype(np.float64), tally.group_of[at], many[row].astype(np.float64)
     s = tally.swap_group[t]
     held_keys, held_at = np.unique(m[row] * shape.held + h, return_inverse=True)
@@ -169,7 +169,7 @@ def stratum_cells(tally: Tally) -> StratumCells:
     )
 
 
-def _scores_of(tally: Tally, held: Integers) -> tuple[Integers, Integers]:
+def scores_of(tally: Tally, held: Integers) -> tuple[Integers, Integers]:
     """Each row beside each positive score of its class: positions of rows, and of scores."""
     order = np.argsort(tally.class_of, kind="stable")
     many = np.bincount(tally.class_of, minlength=tally.classes)

@@ -10,7 +10,7 @@ from stirred._received import plain
 from stirred.errors import listed
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.swap.coarsening import strata_groups, with_merged
-from stirred.swap.counting_cells import roles_of_question
+from stirred.swap.counting_cells import roles_of_question, swapped_in_rounds
 from stirred.swap.law_constants import LawConstants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
@@ -34,13 +34,12 @@ def tabulate_note(release: ReleaseFolder, by: Sequence[str], table: str | None =
             f"Note: rows of {plain(name, _SHOWN)} moved with their records. Their numbers by {listed(roles.swapped)} "
             "are not the true ones, unless the match variables fix how many rows a record has."
         )
-    if again := [name for name in roles.swapped if roles.copies.get(name, name) in plan.swapped_again]:
-        return (
-            f"{weakened} Differences are shown smaller than they are. For tables by {listed(again)} there are no "
-            "corrected estimates: these values were exchanged in several rounds."
-        )
+    if swapped_in_rounds(plan, roles, name):
+        how_much = "Differences are shown smaller than they are: these values were exchanged in several rounds."
+    else:
+        how_much = _how_much(release, plan)
     return (
-        f"{weakened} {_how_much(release, plan)} Corrected, with intervals: "
+        f"{weakened} {how_much} Corrected, with intervals: "
         f"stirred estimate {plain(release.path, 10 * _SHOWN)} --by {asked}{of}"
     )
 

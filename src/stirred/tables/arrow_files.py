@@ -93,9 +93,9 @@ def _read_parquet(path: str, wanted: Sequence[str], texts: Sequence[str]) -> Ite
     """Batches of a bounded number of rows, decoded one after another, however many rows a row group has.
 
     A scanner would decode whole row groups, and a file of a few megabytes may have a billion rows in one. Columns are
-    decoded in two threads, each about half of the bytes, while the batch before is used.
+    decoded in two threads, each about half of the work, while the batch before is used.
     """
-    shares = [ahead(_decoded(path, share, texts)) for share in _shares(path, wanted)]
+    shares = [ahead(_decoded(path, share, texts)) for share in _shares(path, wanted, texts)]
     parts: list[Any] = [next(share, None) for share in shares]
     while all(part is not None for part in parts):
         # Batches end where a dictionary does, so they may be of different lengths.
@@ -118,20 +118,24 @@ def _decoded(path: str, wanted: Sequence[str], texts: Sequence[str]) -> Iterator
             yield batch
 
 
-def _shares(path: str, wanted: Sequence[str]) -> list[list[str]]:
-    """The columns in two parts that take about as many bytes, by the first rows of the file."""
-    metadata = pq.read_metadata(path)
-    if metadata.num_row_groups == 0 or len(wanted) < 2:
+def _shares(path: str, wanted: Sequence[str], texts: Sequence[str]) -> list[list[str]]:
+    """The columns in two parts that take about as long to decode, by their types: the sizes in the file's metadata are
+    not asked for, since Arrow ends the process where these are damaged."""
+    if len(wanted) < 2:
         return [list(wanted)]
-    first = metadata.row_group(0)
-    size = {
-        column.path_in_schema: column.total_uncompressed_size
-        for column in (first.column(number) for number in range(first.num_columns))
-    }
+    schema = pq.read_schema(path)
+    cost = {name: _cost(schema.field(name).type, name in texts) for name in wanted}
     parts: list[list[str]] = [[], []]
-    for name in sorted(wanted, key=lambda name: -size.get(name, 0)):
-        min(parts, key=lambda part: sum(size.get(one, 0) for one in part)).append(name)
+    for name in sorted(wanted, key=lambda name: -cost[name]):
+        min(parts, key=lambda part: sum(cost[one] for one in part)).append(name)
     return [part for part in parts if part]
+
+
+def _cost(kind: pa.DataType, by_dictionary: bool) -> int:
+    """About how many bytes a value of a column is decoded to."""
+    if by_dictionary or pa.types.is_dictionary(kind):
+        return 4
+    return max(kind.bit_width // 8, 1) if pa.types.is_primitive(kind) else 16
 
 
 def _require_codes(array: pa.Array) -> None:

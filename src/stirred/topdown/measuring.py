@@ -79,7 +79,7 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     """Draw and write all measurements into ``folder``."""
     found = entries(counted.plan, counted.spine)
     every, written = sum(entry.units * entry.cells for entry in found), 0
-    for entry, drawn in groupby(ahead(_drawn(counted, found, source)), key=itemgetter(0)):
+    for entry, drawn in groupby(ahead(draw_parts(counted, found, source)), key=itemgetter(0)):
         names = counted.spine.names[counted.spine.levels.index(entry.level)]
         with _Writer(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of) as writer:
             for _, units, values in drawn:
@@ -104,7 +104,7 @@ def _write_index(folder: Path, found: list[Entry]) -> None:
     (folder / INDEX).write_text(json.dumps([asdict(entry) for entry in found], indent=1) + "\n", encoding="utf-8")
 
 
-def _drawn(counted: Counted, found: list[Entry], source: RandomSource) -> Iterator[Drawn]:
+def draw_parts(counted: Counted, found: list[Entry], source: RandomSource) -> Iterator[Drawn]:
     """The noisy values of every entry in order, part by part."""
     for (table, level), here in groupby(found, key=lambda entry: (entry.table, entry.level)):
         schema = counted.plan.table(table).schema_of

@@ -1,0 +1,451 @@
+"""Audits draws of somebody's sampler: do they have the law that is claimed for them, and are they independent?
+
+Each question compares draws with exact probabilities of the stated law (:mod:`stirred.audit.noise_laws`), and its
+p-value is exact or too large (:mod:`stirred.audit.tail_bounds`), so the false-alarm rate holds for any number of
+draws. An audit sees what draws can show: errors of about one part in the square root of their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.audit.noise_laws import NoiseLaw, mean_statistic
+from stirred.audit.repeated_segments import find_repeat, repeat_bound, telling_length
+from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.audit.tail_bounds import (
+    POWER,
+    count_p_value,
+    count_power,
+    fit_p_value,
+    log_spread,
+    many_p_value,
+    mean_p_value,
+    rate_at_least,
+    smallest_factor,
+    spread_power,
+)
+
+LEAST_DRAWS = 100
+"""With fewer draws nothing worth saying can be said."""
+GRID = 256
+"""The grid of a rate that is compared with one random byte."""
+INTEGER_BIAS = 0.01
+SIGMA_SHORT = 0.01
+"""The effects that :func:`draws_needed` is about: the lower half 1% too frequent, sigma or the scale 1% too small."""
+
+_COARSEST = 40
+"""A grid of 2^-40 or coarser is no accident of floating-point numbers."""
+_LAGS = (1, 2, 3, 4, 8, 16, 64, 256)
+_WORDS = (8, 16, 32, 64)
+_BLOCK = 64
+_Numbers = NDArray[np.int64]
+
+
+def audit_noise(draws: Sequence[float] | NDArray[Any], law: NoiseLaw, *, false_alarm: float = FALSE_ALARM) -> Audit:
+    """Whether draws have the stated law and are independent of each other.
+
+    Parameters
+    ----------
+    draws
+        What the sampler drew, in the order in which it drew them; of two runs, one after the other.
+    law
+        The law they should have: :func:`~stirred.audit.noise_laws.gaussian`, ``laplace``, ``integers`` or ``coin``.
+    false_alarm
+        The probability that an exact sampler is found to be wrong.
+
+    Examples
+    --------
+    >>> from stirred.audit.noise_laws import gaussian
+    >>> from stirred.noise import SeededSource
+    >>> audit_noise(gaussian(10).draw(10_000, SeededSource(1)), gaussian(10)).passed
+    True
+    """
+    if not 0 < false_alarm < 1:
+        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    numbers = _as_numbers(draws)
+    results, whole = _whole_numbers(numbers)
+    if whole is not None and law.highest is not None:
+        outside = int(np.count_nonzero((whole < 0) | (whole > law.highest)))
+        words = f"This is another law: {outside:,} draws are outside. Nothing else was asked."
+        asked = f"Are all draws from 0 to {law.highest:,}?"
+        results.append(Result.seen("support", asked, bool(outside), right="Yes.", wrong=words, outside=outside))
+        whole = None if outside else whole
+    if whole is not None:
+        questions = _QUESTIONS[law.kind]
+        parts = shares(false_alarm, [1.0] * len(questions))
+        results += [ask(law, whole, part) for ask, part in zip(questions, parts, strict=True)]
+    about = (f"{len(numbers):,} draws, which should be {law}, independent of each other.",)
+    limits = _limits(law, len(numbers), false_alarm) if whole is not None else ()
+    return Audit("Audit of noise", tuple(results), false_alarm, 1, about, limits)
+
+
+def allotted_to_each(law: NoiseLaw, false_alarm: float = FALSE_ALARM) -> float:
+    """The part of the false-alarm rate that each question about a law has."""
+    return false_alarm / len(_QUESTIONS[law.kind])
+
+
+def power(law: NoiseLaw, draws: int, effect: float, false_alarm: float = FALSE_ALARM) -> float:
+    """At least the probability that an error of the sampler is noticed among so many draws.
+
+    ``effect`` is, for noise, the share by which sigma or the scale is too small (negative: too large); for integers
+    the share by which the lower half is too frequent; for coins what is added to the probability.
+    """
+    part = allotted_to_each(law, false_alarm)
+    if law.family is not None:
+        factor = (1 - effect) ** (-2 if law.kind == "gaussian" else -1)
+        return spread_power(law.family, np.array([law.beta]), np.array([float(draws)]), factor, part)
+    chance = _lower_half(law)[1] if law.kind == "integers" else float(law.parameter)
+    truly = chance * (1 + effect) if law.kind == "integers" else chance + effect
+    return count_power(draws, chance, truly, part)
+
+
+def stated_effect(law: NoiseLaw) -> float:
+    """The effect that :func:`draws_needed` is about; for a coin, that of the nearest multiple of 1/256."""
+    if law.kind == "integers":
+        return INTEGER_BIAS
+    return SIGMA_SHORT if law.family is not None else float(_grid_rate(law) - law.parameter)
+
+
+@lru_cache(maxsize=64)
+def draws_needed(law: NoiseLaw, false_alarm: float = FALSE_ALARM) -> int | None:
+    """How many draws notice the stated effect with power .999; None for a coin that is a multiple of 1/256 itself."""
+    effect = stated_effect(law)
+    if effect == 0:
+        return None
+    low, high = 1, LEAST_DRAWS
+    while power(law, high, effect, false_alarm) < POWER:
+        low, high = high, 2 * high
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(law, middle, effect, false_alarm) >= POWER else (middle, high)
+    return high
+
+
+# -- what is read --------------------------------------------------------------------------------------------
+
+
+def _as_numbers(draws: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
+    try:
+        found = np.asarray(draws)
+    except (ValueError, OverflowError):
+        raise errors.audit_question("The draws", "must be one list of numbers") from None
+    if found.ndim != 1 or found.dtype.kind not in "iubf":
+        raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
+    most = np.iinfo(np.int64).max
+    if found.dtype.kind in "iu" and bool(np.any(found > most) or (found.dtype.kind == "i" and np.any(found < -most))):
+        raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
+    if found.dtype.kind == "f" and not bool(np.all(np.isfinite(found))):
+        raise errors.audit_question("The draws", "must all be numbers, none missing or infinite")
+    if len(found) < LEAST_DRAWS:
+        raise errors.audit_question("The draws", f"must be {LEAST_DRAWS} or more: fewer say nothing")
+    return found if found.dtype.kind == "f" else found.astype(np.int64)
+
+
+def _whole_numbers(numbers: NDArray[Any]) -> tuple[list[Result], _Numbers | None]:
+    """Whether draws are whole numbers, and if not, whether they lie on a grid."""
+    fractional = int(np.count_nonzero(numbers != np.floor(numbers))) if numbers.dtype.kind == "f" else 0
+    words = (
+        "Digits after the point can betray the count that noise was added to: "
+        f"{fractional:,} of {len(numbers):,} draws have some. Nothing else was asked."
+    )
+    asked = "Are all draws whole numbers?"
+    whole = Result.seen("whole-numbers", asked, bool(fractional), right="Yes.", wrong=words, fractional=fractional)
+    if not fractional:
+        if numbers.dtype.kind == "f" and bool(np.any(np.abs(numbers) >= 2.0**63)):
+            raise errors.audit_question("The draws", "must be one list of numbers, none beyond 64 bits")
+        return [whole], numbers.astype(np.int64)
+    scaled = (numbers * 2.0**bits for bits in range(1, _COARSEST + 1))
+    grid = next((bits for bits, one in enumerate(scaled, 1) if np.array_equal(one, np.floor(one))), None)
+    on_grid = Result.seen(
+        "grid", "Are the draws on a coarse grid?", grid is not None,
+        right=f"Not on one of 2^-{_COARSEST} or coarser.",
+        wrong="Noise plus a count that is not on the grid shows which count it was: all draws are multiples of "
+        f"2^-{grid}.",
+        grid_bits=grid,
+    )  # fmt: skip
+    return [whole, on_grid], None
+
+
+# -- the questions -------------------------------------------------------------------------------------------
+
+
+def _mean(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    assert law.family is not None
+    total = _exact_sum(draws)
+    mean = float(Fraction(total, len(draws)))
+    return Result.tested(
+        "mean", "Is the noise zero on average?", mean_p_value(law.family, law.beta, len(draws), float(total)), part,
+        right=f"Yes, as far as draws can tell: {mean:.4g}.",
+        wrong=f"Counts are shifted by {mean:.4g} on average.",
+        mean=mean,
+    )  # fmt: skip
+
+
+def _spread(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    assert law.family is not None
+    gauss = law.kind == "gaussian"
+    total = float(_exact_sum(draws, squared=True) if gauss else _exact_sum(np.abs(draws)))
+    rates, number, sums = np.array([law.beta]), np.array([float(len(draws))]), np.array([total])
+    smaller, larger, _ = (float(one[0]) for one in log_spread(law.family, rates[None], number[None], sums[None]))
+    p_value = min(1.0, 2 * math.exp(min(smaller, larger)))
+    seen, stated = total / len(draws), float(mean_statistic(law.family, rates)[0])
+    name = "mean square" if gauss else "mean distance from 0"
+    compared = f"{name} {seen:.6g}, and {stated:.6g} by the stated law"
+    if smaller < larger:
+        ratio = float(rate_at_least(law.family, number, sums, part)[0]) / law.beta
+        loss = "rho" if gauss else "epsilon"
+        wrong = (
+            f"Too little noise, a privacy fault: at least {ratio:.4g} times the stated {loss} is spent, if the law is "
+            f"otherwise as stated; {compared}."
+        )
+    else:
+        wrong = f"Too much noise. Privacy does not suffer, but stated errors are too small: {compared}."
+    return Result.tested(
+        "spread", "Is there as much noise as stated?", p_value, part,
+        right=f"Yes, as far as draws can tell: {compared}.", wrong=wrong, seen=seen, stated=stated,
+    )  # fmt: skip
+
+
+def _fit(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    edges = fit_edges(law)
+    observed = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(edges) + 1)
+    chances = law.chances(edges)
+    expected = chances * len(draws)
+    worst = int(np.argmax(np.abs(observed - expected) / np.sqrt(np.maximum(expected, 1e-9))))
+    return Result.tested(
+        "fit", f"Do values occur as often as they should, in {len(chances)} cells?", fit_p_value(observed, chances),
+        part, right="Yes, as far as draws can tell.",
+        wrong=f"This is another law: most of all {_cell(edges, worst)}, {observed[worst]:,} times instead of about "
+        f"{expected[worst]:,.0f}.",
+        cells=len(chances), worst_observed=int(observed[worst]), worst_expected=float(expected[worst]),
+    )  # fmt: skip
+
+
+def fit_edges(law: NoiseLaw) -> _Numbers:
+    """Where the cells of the fit begin: 32 of about the same probability, and two small ones at each end."""
+    ends = np.array([2.0**-10, 2.0**-7])
+    return law.edges(np.concatenate([ends, np.arange(1, 32) / 32, 1 - ends[::-1]]))
+
+
+def _cell(edges: _Numbers, place: int) -> str:
+    if place == 0:
+        return f"values below {edges[0]:,}"
+    return f"values from {edges[place - 1]:,} on" + (f" and below {edges[place]:,}" if place < len(edges) else "")
+
+
+def _tails(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    furthest = max(abs(int(draws.min())), abs(int(draws.max())))
+    far, further = law.beyond(furthest), law.beyond(furthest + 1)
+    as_far = -math.expm1(len(draws) * math.log1p(-far)) if far < 1 else 1.0
+    as_near = math.exp(len(draws) * math.log1p(-further)) if further < 1 else 0.0
+    wrong = (
+        "Noise of the stated law hardly ever goes so far"
+        if as_far < as_near
+        else "Tails are missing, and noise that is cut off has no finite epsilon or rho"
+    )
+    return Result.tested(
+        "tails", "Is the largest value as far out as it should be?", min(1.0, 2 * min(as_far, as_near)), part,
+        right=f"Yes, as far as draws can tell: {furthest:,}.", wrong=f"{wrong}: the largest value is {furthest:,}.",
+        furthest=furthest,
+    )  # fmt: skip
+
+
+def _low_bits(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    modulus = 16 if law.spread >= 8 else 2
+    observed, chances = np.bincount(draws % modulus, minlength=modulus), law.residues(modulus)
+    p_value = fit_p_value(observed, chances) if modulus > 2 else count_p_value(
+        int(observed[1]), len(draws), float(chances[1])
+    )  # fmt: skip
+    seen = ", ".join(f"{share:.4f}" for share in observed / len(draws))
+    return Result.tested(
+        "low-bits", f"Do remainders modulo {modulus} occur as often as they should?", p_value, part,
+        right="Yes, as far as draws can tell.",
+        wrong=f"Noise plus a count shows something of the count's own last digits: remainders have shares {seen}.",
+        modulus=modulus, shares=(observed / len(draws)).tolist(),
+    )  # fmt: skip
+
+
+def _neighbours(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    """Pairs of draws some places apart, each draw in one pair, by the quarters of the law that they fall in."""
+    edges = law.edges(np.array([0.25, 0.5, 0.75]))
+    chances, groups = law.chances(edges), np.searchsorted(edges, draws, side="right")
+    pairs, number = np.outer(chances, chances).ravel(), len(chances)
+    found = {}
+    for lag in _LAGS:
+        if 2 * lag <= len(draws):
+            whole = groups[: len(groups) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
+            counts = np.bincount((whole[:, 0] * number + whole[:, 1]).ravel(), minlength=number * number)
+            found[lag] = fit_p_value(counts, pairs)
+    lag = min(found, key=lambda one: found[one])
+    return Result.tested(
+        "neighbours", "Is a draw independent of those before it?", min(1.0, len(found) * found[lag]), part,
+        right=f"Yes, as far as draws can tell, {len(found)} distances up to {max(found)}.",
+        wrong=f"Who knows one value learns about others: draws {lag} apart are not independent.",
+        lag=lag,
+    )  # fmt: skip
+
+
+def _repeats(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    length = telling_length(law.log_coincidence, len(draws), part)
+    asked = "Does any long segment of draws occur twice?"
+    if 2 * length > len(draws):
+        return Result.tested("repeats", asked, 1.0, part, right=f"Too few draws: it would take {length:,} equal ones.",
+                             wrong="", length=length)  # fmt: skip
+    found = find_repeat(draws, length)
+    first, second = (0, 0) if found is None else (found[0] + 1, found[1] + 1)
+    return Result.tested(
+        "repeats", asked, 1.0 if found is None else repeat_bound(law.log_coincidence, len(draws), length), part,
+        right=f"No segment of {length:,}.",
+        wrong="The seed was used again, and the difference of two values is free of noise: "
+        f"{length:,} draws from number {first:,} on occur again from number {second:,} on.",
+        length=length, places=None if found is None else [first, second],
+    )  # fmt: skip
+
+
+def _half(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    middle, chance = _lower_half(law)
+    lower = int(np.count_nonzero(draws < middle))
+    return Result.tested(
+        "lower-half", f"Are values below {middle:,} as frequent as they should be?",
+        count_p_value(lower, len(draws), chance), part,
+        right=f"Yes, as far as draws can tell: {lower / len(draws):.5f}.",
+        wrong=f"The integers are biased: values below {middle:,} have a share of {lower / len(draws):.5f} instead of "
+        f"{chance:.5f}.",
+        share=lower / len(draws), stated=chance,
+    )  # fmt: skip
+
+
+def _lower_half(law: NoiseLaw) -> tuple[int, float]:
+    bound = int(law.parameter)
+    return bound // 2, float(Fraction(bound // 2, bound))
+
+
+def _modulo(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    """A word of w bits modulo n falls below 2^w mod n more often than it should."""
+    bound = int(law.parameter)
+    found = {}
+    for bits in _WORDS:
+        favoured = (1 << bits) % bound
+        if bound < 1 << bits and favoured:
+            lower = int(np.count_nonzero(draws < favoured))
+            found[bits] = many_p_value(lower, len(draws), float(Fraction(favoured, bound)))
+    bits = min(found, key=lambda one: found[one], default=0)
+    return Result.tested(
+        "modulo", "Are the smallest values favoured, as by a random word modulo the bound?",
+        min(1.0, max(1, len(found)) * found.get(bits, 1.0)), part, right="No, as far as draws can tell.",
+        wrong=f"The integers are biased: values look like words of {bits} bits modulo {bound:,}.",
+        word_bits=bits or None,
+    )  # fmt: skip
+
+
+def _rate(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    ones, chance = int(draws.sum()), float(law.parameter)
+    seen = ones / len(draws)
+    return Result.tested(
+        "rate", "Do coins show 1 as often as stated?", count_p_value(ones, len(draws), chance), part,
+        right=f"Yes, as far as draws can tell: {seen:.6f}.",
+        wrong=f"The rate is another one: {seen:.6f} instead of {chance:.6f}.",
+        seen=seen, stated=chance,
+    )  # fmt: skip
+
+
+def _blocks(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
+    """How many ones blocks of 64 draws have: fixed numbers vary too little, decisions that are shared too much."""
+    from scipy.stats import binom
+
+    chance = float(law.parameter)
+    sums = draws[: len(draws) // _BLOCK * _BLOCK].reshape(-1, _BLOCK).sum(axis=1)
+    edges = np.unique(binom.ppf(np.arange(1, 16) / 16, _BLOCK, chance).astype(np.int64) + 1)
+    chances = np.diff(binom.cdf(edges - 1, _BLOCK, chance), prepend=0.0, append=1.0)
+    observed = np.bincount(np.searchsorted(edges, sums, side="right"), minlength=len(edges) + 1)
+    return Result.tested(
+        "blocks", f"Does the number of ones vary from block to block of {_BLOCK} as it should?",
+        fit_p_value(observed, chances), part, right="Yes, as far as draws can tell.",
+        wrong=f"Coins are not tossed independently: the variance is {sums.var():.4g} instead of "
+        f"{_BLOCK * chance * (1 - chance):.4g}.",
+        variance=float(sums.var()), stated=_BLOCK * chance * (1 - chance),
+    )  # fmt: skip
+
+
+def _exact_sum(draws: _Numbers, squared: bool = False) -> int:
+    """The sum as an integer of any size; values of 40 bits and more would overflow."""
+    if len(draws) * float(np.abs(draws.astype(np.float64)).max()) ** (2 if squared else 1) < 2.0**62:
+        return int(np.sum(draws * draws if squared else draws))
+    return sum(one * one if squared else one for one in draws.tolist())
+
+
+_Question = Callable[[NoiseLaw, _Numbers, float], Result]
+_QUESTIONS: dict[str, tuple[_Question, ...]] = {
+    "gaussian": (_mean, _spread, _fit, _tails, _low_bits, _neighbours, _repeats),
+    "laplace": (_mean, _spread, _fit, _tails, _low_bits, _neighbours, _repeats),
+    "integers": (_half, _modulo, _fit, _low_bits, _neighbours, _repeats),
+    "coin": (_rate, _blocks, _neighbours, _repeats),
+}
+
+
+# -- what would have been caught -----------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _limits(law: NoiseLaw, draws: int, false_alarm: float) -> tuple[str, ...]:
+    part = allotted_to_each(law, false_alarm)
+    lines = [f"Caught with probability {POWER} or more, had it been so, by these {draws:,} draws:"]
+    if law.family is not None:
+        factor = smallest_factor(law.family, np.array([law.beta]), np.array([float(draws)]), part)
+        gauss = law.kind == "gaussian"
+        short = 1 - factor ** (-0.5 if gauss else -1)
+        lines.append(f"  {'sigma' if gauss else 'the scale'} too small by {_percent(short)} or more")
+        if gauss and law.parameter >= 1:
+            rounded = float(law.parameter / (law.parameter + Fraction(1, 12)))
+            seen = spread_power(law.family, np.array([law.beta]), np.array([float(draws)]), rounded, part) >= POWER
+            lines.append(
+                f"  {'also' if seen else 'but not'} a float Gaussian rounded to whole numbers, whose variance is too "
+                "large by about 1/12"
+            )
+    elif law.kind == "integers":
+        bias = _smallest(lambda effect: power(law, draws, effect, false_alarm), 1.0)
+        lines.append(f"  a lower half that is too frequent by {_percent(bias)} or more")
+    else:
+        off = _smallest(lambda effect: power(law, draws, effect, false_alarm), float(1 - law.parameter))
+        lines.append(f"  a probability that is too large by {off:.2g} or more")
+    if (needed := draws_needed(law, false_alarm)) is not None:
+        lines.append(f"{_effect_words(law)} takes {needed:,} draws.")
+    return (
+        *lines,
+        "Smaller errors, such as those of a law computed in floating-point numbers, off by 1e-16 or so, can be seen by "
+        "no audit that looks at draws only: they are for a proof of the sampler. Nor does it see who watches the "
+        "machine, or where random bits come from.",
+    )  # fmt: skip
+
+
+def _effect_words(law: NoiseLaw) -> str:
+    if law.kind == "coin":
+        return f"A rate rounded to a grid of 1/{GRID}, here {_grid_rate(law)},"
+    if law.kind == "integers":
+        return f"A bias of {INTEGER_BIAS:.0%} in the lower half"
+    return f"{'Sigma' if law.kind == 'gaussian' else 'A scale'} too small by {SIGMA_SHORT:.0%}"
+
+
+def _grid_rate(law: NoiseLaw) -> Fraction:
+    return Fraction(round(law.parameter * GRID), GRID)
+
+
+def _smallest(power_of: Callable[[float], float], most: float) -> float:
+    """The smallest effect with power .999, between 0 and ``most``."""
+    low, high = 0.0, most
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power_of(middle) >= POWER else (middle, high)
+    return high
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"

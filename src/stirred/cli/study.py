@@ -1,0 +1,38 @@
+"""``stirred study``: plans and simulated swappers side by side on one dataset."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def study(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="The study, a TOML file.")],
+    plans: Annotated[list[Path] | None, typer.Argument(help="Further plans that join it.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Draws of each plan and swapper (default: as the study says).", min=1)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the study as text, JSON and CSV into this new folder.")
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also save its picture into this new folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare plans and simulated swappers on one dataset: promises, records that move, what published counts reveal,
+    and errors of tables, from several draws of each. What it prints is confidential, and nothing is released."""
+    from stirred.cli.common import check_new, save_pictures
+    from stirred.releases.progress import OnTerminal
+    from stirred.study import read_study, run_study
+
+    check_new(out, figures)
+    read = read_study(file, plans or ())
+    with OnTerminal() as progress:
+        found = run_study(read, draws=draws, progress=progress)
+    if out is not None:
+        found.write(out)
+    if figures is not None:
+        save_pictures(found.pictures(), figures)
+    sys.stdout.write(found.to_json() if as_json else str(found))

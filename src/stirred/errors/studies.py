@@ -1,0 +1,44 @@
+"""Errors about studies and simulated swappers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from stirred.errors.kinds import StirredError, listed
+
+
+class StudyError(StirredError):
+    """A study, or a simulated swapper in it, cannot be run as it is written."""
+
+
+def study_parameter(name: str, problem: str, remedy: str) -> StudyError:
+    return StudyError("study-parameter", f"The parameter {name} {problem}.", f"Please {remedy}.")
+
+
+def study_file(path: Path, problems: Sequence[str]) -> StudyError:
+    return StudyError(
+        "study-file",
+        f"{path} is not a study that can be run: {'; '.join(problems)}.",
+        "See docs/studies.md (stirred docs studies) for the fields of a study.",
+    )
+
+
+def study_column(table: str, column: str, known: Sequence[str]) -> StudyError:
+    return StudyError(
+        "study-column",
+        f"The study names the column '{column}', which the table '{table}' does not have.",
+        f"Name some of {listed(known)}.",
+    )
+
+
+def study_part(name: str, problem: StirredError) -> StudyError:
+    return StudyError("study-part", f"'{name}' cannot be studied: {problem.problem}", problem.remedy)
+
+
+def study_too_large(table: str, cells: int, most: int) -> StudyError:
+    return StudyError(
+        "study-too-large",
+        f"The table by {table} has {cells:,} cells in all draws together; {most:,} are the most.",
+        "Ask for a coarser table, or for fewer draws.",
+    )

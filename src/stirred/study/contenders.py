@@ -1,0 +1,314 @@
+"""What stands side by side in a study: a swapping plan, a TopDown plan, or a simulated swapper.
+
+Each says what is known of it without drawing (guarantee, loss, power of the best test, what its published counts
+reveal) and can be drawn from as often as wanted. Plans are drawn by the mechanisms themselves, so what is measured is
+what would be released. Everything but the specification is confidential.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred._shown import withheld
+from stirred.invariants import TwoMargins, reveal
+from stirred.loss import swap_power_curve, swap_rates_power_curve
+from stirred.noise import RandomSource
+from stirred.releases.plans import Plan
+from stirred.releases.progress import Silent
+from stirred.semantics.testing import Curve, allowed_power
+from stirred.spec import Specification
+from stirred.spec.exact import display
+from stirred.study.data import StudyData
+from stirred.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
+from stirred.swap.dataset import Dataset, load
+from stirred.swap.margins import count_margins, strata_of_dataset
+from stirred.swap.movement import movement_of
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
+from stirred.swap.rates import RatesByStratum, one_rate, rates_of_dataset
+from stirred.swap.realised import computable, stratum_loss
+from stirred.swap.releasing import draw as draw_swap
+from stirred.swap.revealing import two_margins
+from stirred.swap.rounds import later_rounds
+from stirred.swap.specifying import specify as specify_swap
+from stirred.tables.write import as_arrow
+from stirred.topdown.drawing import draw_into, prepare
+from stirred.topdown.microdata import rows
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.revealing import reveal_topdown
+from stirred.topdown.specifying import specify as specify_topdown
+
+FALSE_ALARM = 0.05
+"""The false-alarm probability at which the power of tests is told."""
+THEOREM, EXACT, UNPROVED, NO_BOUND = "theorem", "exact", "open", "no bound"
+"""Where a loss comes from: a theorem bounds it for every file; it was computed for the universe of this file; nobody
+has proved a bound; there is none."""
+_KINDS = {PROVED: THEOREM, OPEN: UNPROVED, NONE: NO_BOUND}
+_MOST_STRATA = 2_000
+"""Strata whose exact loss is looked at."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A privacy loss, and where the number comes from."""
+
+    kind: str
+    budget: str
+    """What the number is: epsilon or rho."""
+    value: float
+
+    @property
+    def shown(self) -> str:
+        """The number with its name, rounded up."""
+        return f"{self.budget} {display(self.value)}"
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What the published counts reveal by themselves, as shares of the records. None where it is not counted."""
+
+    determined: float
+    """Records whose place follows from the counts."""
+    unique: float
+    """Records that stand alone in a published cell."""
+    guessed: float | None
+    """Records whose place is guessed rightly by who guesses the commonest one of those alike."""
+
+
+@withheld
+@dataclass(frozen=True, repr=False)
+class Known:
+    """What is known of a contender before anything is drawn. Confidential but for the specification."""
+
+    specification: Specification
+    losses: tuple[Loss, ...]
+    power: float
+    """The greatest power of a test between the nearest two files, at a false-alarm probability of .05; 1 if none is
+    excluded."""
+    leakage: Leakage | None
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class Drawn:
+    """One draw: the released tables by name and, for a swap, which records of the input have another place."""
+
+    tables: Mapping[str, pl.DataFrame]
+    changed: NDArray[np.bool_] | None
+
+
+class Contender(Protocol):
+    """What a study asks of everything that it compares."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the study."""
+        ...
+
+    def known(self, data: StudyData) -> Known:
+        """What is known without drawing."""
+        ...
+
+    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+        """So many independent draws."""
+        ...
+
+
+def contender(name: str, one: Plan | Swapper) -> Contender:
+    """A plan or a simulated swapper, as a study takes it."""
+    if isinstance(one, SwapPlan):
+        if one.flat is not None:
+            raise errors.study_part(name, errors.study_parameter("flat", "is true", "split the file into two tables"))
+        return PlannedSwap(name, one)
+    if isinstance(one, TopDownPlan):
+        return PlannedTopDown(name, one)
+    if isinstance(one, Plan):
+        what = errors.study_parameter("mechanism", f"is '{one.mechanism}'", "study plans of swap and topdown")
+        raise errors.study_part(name, what)
+    return SimulatedSwap(name, one)
+
+
+# -- a swapping plan -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedSwap:
+    """The swap of this package, by a plan."""
+
+    name: str
+    plan: SwapPlan
+
+    def known(self, data: StudyData) -> Known:
+        """What is known without drawing. Confidential."""
+        plan = self.plan
+        dataset = load(plan, data.for_swap([one.name for one in plan.linked]))
+        margins = count_margins(dataset, prints=False)
+        strata = strata_of_dataset(dataset, margins)
+        by_record = rates_of_dataset(dataset)
+        rates = by_record.by_stratum(dataset.strata) if by_record else None
+        movement = movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, dataset.counted))
+        stated = specify_swap(plan, dataset.held, dataset.linked_columns, strata, movement, rates=rates)
+        published = two_margins(dataset)
+        losses = [Loss(THEOREM, "epsilon", float(stated.budget.number))]
+        if rates is None and not plan.rounds and (exact := exact_loss(published, one_rate(plan))) is not None:
+            losses.append(Loss(EXACT, "epsilon", exact))
+        changeable = strata.changeable
+        power = (
+            _power(swap_power_curve(np.unique(strata.sizes[changeable]).tolist(), one_rate(plan)))
+            if rates is None and changeable.any()
+            else _power_of_rates(rates, changeable)
+        )
+        return Known(stated, tuple(losses), power, leakage_of(published))
+
+    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+        """So many independent draws, by the mechanism itself. Confidential."""
+        names = [one.name for one in self.plan.linked]
+        tables = data.for_swap(names)
+        for _ in range(number):
+            made = draw_swap(self.plan, tables, source=source)
+            changed = np.zeros(made.table.rows, dtype=np.bool_)
+            for column in self.plan.swap:
+                changed |= made.table[column].codes != made.dataset.table[column].codes
+            yield Drawn({data.main: made.frame(), **{name: made.frame(name) for name in names}}, changed)
+
+
+# -- a TopDown plan ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlannedTopDown:
+    """TopDown, by a plan."""
+
+    name: str
+    plan: TopDownPlan
+
+    def known(self, data: StudyData) -> Known:
+        """What is known without drawing. Confidential."""
+        counted, exact, _ = prepare(self.plan, self._tables(data), Silent())
+        stated = specify_topdown(self.plan)
+        revealed = reveal_topdown(self.plan, counted.spine, exact)
+        records = max((one.records for one in revealed.margins), default=0) or 1
+        determined = [one.determined_records for one in revealed.margins]
+        determined += [one.revealed.determined_records for one in revealed.pairs]
+        alone = max((one.counts.alone for one in revealed.margins), default=0)
+        leakage = Leakage(max(determined, default=0) / records, alone / records, None)
+        loss = Loss(THEOREM, "rho", float(stated.budget.number))
+        return Known(stated, (loss,), _power(allowed_power(stated)), leakage)
+
+    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+        """So many independent draws, by the mechanism itself. Confidential."""
+        tables = self._tables(data)
+        for _ in range(number):
+            with tempfile.TemporaryDirectory() as folder:
+                made = draw_into(Path(folder), self.plan, tables, source=source).finish()
+                yield Drawn(
+                    {
+                        table.name: _frame(as_arrow(rows(self.plan, made.draw.spine, table, made.leaves[table.name])))
+                        for table in self.plan.released
+                    },
+                    None,
+                )
+
+    def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
+        return data.for_topdown([table.name for table in self.plan.tables])
+
+
+# -- a simulator ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SimulatedSwap:
+    """A simulated swapper."""
+
+    name: str
+    swapper: Swapper
+
+    def known(self, data: StudyData) -> Known:
+        """What is known without drawing. Confidential."""
+        stated = self.swapper.specification(data.records)
+        epsilon = float(stated.budget.number)
+        kind = _KINDS[str(stated.fact[GUARANTEE])]
+        curve = self.swapper.power_curve(data.records)
+        power = _power(curve or allowed_power(stated)) if math.isfinite(epsilon) else 1.0
+        leakage = leakage_of(two_margins(self._published(data))) if self.swapper.publishes_counts else None
+        return Known(stated, (Loss(kind, "epsilon", epsilon),), power, leakage)
+
+    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+        """So many independent simulations. Confidential."""
+        before = data.records
+        for _ in range(number):
+            made = self.swapper.simulate(before, source)
+            changed = np.zeros(before.height, dtype=np.bool_)
+            for column in self.swapper.places:
+                changed |= made.frame[column].ne_missing(before[column]).to_numpy()
+            frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
+            yield Drawn(data.following(frame, self.swapper.places), changed)
+
+    def _published(self, data: StudyData) -> Dataset:
+        """The data as a swap would take them that keeps the same counts; nothing is drawn."""
+        linked = tuple(LinkedTable(name=name, link=link, hold="rest") for name, link in data.links.items())
+        plan = SwapPlan(
+            unit="record",
+            match=self.swapper.agreed,
+            swap=self.swapper.places,
+            hold="rest",
+            id=data.id,
+            rate=Fraction(1, 2),
+            linked=linked,
+        )
+        return load(plan, data.for_swap([one.name for one in linked]))
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def leakage_of(margins: TwoMargins) -> Leakage:
+    """What the two margins of a swap reveal."""
+    found = reveal(margins)
+    return Leakage(
+        found.determined_share, int(np.count_nonzero(margins.held == 1)) / found.records, found.guessed_share
+    )
+
+
+def exact_loss(margins: TwoMargins, rate: Fraction) -> float | None:
+    """The exact loss of the universe with these margins; None where a stratum is too large to be computed."""
+    found = 0.0
+    changeable = np.flatnonzero(~margins.determined)
+    if len(changeable) > _MOST_STRATA:
+        return None
+    for number in changeable.tolist():
+        held, swapped = (tuple(np.sort(side).tolist()) for side in margins.stratum(number))
+        if not computable(held, swapped):
+            return None
+        found = max(found, stratum_loss(held, swapped, rate))
+    return found
+
+
+def _power(curve: Curve) -> float:
+    return float(np.asarray(curve.power(FALSE_ALARM)))
+
+
+def _power_of_rates(rates: RatesByStratum | None, changeable: NDArray[np.bool_]) -> float:
+    """The power where records have rates by rule; the false-alarm probability itself where nothing can change."""
+    if rates is None or not changeable.any():
+        return FALSE_ALARM
+    kinds = np.unique(rates.counts[changeable], axis=0).tolist()
+    return _power(swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds]))
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

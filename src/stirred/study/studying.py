@@ -1,0 +1,420 @@
+"""Several ways of protecting one dataset side by side: what each promises, moves, reveals and gets wrong.
+
+:func:`study` draws every contender several times on the same data and compares all released tables with the true ones.
+The result is confidential, since it tells true counts from false ones, and choosing a plan by it voids the
+guarantee; use earlier or generated data for choosing. Numbers that come from draws have their Monte Carlo error.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stirred import errors
+from stirred._shown import withheld
+from stirred.errors import StirredError
+from stirred.noise import RandomSource, SeededSource, SystemSource
+from stirred.releases.folder import CONFIDENTIAL, appearing
+from stirred.releases.plans import Plan
+from stirred.releases.progress import Progress, Silent
+from stirred.semantics.pictures import Bar, Bars
+from stirred.study.contenders import Contender, Known, contender
+from stirred.study.data import PLACES, StudyData
+from stirred.study.measuring import BY_SIZE, Cells, Errors, Estimate, Part, counted, over_draws, parts_of, to_fields
+from stirred.study.swappers.simulated import Flags, Swapper
+
+DRAWS = 20
+"""Draws of each contender, unless another number is asked for."""
+NOTE = (
+    "CONFIDENTIAL. These numbers compare releases with the true data and are covered by no guarantee: do not publish "
+    "them. A plan that is chosen by them on the data it protects has no guarantee either."
+)
+GENERATED_NOTE = (
+    "Everybody in these data is invented, so nothing here is confidential. With real data all of it would be."
+)
+_WIDTH, _FIRST, _ABREAST, _PAGE = 20, 34, 5, 118
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A table to compare: its columns, and of which table of the data."""
+
+    by: tuple[str, ...]
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.of} by {', '.join(self.by)}"
+
+
+@withheld
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """One contender: what is known of it, and what its draws did. Confidential."""
+
+    name: str
+    known: Known
+    changed: Estimate | None
+    """Records that have another place than before, per draw; None where nothing is swapped."""
+    uniques_in_place: Estimate | None
+    """Of the records that are unique on the columns asked for, the share that kept its place."""
+    tables: Mapping[str, tuple[Part, ...]]
+    """By table, the errors: of all cells first, then by size of the true count and by place. Tables that it does not
+    release are not there."""
+
+    def whole(self, table: str) -> Errors | None:
+        """The errors of a table as a whole; None if it is not released."""
+        return self.tables[table][0].errors if table in self.tables else None
+
+
+@dataclass(frozen=True, repr=False)
+class Study:
+    """Contenders side by side. Confidential unless the data were generated; ``print`` shows it as a page of text."""
+
+    words: str
+    generated: bool
+    records: int
+    unique: int
+    """Records that are unique on the columns asked for."""
+    unique_on: tuple[str, ...]
+    draws: int
+    asked: tuple[Asked, ...]
+    contenders: tuple[Measured, ...]
+
+    @property
+    def note(self) -> str:
+        """Who may see this."""
+        return GENERATED_NOTE if self.generated else NOTE
+
+    def __repr__(self) -> str:
+        """A summary; ``print`` shows the whole page."""
+        return f"<Study of {len(self.contenders)} contenders, {self.draws} draws each; print it to read it all>"
+
+    def __getitem__(self, name: str) -> Measured:
+        for one in self.contenders:
+            if one.name == name:
+                return one
+        raise errors.unknown_choice("contender", name, [one.name for one in self.contenders])
+
+    def __str__(self) -> str:
+        lines = [self.note, "", f"Side by side on {self.words}: {self.draws} draws each."]
+        lines += [
+            f"Shares are of the {self.records:,} records that are swapped; after ± stands the standard error from the "
+            "number of draws.",
+            "Systematic errors stay when many draws are averaged; bias is the mean error of cells of one size.",
+        ]
+        for start in range(0, len(self.contenders), _ABREAST):
+            lines += ["", *self._block(self.contenders[start : start + _ABREAST])]
+        lines += ["", "What each promises, and what it publishes exactly:"]
+        for one in self.contenders:
+            stated = one.known.specification
+            kept = "; ".join(str(invariant) for invariant in stated.multiverse.invariants) or "nothing"
+            unit = stated.input_premetric.unit
+            lines += [one.name, *_wrapped(str(stated.budget)), *_wrapped(f"unit: {unit}; kept exactly: {kept}")]
+        return "\n".join(lines) + "\n"
+
+    def _block(self, shown: Sequence[Measured]) -> list[str]:
+        width = max(_WIDTH, *(len(one.name) + 2 for one in shown))
+        lines = [("", [one.name for one in shown]), *self.rows(shown)]
+        return [f"{label:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip() for label, texts in lines]
+
+    def rows(self, shown: Sequence[Measured]) -> list[tuple[str, list[str]]]:
+        """The table: a label, and a text for each contender."""
+        found = [
+            ("privacy loss bound", [one.known.losses[0].shown for one in shown]),
+            ("where it comes from", [one.known.losses[0].kind for one in shown]),
+        ]
+        if any(len(one.known.losses) > 1 for one in shown):
+            exact = [one.known.losses[1].shown if len(one.known.losses) > 1 else "-" for one in shown]
+            found.append(("exact loss of this universe", exact))
+        found += [
+            ("test: detects at 5% false alarms", [_power(one.known) for one in shown]),
+            ("records with another place", [_share(one.changed, self.records) for one in shown]),
+        ]
+        if self.unique_on:
+            label = f"uniques still in place ({self.unique:,})"
+            found.append((label, [_share(one.uniques_in_place, 1) for one in shown]))
+        for name, words in _LEAKAGE.items():
+            found.append((words, [_percent(one.known, name) for one in shown]))
+        for table in map(str, self.asked):
+            found.append((table, [""] * len(shown)))
+            whole = [one.whole(table) for one in shown]
+            for name, words in _WORDS.items():
+                cells = ["not released" if each is None else _shown(name, getattr(each, name)) for each in whole]
+                found.append((f"  {words}", cells))
+            for size in _sizes(self.contenders, table):
+                found.append((f"  bias, {size}", [_bias(one, table, size) for one in shown]))
+        return found
+
+    def to_json(self) -> str:
+        """All numbers as JSON. Confidential unless the data were generated."""
+        fields = {
+            "stirred_study": 1,
+            "note": self.note,
+            "data": self.words,
+            "records": self.records,
+            "unique_on": list(self.unique_on),
+            "unique_records": self.unique,
+            "draws": self.draws,
+            "contenders": [self._fields(one) for one in self.contenders],
+        }
+        return json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def _fields(self, one: Measured) -> dict[str, Any]:
+        known = one.known
+        return {
+            "name": one.name,
+            "losses": [
+                {"kind": loss.kind, "budget": loss.budget, "value": None if math.isinf(loss.value) else loss.value}
+                for loss in known.losses
+            ],
+            "power_at_5_percent": known.power,
+            "records_with_another_place": _estimate(one.changed),
+            "uniques_in_place_share": _estimate(one.uniques_in_place),
+            "published_counts_reveal": None if known.leakage is None else asdict(known.leakage),
+            "unit": known.specification.input_premetric.unit,
+            "kept_exactly": [str(invariant) for invariant in known.specification.multiverse.invariants],
+            "why": known.specification.budget.conversion,
+            "tables": {
+                table: [{"part": part.name, **to_fields(part.errors)} for part in parts]
+                for table, parts in one.tables.items()
+            },
+        }
+
+    def to_csv(self) -> str:
+        """The errors of all tables as CSV: a row for each contender, table, part and measure. Confidential."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(["contender", "table", "part", "cells", "measure", "value", "monte_carlo_error"])
+        for one in self.contenders:
+            for table, parts in one.tables.items():
+                for part in parts:
+                    for name in Errors.measures():
+                        found: Estimate = getattr(part.errors, name)
+                        numbers = ["" if math.isnan(x) else f"{x:.6g}" for x in (found.value, found.error)]
+                        lines.writerow([one.name, table, part.name, part.errors.cells, name, *numbers])
+        return text.getvalue()
+
+    def write(self, out: str | Path) -> None:
+        """Write text, JSON and CSV into a new folder, with a note of who may see them. This is no release."""
+        with appearing(Path(out), private=not self.generated) as folder:
+            (folder / ("README.txt" if self.generated else CONFIDENTIAL)).write_text(self.note + "\n", encoding="utf-8")
+            for name, text in (("txt", str(self)), ("json", self.to_json()), ("csv", self.to_csv())):
+                (folder / f"study.{name}").write_text(text, encoding="utf-8")
+
+    def pictures(self) -> tuple[Bars, ...]:
+        """One picture: the mean absolute error of each table by contender, with what each promises."""
+        bars = [
+            Bar(f"{one.name}: {one.known.losses[0].shown}", whole.mean_absolute.value, table)
+            for one in self.contenders
+            for table in map(str, self.asked)
+            if (whole := one.whole(table)) is not None
+        ]
+        if not bars:
+            raise errors.nothing_to_draw()
+        caption = (
+            "After each name stands the bound on its privacy loss. Losses of different kinds, units or invariants "
+        )
+        caption += f"cannot be compared. {self.note}"
+        picture = Bars(
+            "study",
+            "How far released tables are from the true ones",
+            f"{self.words}; mean of {self.draws} draws",
+            "mean absolute error of a cell",
+            tuple(bars),
+            caption,
+        )
+        return (picture,)
+
+
+def study(
+    contenders: Mapping[str, Plan | Swapper],
+    data: StudyData,
+    *,
+    tables: Sequence[Asked | Sequence[str]],
+    draws: int = DRAWS,
+    unique_on: Sequence[str] = (),
+    seed: int | None = None,
+    source: RandomSource | None = None,
+    progress: Progress | None = None,
+) -> Study:
+    """Draw every contender several times on the same data, and compare all tables with the true ones. Confidential.
+
+    ``contenders`` are plans and simulated swappers by name. ``tables`` are lists of columns, of the main table unless
+    an :class:`Asked` says otherwise. ``unique_on`` are columns of the main table: the records that are unique on them
+    are followed. With a ``seed`` the study can be repeated, number by number, and each contender's numbers do not
+    depend on the others; else randomness comes from ``source``, by default the operating system's.
+
+    >>> from stirred.study import generated, study
+    >>> from stirred.study.swappers import RecordSwap
+    >>> data = generated("massachusetts-1940", scale=0.002)
+    >>> swapper = RecordSwap(hierarchy=("county",), similar=(("household_size",),), k_anonymity=0)
+    >>> found = study({"record swap": swapper}, data, tables=[["county", "tenure"]], draws=3, seed=1)
+    >>> found["record swap"].whole("dwellings by county, tenure").cells
+    28
+    """
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise errors.study_parameter("draws", f"is {draws!r}", "give a whole number from 1 on")
+    asked = tuple(one if isinstance(one, Asked) else Asked(tuple(one), data.main) for one in tables)
+    for one in asked:
+        if not one.by:
+            raise errors.study_parameter("tables", "has a table without columns", "name the columns of each table")
+        data.require(one.of, one.by)
+    data.require(data.main, unique_on)
+    if not contenders:
+        raise errors.study_parameter("plan, swapper", "are missing", "name at least one plan or swapper to study")
+    progress = progress or Silent()
+    unique = _unique(data, unique_on)
+    parts = [contender(name, one) for name, one in contenders.items()]
+    known, drawn = {}, {}
+    for part in parts:
+        progress.stage(f"drawing {part.name}")
+        try:
+            known[part.name] = part.known(data)
+            drawn[part.name] = _drawn(part, data, asked, draws, unique, _source(seed, part.name, source))
+        except StirredError as problem:
+            raise errors.study_part(part.name, problem) from None
+    progress.stage("comparing tables")
+    found = {one: _compared(data, one, drawn) for one in asked}
+    return Study(
+        words=data.words,
+        generated=data.generated,
+        records=data.records.height,
+        unique=int(np.count_nonzero(unique)),
+        unique_on=tuple(unique_on),
+        draws=draws,
+        asked=asked,
+        contenders=tuple(
+            Measured(
+                name,
+                known[name],
+                drawn[name].changed,
+                drawn[name].in_place if unique_on else None,
+                {str(one): found[one][name] for one in asked if name in found[one]},
+            )
+            for name in contenders
+        ),
+    )
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+_LEAKAGE = {
+    "determined": "determined by published counts",
+    "unique": "alone in a published cell",
+    "guessed": "guessed by published counts",
+}
+_WORDS = {
+    "mean_absolute": "mean absolute error",
+    "root_mean_square": "root mean square error",
+    "relative": "mean relative error",
+    "systematic": "systematic error",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """The draws of one contender: counts of the tables asked for, and what moved."""
+
+    counts: Mapping[Asked, list[pl.DataFrame]]
+    changed: Estimate | None
+    in_place: Estimate | None
+
+
+def _source(seed: int | None, name: str, source: RandomSource | None) -> RandomSource:
+    """The randomness of one contender: its own stream of the seed, whatever stands beside it."""
+    if seed is None:
+        return source or SystemSource()
+    mixed = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return SeededSource(int.from_bytes(mixed[:15], "big"))
+
+
+def _unique(data: StudyData, columns: Sequence[str]) -> Flags:
+    if not columns:
+        return np.zeros(data.records.height, dtype=np.bool_)
+    return data.records.select(pl.struct(list(columns)).is_unique()).to_series().to_numpy()
+
+
+def _drawn(
+    one: Contender,
+    data: StudyData,
+    asked: Sequence[Asked],
+    draws: int,
+    unique: Flags,
+    source: RandomSource,
+) -> _Draws:
+    counts: dict[Asked, list[pl.DataFrame]] = {table: [] for table in asked}
+    changed: list[float] = []
+    stayed: list[float] = []
+    for made in one.draws(data, draws, source):
+        for table in asked:
+            frame = made.tables.get(table.of)
+            if frame is not None and set(table.by) <= set(frame.columns):
+                counts[table].append(counted(frame, table.by))
+        if made.changed is not None:
+            changed.append(float(np.count_nonzero(made.changed)))
+            stayed.append(float(np.count_nonzero(unique & ~made.changed)) / max(1, int(np.count_nonzero(unique))))
+    return _Draws(counts, *(over_draws(np.array(numbers)) if numbers else None for numbers in (changed, stayed)))
+
+
+def _compared(data: StudyData, asked: Asked, drawn: Mapping[str, _Draws]) -> dict[str, tuple[Part, ...]]:
+    """The errors of one table, by contender; who does not release it is left out."""
+    truth = counted(data.tables[asked.of], asked.by)
+    released = [frame for one in drawn.values() for frame in one.counts[asked]]
+    cells = Cells.of(truth, released, asked.by, data.geography, data.tables.get(PLACES))
+    found = {}
+    for name, one in drawn.items():
+        if frames := one.counts[asked]:
+            error = np.stack([cells.error(frame) for frame in frames])
+            found[name] = tuple(parts_of(error, cells.truth, cells.place, cells.places))
+    return found
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _PAGE, initial_indent="  ", subsequent_indent="    ")
+
+
+def _power(known: Known) -> str:
+    return "no bound" if math.isinf(known.losses[0].value) else f"at most {100 * known.power:.1f}%"
+
+
+def _shown(name: str, found: Estimate) -> str:
+    return _share(found, 1) if name == "relative" else str(found)
+
+
+def _share(found: Estimate | None, of: int) -> str:
+    if found is None or math.isnan(found.value):
+        return "-"
+    return f"{Estimate(100 * found.value / of, 100 * found.error / of)}%"
+
+
+def _sizes(contenders: Sequence[Measured], table: str) -> list[str]:
+    """The ranges of true counts that a table has."""
+    parts = next((one.tables[table] for one in contenders if table in one.tables), ())
+    return [part.name for part in parts if part.name.startswith(BY_SIZE)]
+
+
+def _bias(one: Measured, table: str, size: str) -> str:
+    found = [part.errors.mean for part in one.tables.get(table, ()) if part.name == size]
+    return str(found[0]) if found else "not released"
+
+
+def _percent(known: Known, name: str) -> str:
+    value = None if known.leakage is None else getattr(known.leakage, name)
+    return "-" if value is None else f"{100 * value:.3g}%"
+
+
+def _estimate(found: Estimate | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    return {"value": found.value, "monte_carlo_error": None if math.isnan(found.error) else found.error}

@@ -1,0 +1,43 @@
+"""Swappers that are not for release, simulated: targeted swaps of statistical offices, and variants of our own swap."""
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.study.swappers.permutation_variants import (
+        AcrossStrata,
+        FrozenImputed,
+        NoVacuousSwaps,
+        PerturbedSwap,
+        RatesByRisk,
+    )
+    from stirred.study.swappers.record_swap import RecordSwap
+    from stirred.study.swappers.simulated import Simulated, Swapper
+    from stirred.study.swappers.targeted_2010 import Targeted2010
+
+__all__ = [
+    "AcrossStrata",
+    "FrozenImputed",
+    "NoVacuousSwaps",
+    "PerturbedSwap",
+    "RatesByRisk",
+    "RecordSwap",
+    "Simulated",
+    "Swapper",
+    "Targeted2010",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.study.swappers.permutation_variants": (
+                "AcrossStrata FrozenImputed NoVacuousSwaps PerturbedSwap RatesByRisk"
+            ),
+            "stirred.study.swappers.record_swap": "RecordSwap",
+            "stirred.study.swappers.simulated": "Simulated Swapper",
+            "stirred.study.swappers.targeted_2010": "Targeted2010",
+        }
+    ),
+)

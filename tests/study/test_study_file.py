@@ -1,0 +1,212 @@
+"""Study files: what they say, what is wrong with them in words, and the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from stirred import errors
+from stirred.cli.study import study as command
+from stirred.study import read_study, run_study
+from stirred.study.study_file import KINDS, swapper
+from stirred.study.swappers import RecordSwap, Targeted2010
+
+PLAN = """\
+stirred = 1
+mechanism = "swap"
+rate = 0.2
+match = ["size"]
+swap = ["county"]
+hold = ["tenure"]
+id = "id"
+"""
+STUDY = """\
+stirred_study = 1
+draws = 3
+seed = 5
+tables = [["county", "tenure"], { of = "persons", by = ["county", "sex"] }]
+
+[data]
+main = "households"
+id = "id"
+geography = ["county"]
+files = { households = "households.csv", persons = "persons.csv" }
+links = { persons = "id" }
+
+[[plan]]
+file = "plan.toml"
+
+[[swapper]]
+kind = "record-swap"
+hierarchy = ["county"]
+similar = [["size"]]
+k_anonymity = 0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = [
+        {"id": f"h{number}", "size": number % 3 + 1, "county": "ABC"[number % 7 % 3], "tenure": "or"[number % 5 % 2]}
+        for number in range(120)
+    ]
+    pl.DataFrame(rows).write_csv(tmp_path / "households.csv")
+    people = [
+        {"id": row["id"], "county": row["county"], "sex": "fm"[one % 2]} for row in rows for one in range(row["size"])
+    ]
+    pl.DataFrame(people).write_csv(tmp_path / "persons.csv")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    text = (folder / "study.toml").read_text()
+    assert old in text
+    (folder / "study.toml").write_text(text.replace(old, new))
+    return folder / "study.toml"
+
+
+def app() -> typer.Typer:
+    made = typer.Typer()
+    made.command("study")(command)
+    return made
+
+
+def test_a_study_of_files_runs_and_linked_rows_follow(folder):
+    found = run_study(read_study(folder / "study.toml"))
+    assert [one.name for one in found.contenders] == ["plan", "record-swap"] and found.draws == 3
+    assert found["record-swap"].whole("persons by county, sex").cells == 6
+    assert found["plan"].whole("persons by county, sex") is None  # the plan does not release persons
+    assert not found.generated and str(found).startswith("CONFIDENTIAL")
+    assert run_study(read_study(folder / "study.toml"), draws=2).draws == 2
+
+
+def test_further_plans_join_under_the_name_of_their_file(folder):
+    shutil.copy(folder / "plan.toml", folder / "second.toml")
+    assert list(read_study(folder / "study.toml", [folder / "second.toml"]).contenders) == [
+        "plan", "record-swap", "second",
+    ]  # fmt: skip
+    with pytest.raises(errors.StudyError, match="'plan' is used twice"):
+        read_study(folder / "study.toml", [folder / "plan.toml"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("stirred_study = 1", "stirred_study = 2", "must begin with stirred_study = 1"),
+        ("draws = 3", 'draws = "many"', "draws is a whole number"),
+        ("draws = 3", "draw = 3", "the field 'draw' is not known"),
+        ('kind = "record-swap"', 'kind = "card-trick"', "the unknown kind 'card-trick'; known are 'targeted-2010'"),
+        ("k_anonymity = 0", "k_anonymity = 0.5", "'k_anonymity' has a value of another type"),
+        ("k_anonymity = 0", "anonymity = 3", "'anonymity' is not known"),
+        ('similar = [["size"]]\n', "", "'similar' is missing"),
+        ("k_anonymity = 0", "swaprate = 1.5", "swaprate is 1.5"),
+        ('file = "plan.toml"', 'path = "plan.toml"', "the field 'path' is not known"),
+        ('file = "plan.toml"', "", "plan 1 names no file"),
+        ('[["county", "tenure"]', '["county"', "tables is a list of column names"),
+        ("links = {", "ties = {", "the field 'ties' is not known"),
+        ("[data]", "[datum]", "the field 'datum' is not known"),
+        ("seed = 5", "seed = -5", "seed is a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_study_file_is_named(folder, old, new, said):
+    path = changed(folder, old, new)
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(path)
+    assert refusal.value.kind == "study-file" and said in refusal.value.problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ('"tenure"]', '"rooms"]', "study-column"),
+        ('similar = [["size"]]', 'similar = [["rooms"]]', "study-part"),
+        ('geography = ["county"]', 'geography = ["place"]', "study-column"),
+        ('persons = "persons.csv"', 'persons = "nobody.csv"', "no-such-input"),
+        ('main = "households"', 'main = "houses"', "unknown-choice"),
+        ('links = { persons = "id" }', 'links = { persons = "sex" }', "linked-row-without-record"),
+        ('id = "id"\n', "", "study-parameter"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_named(folder, old, new, kind):
+    path = changed(folder, old, new)
+    with pytest.raises(errors.StirredError) as refusal:
+        run_study(read_study(path))
+    assert refusal.value.kind == kind
+
+
+def test_files_that_are_missing_or_no_toml_are_named(folder):
+    with pytest.raises(errors.StudyError, match="cannot be read"):
+        read_study(folder / "nothing.toml")
+    (folder / "broken.toml").write_text("a = [")
+    with pytest.raises(errors.StudyError, match="not TOML"):
+        read_study(folder / "broken.toml")
+    with pytest.raises(errors.StirredError) as refusal:
+        read_study(changed(folder, '"plan.toml"', '"gone.toml"'))
+    assert refusal.value.kind == "plan-unreadable"
+
+
+def test_a_plan_that_stops_is_named_with_its_reason(folder):
+    (folder / "plan.toml").write_text(PLAN.replace("rate = 0.2", "rate = 0.001"))
+    with pytest.raises(errors.StudyError, match="'plan' cannot be studied") as refusal:
+        run_study(read_study(folder / "study.toml"))
+    assert refusal.value.kind == "study-part"
+
+
+def test_generated_data_take_their_own_options_only(folder):
+    path = changed(folder, STUDY[STUDY.index("[data]") : STUDY.index("[[plan]]")], '[data]\ngenerated = "moon"\n')
+    with pytest.raises(errors.StudyError, match="no generated dataset 'moon'"):
+        run_study(read_study(path))
+    changed(folder, 'generated = "moon"', 'generated = "country"\nscale = 2.0')
+    with pytest.raises(errors.StudyError, match="'scale' is not known"):
+        run_study(read_study(path))
+
+
+def test_every_kind_can_be_written_and_lists_become_tuples():
+    made = swapper("targeted-2010", {"areas": ["county"], "match": ["size"], "rate": 0.1})
+    assert made == Targeted2010(areas=("county",), match=("size",), rate=0.1)
+    assert swapper("record-swap", {"hierarchy": ["a"], "similar": [["b"], ["c"]]}) == RecordSwap(
+        hierarchy=("a",), similar=(("b",), ("c",))
+    )
+    own = {"match": ["m"], "swap": ["s"], "rate": 0.1}
+    more = {
+        "permutation-by-risk": {"rare_on": ["h"], "rare_rate": 0.5},
+        "permutation-frozen": {"imputed": "i"},
+        "permutation-no-vacuous": {},
+        "permutation-across": {"across": 0.1},
+        "permutation-perturbed": {"columns": ["h"], "probability": 0.1, "when": "before"},
+    }
+    assert set(more) | {"targeted-2010", "record-swap"} == set(KINDS)
+    for kind, parameters in more.items():
+        assert swapper(kind, own | parameters).match == ("m",)
+    with pytest.raises(errors.StirredError, match="no kind of swapper"):
+        swapper("card-trick", {})
+
+
+# -- the command ---------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_table_and_writes_what_is_asked_for(folder):
+    out, pictures = folder / "out", folder / "pictures"
+    words = [str(folder / "study.toml"), "--draws", "2", "--out", str(out), "--figures", str(pictures)]
+    ended = CliRunner().invoke(app(), words)
+    assert ended.exit_code == 0, ended.output
+    assert ended.stdout.startswith("CONFIDENTIAL") and "record-swap" in ended.stdout
+    assert sorted(path.name for path in out.iterdir()) == [
+        "CONFIDENTIAL.txt", "study.csv", "study.json", "study.txt",
+    ]  # fmt: skip
+    assert (pictures / "study.png").exists()
+    again = CliRunner().invoke(app(), words)
+    assert isinstance(again.exception, errors.StirredError) and again.exception.kind == "output-exists"
+
+
+def test_the_command_prints_json(folder):
+    ended = CliRunner().invoke(app(), [str(folder / "study.toml"), "--json"])
+    assert json.loads(ended.stdout)["draws"] == 3
