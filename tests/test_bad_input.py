@@ -37,6 +37,7 @@ ELSEWHERE = {
     "not-a-plan": "tests/test_mechanisms.py",
     "not-offered": "tests/test_mechanisms.py",
     "unknown-mechanism": "tests/test_mechanisms.py",
+    "audit-runs": "tests/audit/test_lower_bounds.py",
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",

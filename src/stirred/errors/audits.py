@@ -9,6 +9,14 @@ def audit_question(what: str, must: str) -> StirredError:
     return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
 
 
+def audit_runs(which: str, problem: str) -> StirredError:
+    return StirredError(
+        "audit-runs",
+        f"The runs on the {which} input {problem}.",
+        "Give one output for each run, as a list of numbers, texts or tuples, and at least two runs.",
+    )
+
+
 def stratum_too_large(needs: str, most: str) -> StirredError:
     return StirredError(
         "stratum-too-large",
