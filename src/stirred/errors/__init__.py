@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question
+from stirred.errors.audits import audit_no_table, audit_of_plan, audit_question
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -293,6 +293,8 @@ __all__ = [
     "allocation_does_not_fit",
     "allocation_unit",
     "analysis_does_not_fit",
+    "audit_no_table",
+    "audit_of_plan",
     "audit_question",
     "bad_block",
     "bad_candidate",

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import StirredError
+from collections.abc import Iterable
+
+from stirred.errors.kinds import StirredError, listed
 
 
 def audit_question(what: str, must: str) -> StirredError:
     return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
+
+
+def audit_of_plan(what: str) -> StirredError:
+    return StirredError(
+        "audit-of-plan",
+        f"The law of a swap with {what} is not known to this audit.",
+        "Audit a plan with one rate between 0 and 1 and one round, and with a held column.",
+    )
+
+
+def audit_no_table(name: str, given: Iterable[str]) -> StirredError:
+    names = sorted(given)
+    return StirredError(
+        "audit-no-table",
+        f"The program gave no table called '{name}', but {listed(names) if names else 'none at all'}.",
+        "Let it give back every table that it is given, under the same name.",
+    )
