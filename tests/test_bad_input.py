@@ -32,6 +32,8 @@ ELSEWHERE = {
     "not-a-plan": "tests/test_mechanisms.py",
     "not-offered": "tests/test_mechanisms.py",
     "unknown-mechanism": "tests/test_mechanisms.py",
+    "audit-no-table": "tests/audit/test_swap_battery.py",
+    "audit-of-plan": "tests/audit/test_swap_battery.py",
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",

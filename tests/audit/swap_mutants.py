@@ -157,7 +157,7 @@ def with_biased_integers(bias, from_top=True, of_givers=True):
 
 
 def with_bytes_modulo(group, starts, rng):
-    """Integers below n are a random byte modulo n: a bias that everybody makes once."""
+    """Integers below n are a random byte modulo n: a bias wherever 256 is not a multiple of n."""
     found = np.empty(len(group), dtype=np.int64)
     _shuffle(starts, -1.0, rng, found)
     return found

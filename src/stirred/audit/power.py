@@ -157,24 +157,24 @@ def variance_of_integers(k: int) -> float:
 
 def _power_of_counts(tables: list[tuple[Floats, Floats]], allotted: float) -> float:
     """Of a chi-square test, from the numbers that are to be expected under a fault and without it."""
-    noncentrality, degrees = 0.0, 0
+    noncentrality, degrees, impossible = 0.0, 0, 0.0
     for under_fault, without in tables:
-        if float(np.sum(under_fault[without == 0])) > 1e3:
-            return 1.0
+        impossible += float(np.sum(under_fault[without == 0]))
         starts = tails.cells(without)
         if len(starts) > 1:
             found, wanted = np.add.reduceat(under_fault, starts), np.add.reduceat(without, starts)
             noncentrality += float(np.sum((found - wanted) ** 2 / wanted))
             degrees += len(starts) - 1
     if degrees == 0:
-        return 0.0
+        return -math.expm1(-impossible)
     low, high = 0.0, 1e9  # the statistic from which on the p-value is below the allotted one
     for _ in range(200):
         middle = (low + high) / 2
         p_value = tails.skewed(float(stats.chi2.sf(middle, degrees)), tails.FEWEST_EXPECTED)
         low, high = (middle, high) if p_value >= allotted else (low, middle)
     mean, variance = degrees + noncentrality, 2 * (degrees + 2 * noncentrality)
-    return float(stats.norm.sf((high - mean) / math.sqrt(variance)))
+    missed = float(stats.norm.cdf((high - mean) / math.sqrt(variance)))
+    return 1 - missed * math.exp(-impossible)  # something that cannot happen is found as soon as it is seen
 
 
 def _bisect(power_at: Callable[[float], float], most: float, power: float) -> float:

@@ -34,7 +34,7 @@ LINKED_ROWS = 2
 """Rows that each record has in each linked table."""
 FEWEST_RECORDS = 200
 
-_PARTS = ((0.04, 0), (0.12, 1), (0.24, 4), (0.3, 20), (0.3, 200))
+_PARTS = ((0.04, 0), (0.12, 1), (0.24, 4), (0.3, 20), (0.295, 200))
 """Share of the records in strata where so many are expected to be selected; 0 stands for the smallest strata."""
 _SMALLEST = (2, 3, 4, 5, 6)
 _FEWEST_OF_A_SIZE = 4
@@ -203,13 +203,10 @@ def stratum_sizes(records: int, rate: float) -> Integers:
     the integers that the program draws.
     """
     found: list[int] = []
-    left = records
     for share, expected in _PARTS:
         for part, size in _sizes_of_part(share * records, expected, rate):
-            number = int(part / size)
-            found += [size] * number
-            left -= size * number
-    found += [1] * min(left, max(1, records // 200))
+            found += [size] * int(part / size)
+    found += [1] * (records // 200)
     return np.array(found, dtype=np.int64)
 
 

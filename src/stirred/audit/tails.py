@@ -79,8 +79,7 @@ def of_counts(tables: Sequence[tuple[ArrayLike, ArrayLike]]) -> tuple[float, int
     """Of several tables of counts beside what they expect (chi-square), and the degrees of freedom.
 
     Neighbouring cells are put together until each expects :data:`FEWEST_EXPECTED` or more. A table of which one cell
-    is left says nothing. Counts are skewed: so far out, a cell that expects E is likelier than a normal number by a
-    factor of up to exp(z^3 / (6 sqrt(E))), and the p-value is raised by it.
+    is left says nothing. The p-value is raised by what the skewness of counts can do to it (:func:`skewed`).
     """
     statistic, degrees = 0.0, 0
     for observed, expected in tables:
@@ -98,11 +97,16 @@ def of_counts(tables: Sequence[tuple[ArrayLike, ArrayLike]]) -> tuple[float, int
 
 
 def skewed(p_value: float, events: float) -> float:
-    """A p-value raised by what the skewness of a count of so many events can do to it."""
+    """A p-value of normal numbers, raised for counts of so many events.
+
+    z standard deviations above its mean E, a count is as likely as exp(-z^2 / (2 (1 + z / (3 sqrt(E))))), where a
+    normal number is as likely as exp(-z^2 / 2).
+    """
     if p_value <= 0:
         return 0.0
     z = max(0.0, float(stats.norm.isf(p_value)))
-    return min(1.0, math.exp(min(700.0, math.log(p_value) + z**3 / (6 * math.sqrt(events)))))
+    likelier = z**2 / 2 - z**2 / (2 * (1 + z / (3 * math.sqrt(events))))
+    return min(1.0, math.exp(math.log(p_value) + likelier))
 
 
 def of_independent_sums(sums: Floats) -> float:
