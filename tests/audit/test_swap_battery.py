@@ -164,6 +164,20 @@ def test_nothing_is_found_in_another_program_that_keeps_the_law(order):
     assert audit.passed, audit
 
 
+@pytest.mark.parametrize("kind", [pl.Float64, pl.String, pl.Categorical, pl.Int16])
+def test_numbers_may_be_written_in_any_way(kind):
+    program = changed(
+        PLAN, lambda frame: frame.with_columns(pl.col("size", "county", "tenure").cast(pl.String).cast(kind))
+    )
+    assert audited(PLAN, program, 500).passed
+
+
+def test_a_program_that_swaps_nothing_is_found_out():
+    audit = audited(WITH_ID, lambda tables: {RECORDS: tables[RECORDS].with_columns(pl.col("household") - 10**15)})
+    assert {"rate", "repeated-run", "row-order"} <= found(audit)
+    assert "0 moved in all" in str(audit)
+
+
 def test_ids_may_be_texts():
     texts = pl.col("household").cast(pl.String).map_elements(lambda number: f"h{number}", return_dtype=pl.String)
     own = plan_program(WITH_PERSONS, SeededSource(2))
@@ -191,6 +205,7 @@ def replaced(column, value):
         (lambda frame: pl.concat([frame, frame[:1]]), "rows"),
         (lambda frame: pl.concat([frame[1:], frame[1:2]]), "kept-values"),
         (replaced("tenure", 10**6), "kept-values"),
+        (lambda frame: frame.with_columns(pl.col("tenure") + 0.5), "kept-values"),
         (replaced("size", -1), "kept-values"),
         (replaced("size", None), "kept-values"),
         (replaced("county", 10**6), "kept-counts"),

@@ -206,7 +206,7 @@ def test_a_small_fault_is_found_at_default_effort(question, fault):
 
 
 def drawn_by_our_kernel(source):
-    """The part of our own program that draws, without reading and checking a file: a hundred times as fast."""
+    """The part of our own program that draws, without reading and checking a file."""
 
     def program(tables):
         frame = tables[RECORDS]

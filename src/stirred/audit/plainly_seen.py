@@ -18,7 +18,7 @@ from stirred.audit import tails
 from stirred.audit.permutations_seen import ReadRun, moved_in, read_run
 from stirred.audit.released_order import correlated, order_seen
 from stirred.audit.results import Result
-from stirred.audit.swap_inputs import LINKED_ROWS, RECORDS, Integers, LinkedFile, MadeFile
+from stirred.audit.swap_inputs import LINKED_ROWS, RECORDS, Integers, LinkedFile, MadeFile, whole_numbers
 from stirred.audit.swap_questions import SeenRun
 from stirred.audit.tails import smallest_of
 
@@ -185,15 +185,15 @@ def _as_numbers(ids: pl.Series, links: pl.Series) -> tuple[Integers, Integers]:
     """Ids and links to them as whole numbers; texts are numbered."""
     import polars as pl
 
+    if ids.dtype.is_integer() and links.dtype.is_integer():
+        return ids.cast(pl.Int64).to_numpy(), links.cast(pl.Int64).to_numpy()
     codes = pl.concat([ids.cast(pl.String), links.cast(pl.String)]).rank("dense").cast(pl.Int64).to_numpy()
     return codes[: len(ids)], codes[len(ids) :]
 
 
 def _numbers(frame: pl.DataFrame, column: str | None) -> Integers | None:
     """A column of whole numbers; None if there is none, or if it holds anything else."""
-    import polars as pl
-
     if column is None or column not in frame.columns:
         return None
-    numbers = frame[column].cast(pl.Int64, strict=False)
+    numbers = whole_numbers(frame[column])
     return None if numbers.null_count() else numbers.to_numpy()

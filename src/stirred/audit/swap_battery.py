@@ -83,7 +83,7 @@ def audit_swap(
     seen: list[SeenRun] = []
     while len(plain) < runs and len(seen) == len(plain):
         progress.stage(f"running the program: run {len(plain) + 1} of {runs}", len(plain) / runs)
-        at_once, run = look(made, program(made.tables))
+        at_once, run = look(made, program(dict(made.tables)))
         plain.append(at_once)
         seen += [run] if run is not None else []
     progress.stage("comparing with the law")

@@ -66,12 +66,10 @@ class Digits:
 
     def read(self, frame: pl.DataFrame) -> Integers:
         """The numbers that the columns of a frame say; -1 where they say none."""
-        import polars as pl
-
         numbers = np.zeros(frame.height, dtype=np.int64)
         wrong = np.zeros(frame.height, dtype=np.bool_)
         for name in self.columns:
-            digit = frame[name].cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
+            digit = whole_numbers(frame[name]).fill_null(-1).to_numpy()
             wrong |= (digit < 0) | (digit >= self.base)
             numbers = numbers * self.base + digit
         numbers[wrong] = -1
@@ -177,6 +175,17 @@ def make_file(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile:
         swap_digits,
         tuple(linked),
     )
+
+
+def whole_numbers(column: pl.Series) -> pl.Series:
+    """A column as whole numbers, however a program writes them; null where there is none."""
+    import polars as pl
+
+    if column.dtype.is_integer():
+        return column.cast(pl.Int64, strict=False)
+    if column.dtype.is_float():
+        return column.set(column != column.floor(), None).cast(pl.Int64, strict=False)
+    return column.cast(pl.String).cast(pl.Int64, strict=False)
 
 
 def rate_that_is_tried(plan: SwapPlan) -> float:

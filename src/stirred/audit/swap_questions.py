@@ -394,9 +394,8 @@ def _overlap(seen: SeenRuns) -> float:
 
 def _order(seen: SeenRuns) -> Iterator[Answer]:
     yield from _of_order("row", "released rows", [one.order for one in seen.runs])
-    by_id = [one.id_order for one in seen.runs if one.id_order is not None]
-    if by_id:
-        yield from _of_order("id", "new ids", by_id)
+    if seen.made.plan.id:
+        yield from _of_order("id", "new ids", [one.id_order or one.order for one in seen.runs])
     for place, entry in enumerate(seen.made.linked):
         yield Answer(
             f"row-order-of-{entry.plan.name}",
