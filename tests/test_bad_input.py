@@ -34,6 +34,7 @@ ELSEWHERE = {
     "unknown-mechanism": "tests/test_mechanisms.py",
     "audit-no-table": "tests/audit/test_swap_battery.py",
     "audit-of-plan": "tests/audit/test_swap_battery.py",
+    "audit-question": "tests/audit/test_swap_battery.py",
     "bad-candidate": "an option of check",
     "bad-pair": "tests/swap/test_swap_pairs.py",
     "nothing-to-draw": "an option of check",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from stirred._lazy import later
 from stirred.audit import tails
 from stirred.audit.permutations_seen import (
     INTEGERS,
-    PATTERNS,
     Moved,
     contrasts,
     exchanges,
@@ -171,7 +171,8 @@ def _selection(seen: SeenRuns) -> Iterator[Answer]:
         "Are the numbers selected in strata of each size binomial, afresh where it is one?",
         p_value,
         f"They agree ({degrees} degrees of freedom).",
-        "They are not: a lone selected record is not treated as stated, or records are not selected independently.",
+        "They are not: a lone selected record is not treated as stated, the rate is another one, or records are not "
+        "selected independently.",
     )
     yield Answer(
         "which-are-selected",
@@ -234,12 +235,12 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         f"They agree ({degrees} degrees of freedom).",
         "Some are likelier than others, or do not occur at all.",
     )
-    several = seen.moved.counts >= EXCHANGING
+    exchanging = seen.moved.counts >= EXCHANGING
     found = np.bincount(
-        np.minimum(exchanges(seen.permutations[ORDERS[0]], seen.moved.starts)[several], EXCHANGES),
+        np.minimum(exchanges(seen.permutations[ORDERS[0]], seen.moved.starts)[exchanging], EXCHANGES),
         minlength=EXCHANGES + 1,
     )
-    of_size = np.bincount(seen.moved.counts[several], minlength=1)
+    of_size = np.bincount(seen.moved.counts[exchanging], minlength=1)
     law = np.zeros(EXCHANGES + 1)
     for k in np.flatnonzero(of_size):
         law += of_size[k] * np.array(number_of_exchanges(int(k), EXCHANGES))
@@ -265,11 +266,7 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         4.0,
         {"ways": len(chances), "smallest": least},
     )
-    patterns = [
-        tails.of_independent_sums(sums)
-        for _, (_, found_patterns) in seen.contrasts.items()
-        for _, sums in zip(PATTERNS, found_patterns, strict=True)
-    ]
+    patterns = [tails.of_independent_sums(sums) for _, several in seen.contrasts.values() for sums in several]
     yield Answer(
         "givers",
         "Is every other moved record of the stratum as likely to be the giver?",
@@ -381,12 +378,12 @@ def repeated_run(sizes: Integers, rate: float, runs: int) -> float:
 
 def _overlap(seen: SeenRuns) -> float:
     """P-value of how many records move in two runs one after the other: given the numbers, hypergeometric."""
-    together_moved, expected = 0, 0.0
-    for before, after in zip(seen.runs[:-1], seen.runs[1:], strict=True):
-        together_moved += len(np.intersect1d(before.moved.record, after.moved.record, assume_unique=True))
-    if len(seen.runs) > 1:
-        expected = float(np.sum(seen.selected[1:] * seen.selected[:-1] / seen.made.sizes))
-    return tails.of_bounded_sum(together_moved - expected, expected)
+    in_both = sum(
+        len(np.intersect1d(before.moved.record, after.moved.record, assume_unique=True))
+        for before, after in pairwise(seen.runs)
+    )
+    expected = float(np.sum(seen.selected[1:] * seen.selected[:-1] / seen.made.sizes))
+    return tails.of_bounded_sum(in_both - expected, expected)
 
 
 # -- the order of released rows ------------------------------------------------------------------------------
