@@ -202,6 +202,18 @@ def test_a_small_fault_is_found_at_default_effort(question, fault):
     assert question in {one.name for one in audited(1, None, None, **fault).wrong}
 
 
+@pytest.mark.slow
+def test_what_an_audit_says_it_would_find_is_found(allotted):
+    off, bias = smallest_rate(SMALL_EFFORT, allotted["rate"]), smallest_bias(SMALL_EFFORT, allotted["integers"])
+    assert off < 0.01
+    assert bias < 0.3
+    faults = {"rate": {"rate": RATE + off}, "integers": {"arrange": mutants.with_biased_integers(bias)}}
+    for question, fault in faults.items():
+        missed = sum(question not in {one.name for one in audited(seed, **fault).wrong} for seed in range(50))
+        # One in a thousand may be missed; six or more of fifty would be with probability 2e-11.
+        assert missed < 6
+
+
 # -- no false alarms -----------------------------------------------------------------------------------------
 
 

@@ -35,8 +35,8 @@ Floats = NDArray[np.float64]
 
 WANTED = 0.999
 _LISTED_UP_TO = 7
-_NEGLIGIBLE = 1e-6
-"""Expected events that make no difference."""
+_NEGLIGIBLE, _UNLIKELY = 1e-6, 1e-12
+"""Expected events, and relative probabilities, that make no difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +54,16 @@ class Effort:
         return [(int(size), int(many) * self.runs) for size, many in zip(sizes, number, strict=True)]
 
     @cached_property
-    def integers_seen(self) -> float:
-        """The expected variance of each of the sums :data:`INTEGERS`: how many integers of a shuffle are seen."""
-        found = 0.0
+    def integers_seen(self) -> tuple[float, float]:
+        """Of the sums :data:`INTEGERS` of all groups: the sum of their variances, and that of the squared variances."""
+        total = squares = 0.0
         for size, times in self.by_size:
             law = number_selected(size, self.rate)
-            k = np.flatnonzero(law > 1e-12 * law.max())
-            found += times * float(np.sum(law[k] * np.array([variance_of_integers(int(one)) for one in k])))
-        return found
+            k = np.flatnonzero(law > _UNLIKELY * law.max())
+            variances = np.array([variance_of_integers(int(one)) for one in k])
+            total += times * float(np.sum(law[k] * variances))
+            squares += times * float(np.sum(law[k] * variances**2))
+        return total, squares
 
     def moved(self, rate: float) -> tuple[float, float]:
         """Mean and variance of the number of records that move in all runs at some rate."""
@@ -85,10 +87,15 @@ def power_of_bias(effort: Effort, bias: float, allotted: float) -> float:
     """The power of the question ``integers`` if integers of a shuffle fall this much too often into the lower half.
 
     A bias of .01 makes each integer of the lower half 1% likelier than it should be, and of the upper half less likely.
-    The sum of contrasts of a group then has the mean ``bias`` times its variance, in first order.
+    The sum S of a group then has the mean ``bias`` times its variance v, in first order. With S^2 in the mean
+    v + bias^2 v^2, and S^4 that of a normal number, so many sums count as :func:`tails.of_independent_sums` finds.
     """
-    needed = float(stats.norm.isf(allotted / (2 * len(INTEGERS) * len(ORDERS))))
-    return float(stats.norm.sf(needed - bias * math.sqrt(effort.integers_seen)))
+    total, squares = effort.integers_seen
+    if total**2 < tails.FEWEST_GROUPS * 3 * squares:
+        return 0.0
+    needed = float(stats.t.isf(allotted / (2 * len(INTEGERS) * len(ORDERS)), total**2 / (3 * squares) - 1))
+    larger = math.sqrt(1 + bias**2 * squares / total)
+    return float(stats.norm.sf(needed * larger - bias * math.sqrt(total)))
 
 
 def power_of_selection(effort: Effort, law: Callable[[int], Floats], allotted: float) -> float:
@@ -178,6 +185,7 @@ def _power_of_counts(tables: list[tuple[Floats, Floats]], allotted: float) -> fl
 
 
 def _bisect(power_at: Callable[[float], float], most: float, power: float) -> float:
+    """The smallest effect that is found with this power; ``most`` if none is."""
     low, high = 0.0, most
     if power_at(high) < power:
         return most

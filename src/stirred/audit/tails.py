@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 FEWEST_EXPECTED = 100.0
 """Cells of a chi-square test expect at least so many."""
 FEWEST_GROUPS = 30
+"""Of fewer independent sums nothing is said."""
 
 
 def smallest_of(p_values: Sequence[float]) -> float:
