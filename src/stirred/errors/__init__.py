@@ -10,7 +10,7 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_question, audit_runs, stratum_too_large
+from stirred.errors.audits import audit_no_table, audit_of_plan, audit_question, audit_runs, stratum_too_large
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -318,6 +318,8 @@ __all__ = [
     "allocation_unit",
     "analysis_does_not_fit",
     "audit_measurements",
+    "audit_no_table",
+    "audit_of_plan",
     "audit_question",
     "audit_runs",
     "bad_block",

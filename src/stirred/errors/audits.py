@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import StirredError
+from collections.abc import Iterable
+
+from stirred.errors.kinds import StirredError, listed
 
 
 def audit_question(what: str, must: str) -> StirredError:
@@ -22,4 +24,21 @@ def stratum_too_large(needs: str, most: str) -> StirredError:
         "stratum-too-large",
         f"The exact loss of this stratum takes too long to compute: it has {needs}, and {most} can be done.",
         "Take a smaller stratum or merge categories; the theorem's epsilon holds for strata of every size.",
+    )
+
+
+def audit_of_plan(what: str) -> StirredError:
+    return StirredError(
+        "audit-of-plan",
+        f"The law of a swap with {what} is not known to this audit.",
+        "Audit a plan with one rate between 0 and 1 and one round, and with a held column.",
+    )
+
+
+def audit_no_table(name: str, given: Iterable[str]) -> StirredError:
+    names = sorted(given)
+    return StirredError(
+        "audit-no-table",
+        f"The program gave no table called '{name}', but {listed(names) if names else 'none at all'}.",
+        "Let it give back every table that it is given, under the same name.",
     )

@@ -1,0 +1,167 @@
+"""Does a swapping program draw from the law that it states? Runs any program on a made file and looks at the outcomes.
+
+The law is that of Algorithm 3.2.1 (:mod:`stirred.audit.swap_laws`). A program is a function from tables to tables, and
+nothing is assumed about how it works. An audit that finds nothing proves nothing: faults smaller than those that its
+last lines name stay unseen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from stirred import errors
+from stirred.audit.plainly_seen import PlainlySeen, look, plain_results
+from stirred.audit.power import Effort, smallest_bias, smallest_rate
+from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.audit.swap_inputs import FEWEST_RECORDS, RECORDS, make_file
+from stirred.audit.swap_questions import SeenRun, SeenRuns, answers
+from stirred.noise import RandomSource, SystemSource
+from stirred.releases.progress import Progress, Silent
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import MAIN
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Program = Callable[[Mapping[str, "pl.DataFrame"]], Mapping[str, "pl.DataFrame"]]
+"""From the tables of a made file to released ones: ``"records"`` is the main table, linked ones have their names."""
+
+DEFAULT_RECORDS, DEFAULT_RUNS = 1_200_000, 24
+"""Enough to find a rate of .05 that is rounded to 13/256, and integers that are biased by 1%."""
+FEWEST_RUNS, WANTED_RUNS = 2, 12
+"""From so many runs on it can be seen how the number of moved records varies."""
+_WITH_LINKED = 400_000
+_ONE_STRATUM = (50_000, 480)
+"""Records and runs of a plan without match columns: its only stratum is drawn once in a run."""
+_TRIAL = 20_000
+"""Records of the first, timed run where the audit has so many seconds."""
+
+
+def audit_swap(
+    plan: SwapPlan,
+    program: Program,
+    *,
+    records: int | None = None,
+    runs: int | None = None,
+    seconds: float | None = None,
+    false_alarm: float = FALSE_ALARM,
+    progress: Progress | None = None,
+    source: RandomSource | None = None,
+) -> Audit:
+    """Run a swapping program on a made file, again and again, and compare what it draws with the law of the plan.
+
+    Parameters
+    ----------
+    plan
+        What the program says that it does: the role of each column, and the rate.
+    program
+        Gets the tables of the made file and gives released ones. It may raise; nothing is caught.
+    records, runs
+        The size of the file and how often the program is run. The fewer, the larger the faults that stay unseen.
+    seconds
+        About how long the program may run in all; file and runs are then as large and many as that allows.
+    false_alarm
+        The probability of finding something wrong with a program that keeps its promise, at most.
+    source
+        From which the file is made. Another one than the operating system's is for tests.
+    """
+    if not 0 < false_alarm < 1:
+        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    if runs is not None and runs < FEWEST_RUNS:
+        raise errors.audit_question("The number of runs", f"must be at least {FEWEST_RUNS}")
+    if seconds is not None and not seconds > 0:
+        raise errors.audit_question("The number of seconds", "must be above 0")
+    source, progress = source or SystemSource(), progress or Silent()
+    usual = _usual_effort(plan)
+    if seconds is not None:
+        usual = _affordable(plan, program, seconds, usual, source)
+    runs = usual[1] if runs is None else runs
+    made = make_file(plan, usual[0] if records is None else records, source)
+    plain: list[PlainlySeen] = []
+    seen: list[SeenRun] = []
+    while len(plain) < runs and len(seen) == len(plain):
+        progress.stage(f"running the program: run {len(plain) + 1} of {runs}", len(plain) / runs)
+        at_once, run = look(made, program(dict(made.tables)))
+        plain.append(at_once)
+        seen += [run] if run is not None else []
+    progress.stage("comparing with the law")
+    strata = f"{len(made.sizes):,} {'strata' if len(made.sizes) > 1 else 'stratum'} of up to {made.sizes.max():,}"
+    about = (
+        f"It was run {len(plain)} times on a made file of {made.records:,} records in {strata}, "
+        f"to be swapped at a rate of {plan.rate}.",
+    )
+    title = "Does the program draw from the law of its plan?"
+    results = plain_results(made, plain)
+    if len(seen) < len(plain):
+        limits = ("Nothing else was asked, since the first release that is not whole ends the audit.",)
+        return Audit(title, tuple(results), false_alarm, len(plain), about, limits)
+    asked = answers(SeenRuns(made, tuple(seen)))
+    parts = shares(false_alarm, [one.weight for one in asked])
+    results += [
+        Result.tested(it.name, it.asked, it.p_value, part, right=it.right, wrong=it.wrong, **it.numbers)
+        for it, part in zip(asked, parts, strict=True)
+    ]
+    effort = Effort(made.sizes, made.rate, runs)
+    allotted = dict(zip([it.name for it in asked], parts, strict=True))
+    return Audit(title, tuple(results), false_alarm, runs, about, _limits(effort, allotted))
+
+
+def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
+    """This package's own swapper as a program: what ``stirred release`` draws for the plan."""
+    from stirred.swap.releasing import draw
+
+    from_source = source or SystemSource()
+
+    def program(tables: Mapping[str, pl.DataFrame]) -> Mapping[str, pl.DataFrame]:
+        given = {MAIN if name == RECORDS else name: frame for name, frame in tables.items()}
+        allow = ("few-change", "many-unchangeable", *_distinct(plan, tables))
+        drawing = plan.model_copy(update={"publish": (), "saturated": False, "allow": allow})
+        release = draw(drawing, given, source=from_source)
+        return {name: release.frame(MAIN if name == RECORDS else name) for name in tables}
+
+    return program
+
+
+def _distinct(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> list[str]:
+    """Allowances for held columns that identify records: in confidential data a check would stop there, in made data
+    they are what is wanted."""
+    own = {*plan.match, *plan.swap, *plan.drop, plan.id}
+    names = [name for name in tables[RECORDS].columns if name not in own]
+    for entry in plan.linked:
+        other = {*plan.swap, *entry.copies, *entry.drop, entry.link, entry.id}
+        names += [name for name in tables[entry.name].columns if name not in other]
+    return [f"distinct:{name}" for name in names]
+
+
+# -- how much is tried ---------------------------------------------------------------------------------------
+
+
+def _usual_effort(plan: SwapPlan) -> tuple[int, int]:
+    if not plan.match:
+        return _ONE_STRATUM
+    return (_WITH_LINKED if plan.linked else DEFAULT_RECORDS), DEFAULT_RUNS
+
+
+def _affordable(
+    plan: SwapPlan, program: Program, seconds: float, usual: tuple[int, int], source: RandomSource
+) -> tuple[int, int]:
+    """How many records and runs take so many seconds, from one run on a few: first fewer runs, then smaller files."""
+    trial = make_file(plan, min(_TRIAL, usual[0]), source)
+    began = time.monotonic()
+    program(trial.tables)
+    taken = max(time.monotonic() - began, 1e-3)
+    runs = int(min(usual[1], max(WANTED_RUNS, seconds / taken)))
+    return int(min(usual[0], max(FEWEST_RECORDS, trial.records * seconds / runs / taken))), runs
+
+
+def _limits(effort: Effort, allotted: Mapping[str, float]) -> tuple[str, ...]:
+    off, bias = smallest_rate(effort, allotted["rate"]), smallest_bias(effort, allotted["integers"])
+    biased = f"integers of a shuffle that fall {100 * bias:.2g}% too often into the lower half"
+    return (
+        f"With probability .999 this audit finds a rate that is off by {off:.2g} (of {effort.rate:g})"
+        + (f", and {biased}." if bias < 1 else "; it is too small to find any bias of integers."),
+        "Smaller faults, and seeds that are chosen among more than the square of the number of runs, are beyond any "
+        "such audit: they need a proof of the sampler, or a look at the machine that runs it.",
+    )

@@ -1,0 +1,273 @@
+"""Makes the file on which a swapping program is tried, so that everything the program does to it can be seen.
+
+Within a stratum every record has a held value and a swap value of its own, so the release shows which record received
+whose swap values: the permutation that the program drew. All values are whole numbers without a meaning; nothing is
+taken from anybody's data. Held values, swap values, ids and the order of the rows are drawn independently of each
+other, so that each of them could betray the others only through the program.
+
+Records are numbered by stratum and, within it, in the order in which they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred.noise import RandomSource, shuffle_groups
+from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
+from stirred.tables.groups import free_label
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Integers = NDArray[np.int64]
+
+RECORDS = "records"
+"""What the main table is called among the tables that a program is given and gives back."""
+LINKED_ROWS = 2
+"""Rows that each record has in each linked table."""
+FEWEST_RECORDS = 200
+
+_PARTS = ((0.04, 0), (0.12, 1), (0.24, 4), (0.3, 20), (0.295, 200))
+"""Share of the records in strata where so many are expected to be selected; 0 stands for the smallest strata."""
+_SMALLEST = (2, 3, 4, 5, 6)
+_FEWEST_OF_A_SIZE = 4
+_ID_BITS = 51
+"""Ids are random numbers of so many bits and one: a number that a program counts up is never one of them."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Digits:
+    """How a number is written in some columns: one digit each, the first column being the most significant."""
+
+    columns: tuple[str, ...]
+    base: int
+
+    @classmethod
+    def of(cls, columns: Sequence[str], below: int) -> Digits:
+        """As many digits as there are columns, for numbers below a bound."""
+        base = 2
+        while base ** max(len(columns), 1) < below:
+            base = max(base + 1, int(below ** (1 / max(len(columns), 1))))
+        return cls(tuple(columns), base)
+
+    def write(self, numbers: Integers) -> dict[str, Integers]:
+        """The columns that say these numbers."""
+        return {
+            name: numbers // self.base ** (len(self.columns) - 1 - place) % self.base
+            for place, name in enumerate(self.columns)
+        }
+
+    def read(self, frame: pl.DataFrame) -> Integers:
+        """The numbers that the columns of a frame say; -1 where they say none."""
+        numbers = np.zeros(frame.height, dtype=np.int64)
+        wrong = np.zeros(frame.height, dtype=np.bool_)
+        for name in self.columns:
+            digit = whole_numbers(frame[name]).fill_null(-1).to_numpy()
+            wrong |= (digit < 0) | (digit >= self.base)
+            numbers = numbers * self.base + digit
+        numbers[wrong] = -1
+        return numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedFile:
+    """A linked table of the made file: how its rows say which record they belong to."""
+
+    plan: LinkedTable
+    held: Digits
+    ids: Integers
+    """By row; empty where the rows have none."""
+    row: Integers
+    """Where the rows stand in the file, record by record."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MadeFile:
+    """The tables that a program is given, and everything that is needed to read what it gives back."""
+
+    plan: SwapPlan
+    rate: float
+    tables: dict[str, pl.DataFrame]
+    sizes: Integers
+    starts: Integers
+    """Records of stratum s are those from ``starts[s]`` to ``starts[s + 1]``."""
+    stratum: Integers
+    row: Integers
+    """By record, its row in the file."""
+    held: Integers
+    swapped: Integers
+    """By record, what its held and its swap value say: a number below the size of the stratum."""
+    record_of_held: Integers
+    record_of_swapped: Integers
+    """The record of stratum s with the value v, at ``starts[s] + v``."""
+    ids: Integers
+    """By record; empty where the plan has no id."""
+    match_digits: Digits
+    held_digits: Digits
+    swap_digits: Digits
+    linked: tuple[LinkedFile, ...]
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.starts[-1])
+
+    @property
+    def released_columns(self) -> set[str]:
+        """The columns that a release of the main table has."""
+        own = {*self.match_digits.columns, *self.swap_digits.columns, *self.held_digits.columns}
+        return own | ({self.plan.id} if self.plan.id else set())
+
+
+def make_file(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile:
+    """Make a file of about so many records for a plan."""
+    rate = rate_that_is_tried(plan)
+    if records < FEWEST_RECORDS:
+        raise errors.audit_question("The number of records", f"must be at least {FEWEST_RECORDS}")
+    sizes = stratum_sizes(records, rate) if plan.match else np.array([records], dtype=np.int64)
+    sizes = sizes[shuffle_groups(np.array([0, len(sizes)]), source)]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    stratum = np.repeat(np.arange(len(sizes)), sizes)
+    row = _shuffled(np.array([0, starts[-1]]), source)
+    row = row[np.lexsort((row, stratum))]
+    held, swapped = _shuffled(starts, source), _shuffled(starts, source)
+    first = starts[:-1][stratum]
+    record_of_held, record_of_swapped = np.empty_like(held), np.empty_like(swapped)
+    record_of_held[first + held] = record_of_swapped[first + swapped] = np.arange(starts[-1])
+    most = int(sizes.max())
+    match_digits = Digits.of(plan.match, len(sizes))
+    named = [*plan.match, *plan.swap, *plan.drop, *([plan.id] if plan.id else [])]
+    held_names = (free_label("held", named),) if plan.hold == "rest" else plan.hold
+    held_digits = Digits.of(held_names, most)
+    swap_digits = Digits.of(plan.swap, most)
+    ids = _ids(len(row), source) if plan.id else np.empty(0, dtype=np.int64)
+    columns = {**match_digits.write(stratum), **swap_digits.write(swapped), **held_digits.write(held)}
+    columns |= {plan.id: ids} if plan.id else {}
+    columns |= dict.fromkeys(plan.drop, row)
+    tables = {RECORDS: _frame(columns, row)}
+    linked = []
+    for entry in plan.linked:
+        one, frame = _linked_rows(entry, plan, ids, held, swap_digits.write(swapped), most, source)
+        linked.append(one)
+        tables[entry.name] = frame
+    return MadeFile(
+        plan,
+        rate,
+        tables,
+        sizes,
+        starts,
+        stratum,
+        row,
+        held,
+        swapped,
+        record_of_held,
+        record_of_swapped,
+        ids,
+        match_digits,
+        held_digits,
+        swap_digits,
+        tuple(linked),
+    )
+
+
+def whole_numbers(column: pl.Series) -> pl.Series:
+    """A column as whole numbers, however a program writes them; null where there is none."""
+    import polars as pl
+
+    if column.dtype.is_integer():
+        return column.cast(pl.Int64, strict=False)
+    if column.dtype.is_float():
+        return column.set(column != column.floor(), None).cast(pl.Int64, strict=False)
+    return column.cast(pl.String).cast(pl.Int64, strict=False)
+
+
+def rate_that_is_tried(plan: SwapPlan) -> float:
+    """The rate of a plan, or an error where its law is one that these audits do not know."""
+    for what, there in (
+        ("rates by rule", plan.rates),
+        ("merged match values (coarsen)", plan.coarsen),
+        ("several rounds", plan.rounds),
+        ("a flat file", plan.flat),
+        ("no held column in the main table", not plan.hold),
+        ("a rate of 0 or 1", plan.rate in (0, 1)),
+    ):
+        if there:
+            raise errors.audit_of_plan(what)
+    assert plan.rate is not None
+    return float(plan.rate)
+
+
+def stratum_sizes(records: int, rate: float) -> Integers:
+    """Sizes of strata that show what a swapper may do wrong, in all about so many records.
+
+    Many of the smallest sizes; many in which about one record is selected, so that a lone one is common; many with
+    about four, whose permutations can be told apart; and large ones, in which each selected record tells most about
+    the integers that the program draws.
+    """
+    found: list[int] = []
+    for share, expected in _PARTS:
+        for part, size in _sizes_of_part(share * records, expected, rate):
+            found += [size] * int(part / size)
+    found += [1] * (records // 200)
+    return np.array(found, dtype=np.int64)
+
+
+def _sizes_of_part(records: float, expected: int, rate: float) -> Iterable[tuple[float, int]]:
+    """The sizes of one part of the file, each with the records that are for it."""
+    if expected == 0:
+        return [(records * size / sum(_SMALLEST), size) for size in _SMALLEST]
+    most = max(max(_SMALLEST) + 1, int(records / _FEWEST_OF_A_SIZE))
+    return [(records, min(most, max(max(_SMALLEST) + 1, round(expected / rate))))]
+
+
+def _shuffled(starts: Integers, source: RandomSource) -> Integers:
+    return shuffle_groups(starts, source).astype(np.int64)
+
+
+def _ids(count: int, source: RandomSource) -> Integers:
+    """Different random numbers."""
+    ids = np.empty(0, dtype=np.int64)
+    while len(ids) < count:
+        words = np.frombuffer(source.take(8 * (count + 64)), dtype="<u8") >> np.uint64(64 - _ID_BITS)
+        ids = np.unique(words.astype(np.int64) + (1 << _ID_BITS))
+    ids = ids[:count]
+    return ids[_shuffled(np.array([0, count]), source)]
+
+
+def _frame(columns: dict[str, Integers], row: Integers) -> pl.DataFrame:
+    """A frame whose i-th row is that of the record (or linked row) with ``row == i``."""
+    import polars as pl
+
+    order = np.argsort(row)
+    return pl.DataFrame({name: values[order] for name, values in columns.items()})
+
+
+def _linked_rows(
+    entry: LinkedTable,
+    plan: SwapPlan,
+    ids: Integers,
+    held: Integers,
+    swapped: dict[str, Integers],
+    most: int,
+    source: RandomSource,
+) -> tuple[LinkedFile, pl.DataFrame]:
+    """The rows of a linked table; their held values say whose they are and which of its rows."""
+    named = [entry.link, *entry.copies, *entry.drop, *plan.swap, *([entry.id] if entry.id else [])]
+    names = (free_label("held", named),) if entry.hold == "rest" else tuple(entry.hold)
+    digits = Digits.of(names, LINKED_ROWS * most)
+    record = np.repeat(np.arange(len(ids)), LINKED_ROWS)
+    which = np.tile(np.arange(LINKED_ROWS), len(ids))
+    row = _shuffled(np.array([0, len(record)]), source)
+    own = _ids(len(record), source) if entry.id else np.empty(0, dtype=np.int64)
+    columns = {entry.link: ids[record], **digits.write(LINKED_ROWS * held[record] + which)}
+    columns |= {copy: swapped[target][record] for copy, target in entry.copies.items()}
+    columns |= {entry.id: own} if entry.id else {}
+    columns |= dict.fromkeys(entry.drop, row)
+    return LinkedFile(entry, digits, own, row), _frame(columns, row)

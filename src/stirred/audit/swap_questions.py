@@ -1,0 +1,424 @@
+"""The questions that are put to the runs of a swapping program, each with a p-value that is never too small.
+
+They rest on the law of Algorithm 3.2.1 and on nothing else: how many records of a stratum are selected, which ones,
+where their values go, and that strata and runs are independent. Each question looks at the runs in all the ways in
+which a program may go wrong there, and pays for their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._lazy import later
+from stirred.audit import tails
+from stirred.audit.permutations_seen import (
+    INTEGERS,
+    Moved,
+    contrasts,
+    exchanges,
+    fingerprints,
+    names_of_permutations,
+    permutations_by,
+    ranks,
+    together,
+)
+from stirred.audit.released_order import OrderSeen
+from stirred.audit.swap_inputs import Integers, MadeFile
+from stirred.audit.swap_laws import (
+    all_derangements,
+    chance_of_the_same,
+    log_most_likely,
+    mean_and_variance_selected,
+    number_of_exchanges,
+    number_selected,
+)
+from stirred.audit.tails import smallest_of
+
+stats = later("scipy.stats")
+
+Floats = NDArray[np.float64]
+
+ORDERS = ("order of the file", "held value", "swap value")
+"""Orders of the records of a stratum that a program may work in."""
+STRATA_WAYS = 2 + len(ORDERS)
+"""In so many ways strata are looked at for dependence."""
+LISTED = (3, 4, 5)
+"""Numbers of moved records whose derangements are all listed."""
+EXCHANGES = 3
+"""From so many cycles of two on they are counted together."""
+EXCHANGING = 4
+"""Fewer records than this have one way of exchanging."""
+_BINS = 10
+_FEWEST_IN_BINS = 50
+"""The smallest strata whose records are divided into bins."""
+_COMMON = 0.9
+"""The least expected number of selected records, for numbers of strata to be compared with each other."""
+_LEAST_VARIANCE = 25.0
+"""Of the number moved in a run, for its spread to be looked at."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question, before a part of the false-alarm rate is allotted to it."""
+
+    name: str
+    asked: str
+    p_value: float
+    right: str
+    wrong: str
+    weight: float = 1.0
+    """Its part of the false-alarm rate, beside those of the other questions."""
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeenRun:
+    """What is kept of one run."""
+
+    moved: Moved
+    order: OrderSeen
+    id_order: OrderSeen | None
+    """That of the new ids, where it is another one."""
+    linked_order: tuple[float, ...]
+    """By linked table, the p-value of its order."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeenRuns:
+    """All runs of one audit."""
+
+    made: MadeFile
+    runs: tuple[SeenRun, ...]
+
+    @cached_property
+    def moved(self) -> Moved:
+        """The groups of all runs."""
+        return together([one.moved for one in self.runs])
+
+    @cached_property
+    def selected(self) -> Integers:
+        """How many moved: ``[run, stratum]``."""
+        found = np.zeros((len(self.runs), len(self.made.sizes)), dtype=np.int64)
+        for run, one in enumerate(self.runs):
+            found[run, one.moved.stratum] = one.moved.counts
+        return found
+
+    @cached_property
+    def labels(self) -> dict[str, Integers]:
+        """The records of each stratum numbered from 0 in each of the :data:`ORDERS`."""
+        made = self.made
+        in_file = np.arange(made.records) - made.starts[:-1][made.stratum]
+        return dict(zip(ORDERS, (in_file, made.held, made.swapped), strict=True))
+
+    @cached_property
+    def permutations(self) -> dict[str, Integers]:
+        """The permutations of all groups, the records being numbered in each of these orders."""
+        moved = self.moved
+        return {name: permutations_by(moved, ranks(moved, label[moved.record])) for name, label in self.labels.items()}
+
+    @cached_property
+    def contrasts(self) -> dict[str, tuple[Floats, Floats]]:
+        """By order, the sums of :func:`contrasts`."""
+        return {name: contrasts(one, self.moved.starts) for name, one in self.permutations.items()}
+
+
+def answers(seen: SeenRuns) -> list[Answer]:
+    """All questions about the law."""
+    return [*_selection(seen), *_permutations(seen), *_independence(seen), *_order(seen)]
+
+
+# -- how many records are selected, and which ----------------------------------------------------------------
+
+
+def _selection(seen: SeenRuns) -> Iterator[Answer]:
+    made, runs = seen.made, len(seen.runs)
+    sizes, strata = np.unique(made.sizes, return_counts=True)
+    total = int(seen.selected.sum())
+    mean, variance = mean_and_variance_selected(made.sizes, made.rate)
+    expected = float(mean.sum()) * runs
+    yield Answer(
+        "rate",
+        "Are as many records selected as the rate says?",
+        tails.of_number_selected(total, sizes, strata * runs, made.rate),
+        f"{total:,} moved in all; {expected:,.0f} were to be expected.",
+        f"The rate is another one: {total:,} moved in all, and {expected:,.0f} were to be expected.",
+        4.0,
+        {"moved": total, "expected": expected},
+    )
+    by_run = seen.selected.sum(axis=1)
+    yield Answer(
+        "spread-over-runs",
+        "Does the number of moved records vary from run to run as it should?",
+        spread_over_runs(by_run, float(variance.sum())),
+        f"From {by_run.min():,} to {by_run.max():,} moved in a run.",
+        f"From {by_run.min():,} to {by_run.max():,} moved in a run, with a standard deviation that should be "
+        f"{variance.sum() ** 0.5:,.1f}: records, strata or runs are not decided independently.",
+    )
+    tables = []
+    for size, number in zip(sizes[sizes > 1], strata[sizes > 1], strict=True):
+        found = np.bincount(seen.selected[:, made.sizes == size].ravel(), minlength=size + 1)
+        tables.append((found, number * runs * number_selected(int(size), made.rate)))
+    p_value, degrees = tails.of_counts(tables)
+    yield Answer(
+        "selected-by-stratum",
+        "Are the numbers selected in strata of each size binomial, afresh where it is one?",
+        p_value,
+        f"They agree ({degrees} degrees of freedom).",
+        "They are not: a lone selected record is not treated as stated, the rate is another one, or records are not "
+        "selected independently.",
+    )
+    yield Answer(
+        "which-are-selected",
+        "Is every record of a stratum as likely to be selected as any other?",
+        smallest_of(list(_positions(seen))),
+        "Place in the file, held value and swap value make no difference.",
+        "Some are likelier: the place in the file, the held value or the swap value decides with chance.",
+    )
+
+
+def spread_over_runs(by_run: Integers, variance: float) -> float:
+    """P-value of the spread of numbers of moved records about their mean. They are whole, which half a record makes up
+    for; what they are on average is the question of the rate."""
+    if variance < _LEAST_VARIANCE:
+        return 1.0
+    away = np.abs(by_run - by_run.mean())
+    most, least = np.sum((away + 0.5) ** 2) / variance, np.sum(np.maximum(away - 0.5, 0) ** 2) / variance
+    small = float(stats.chi2.cdf(most, len(by_run) - 1))
+    large = tails.skewed(float(stats.chi2.sf(least, len(by_run) - 1)), variance)
+    return min(1.0, 2 * min(small, large))
+
+
+def _positions(seen: SeenRuns) -> Iterator[float]:
+    """P-values of where selected records stand in their strata, and in the file.
+
+    Given their number they are drawn without replacement, whose sums are no more spread out than with it (Hoeffding).
+    """
+    made, record = seen.made, seen.moved.record
+    size = made.sizes[made.stratum[record]]
+    binned = size >= _FEWEST_IN_BINS
+    in_sizes = np.bincount(size[binned], minlength=1)
+    expected = np.zeros(_BINS)
+    for one in np.flatnonzero(in_sizes):
+        expected += in_sizes[one] * np.bincount(_BINS * np.arange(one) // one, minlength=_BINS) / one
+    for label in seen.labels.values():
+        rank = (2 * label[record] - size + 1) / (size - 1)
+        yield tails.of_bounded_sum(float(np.sum(rank)), float(np.sum((size + 1) / (3 * (size - 1)))))
+        bins = _BINS * label[record][binned] // size[binned]
+        yield tails.of_counts([(np.bincount(bins, minlength=_BINS), expected)])[0]
+    place = made.row / made.records
+    mean = np.bincount(made.stratum, weights=place) / made.sizes
+    square = np.bincount(made.stratum, weights=place**2) / made.sizes
+    inside = made.stratum[record]
+    away = float(np.sum(place[record] - mean[inside]))
+    yield tails.of_bounded_sum(away, float(np.sum((square - mean**2)[inside])))
+
+
+# -- where values go -----------------------------------------------------------------------------------------
+
+
+def _permutations(seen: SeenRuns) -> Iterator[Answer]:
+    p_values, degrees = [], 0
+    for permutation in seen.permutations.values():
+        p_value, degrees = tails.of_counts(_listed(permutation, seen.moved.starts))
+        p_values.append(p_value)
+    yield Answer(
+        "derangements",
+        f"Is every derangement of {LISTED[0]} to {LISTED[-1]} records as likely as any other?",
+        smallest_of(p_values),
+        f"They agree ({degrees} degrees of freedom).",
+        "Some are likelier than others, or do not occur at all.",
+    )
+    exchanging = seen.moved.counts >= EXCHANGING
+    found = np.bincount(
+        np.minimum(exchanges(seen.permutations[ORDERS[0]], seen.moved.starts)[exchanging], EXCHANGES),
+        minlength=EXCHANGES + 1,
+    )
+    of_size = np.bincount(seen.moved.counts[exchanging], minlength=1)
+    law = np.zeros(EXCHANGES + 1)
+    for k in np.flatnonzero(of_size):
+        law += of_size[k] * np.array(number_of_exchanges(int(k), EXCHANGES))
+    yield Answer(
+        "exchanges",
+        f"Do {EXCHANGING} or more records exchange in pairs as often as in a random derangement?",
+        tails.of_counts([(found, law)])[0],
+        "They agree.",
+        "They do not: values go round in other cycles than those of a random derangement.",
+    )
+    chances = {
+        f"{way}, by {name}": tails.of_independent_sums(sums)
+        for name, (integers, _) in seen.contrasts.items()
+        for way, sums in zip(INTEGERS, integers, strict=True)
+    }
+    least = min(chances, key=lambda way: chances[way])
+    yield Answer(
+        "integers",
+        "Are the integers of which a shuffle would be made as often in the lower half as in the upper?",
+        smallest_of(list(chances.values())),
+        "No shuffle shows a bias.",
+        f"They are biased, if positions are filled {least}.",
+        4.0,
+        {"ways": len(chances), "smallest": least},
+    )
+    patterns = [tails.of_independent_sums(sums) for _, several in seen.contrasts.values() for sums in several]
+    yield Answer(
+        "givers",
+        "Is every other moved record of the stratum as likely to be the giver?",
+        smallest_of(patterns),
+        "Places in the file, held values and swap values make no difference.",
+        "Givers are nearer or farther, or earlier or later, than chance would have them.",
+    )
+
+
+def _listed(permutation: Integers, starts: Integers) -> list[tuple[Integers, Floats]]:
+    """How often each derangement was drawn, and the expected number."""
+    tables = []
+    for k in LISTED:
+        names = names_of_permutations(permutation, starts, k)
+        known = np.array(all_derangements(k)) @ (k ** np.arange(k - 1, -1, -1))
+        found = np.bincount(np.searchsorted(known, names), minlength=len(known))
+        tables.append((found, np.full(len(known), len(names) / len(known))))
+    return tables
+
+
+# -- strata and runs are independent -------------------------------------------------------------------------
+
+
+def _independence(seen: SeenRuns) -> Iterator[Answer]:
+    made, selected = seen.made, seen.selected
+    mean, variance = mean_and_variance_selected(made.sizes, made.rate)
+    common = np.flatnonzero((made.sizes > 1) & (made.sizes * made.rate >= _COMMON))
+    standardised = (selected[:, common] - mean[common]) / np.sqrt(variance[common])
+    first = np.full(len(made.sizes), made.records)
+    np.minimum.at(first, made.stratum, made.row)
+    in_file = standardised[:, np.argsort(first[common])]
+    numbers = [tails.of_independent_sums((one[:, 1:] * one[:, :-1]).ravel()) for one in (standardised, in_file)]
+    marks = [fingerprints(seen.moved, label) for label in seen.labels.values()]
+    pairs = _pairs_of_strata(made.sizes)
+    same = [_coincidences(seen, mark, pairs) for mark in marks]
+    seen_most = max(count for count, _ in same)
+    yield Answer(
+        "between-strata",
+        "Are strata permuted independently of each other?",
+        smallest_of([*numbers, *(tails.of_rare_coincidences(*one) for one in same)]),
+        f"{seen_most:,} pairs of equal strata moved alike; up to {same[0][1]:,.1f} were to be expected.",
+        f"They are not: {seen_most:,} pairs of equal strata moved alike, where {same[0][1]:,.1f} were to be expected, "
+        "or neighbours have alike numbers of moved records.",
+    )
+    drawn = {(one.moved.record.tobytes(), one.moved.giver.tobytes()) for one in seen.runs}
+    yield Answer(
+        "repeated-run",
+        "Is every run drawn afresh?",
+        1.0 if len(drawn) == len(seen.runs) else repeated_run(made.sizes, made.rate, len(seen.runs)),
+        "No two runs are alike.",
+        "Two runs moved the same records in the same way: the randomness is repeated.",
+    )
+    whole = np.arange(len(made.sizes))
+    alike = _coincidences(seen, marks[0], np.stack([whole, whole]), in_next_run=True)
+    yield Answer(
+        "between-runs",
+        "Are runs independent of each other?",
+        smallest_of(
+            [
+                tails.of_independent_sums((standardised[1:] * standardised[:-1]).ravel()),
+                tails.of_rare_coincidences(*alike),
+                _overlap(seen),
+            ]
+        ),
+        "One run does not tell which records the next one moves.",
+        "They are not: records that moved in one run move more or less often in the next.",
+    )
+
+
+def _pairs_of_strata(sizes: Integers) -> Integers:
+    """Strata of equal size two by two, each in one pair."""
+    order = np.argsort(sizes, kind="stable")
+    size = sizes[order]
+    begin = np.concatenate([[True], np.diff(size) != 0])
+    within = np.arange(len(order)) - np.maximum.accumulate(np.where(begin, np.arange(len(order)), 0))
+    first = np.flatnonzero((within[:-1] % 2 == 0) & (size[:-1] == size[1:]) & (size[:-1] > 1))
+    return np.stack([order[first], order[first + 1]])
+
+
+def _coincidences(
+    seen: SeenRuns, marks: NDArray[np.uint64], pairs: Integers, in_next_run: bool = False
+) -> tuple[int, float]:
+    """How many pairs of strata moved alike, and how many are to be expected at most.
+
+    The second of a pair is of the same run, or of the next one; then each run is in one pair of runs only.
+    """
+    table = np.zeros(seen.selected.shape, dtype=np.uint64)
+    ends = np.cumsum([0, *(len(one.moved.stratum) for one in seen.runs)])
+    for run, one in enumerate(seen.runs):
+        table[run, one.moved.stratum] = marks[ends[run] : ends[run + 1]]
+    here, there = (table[:-1:2], table[1::2]) if in_next_run else (table, table)
+    left, right = here[:, pairs[0]], there[:, pairs[1]]
+    alike = int(np.count_nonzero((left == right) & (left != 0)))
+    sizes, number = np.unique(seen.made.sizes[pairs[0]], return_counts=True)
+    chance = sum(
+        many * chance_of_the_same(int(size), seen.made.rate)
+        for size, many in zip(sizes, number, strict=True)
+        if size > 1
+    )
+    return alike, float(chance) * len(left)
+
+
+def repeated_run(sizes: Integers, rate: float, runs: int) -> float:
+    """P-value of two equal runs: the probability of the likeliest outcome, for each pair of runs."""
+    every, strata = np.unique(sizes, return_counts=True)
+    log_chance = sum(many * log_most_likely(int(size), rate) for size, many in zip(every, strata, strict=True))
+    return float(min(1.0, runs * (runs - 1) / 2 * np.exp(log_chance)))
+
+
+def _overlap(seen: SeenRuns) -> float:
+    """P-value of how many records move in two runs one after the other: given the numbers, hypergeometric."""
+    in_both = sum(
+        len(np.intersect1d(before.moved.record, after.moved.record, assume_unique=True))
+        for before, after in pairwise(seen.runs)
+    )
+    expected = float(np.sum(seen.selected[1:] * seen.selected[:-1] / seen.made.sizes))
+    return tails.of_bounded_sum(in_both - expected, expected)
+
+
+# -- the order of released rows ------------------------------------------------------------------------------
+
+
+def _order(seen: SeenRuns) -> Iterator[Answer]:
+    yield from _of_order("row", "released rows", [one.order for one in seen.runs])
+    if seen.made.plan.id:
+        yield from _of_order("id", "new ids", [one.id_order or one.order for one in seen.runs])
+    for place, entry in enumerate(seen.made.linked):
+        yield Answer(
+            f"row-order-of-{entry.plan.name}",
+            f"Is the order of the rows of '{entry.plan.name}' free of that of the input?",
+            smallest_of([one.linked_order[place] for one in seen.runs]),
+            "It is unrelated.",
+            "It is not: the order betrays where rows stood in the input.",
+        )
+
+
+def _of_order(what: str, words: str, orders: Sequence[OrderSeen]) -> Iterator[Answer]:
+    yield Answer(
+        f"{what}-order",
+        f"Is the order of {words} free of that of the input?",
+        smallest_of([one.input_order for one in orders]),
+        "It is unrelated.",
+        "It is not: the order betrays where records stood in the input.",
+    )
+    by_stratum = np.bincount(
+        np.concatenate([one.groups for one in orders]), weights=np.concatenate([one.earlier_values for one in orders])
+    )
+    moved = tails.of_bounded_sum(sum(one.moved_ranks for one in orders), sum(one.moved_variance for one in orders))
+    yield Answer(
+        f"moved-in-{what}-order",
+        f"Does the order of {words} keep secret which records moved, and whose values they had?",
+        smallest_of([moved, tails.of_independent_sums(by_stratum.astype(np.float64))]),
+        "It does.",
+        "It does not: moved records stand apart, or in the order of the values that they had before.",
+    )
