@@ -10,29 +10,15 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-import typer
 
 from stirred.audit.noise_laws import coin, gaussian
-from stirred.cli import app, audit_noise
 from stirred.noise import SeededSource
 
 GAUSSIAN = ("--law", "gaussian", "--sigma2", "10")
 
 
 @pytest.fixture
-def run(command, monkeypatch):
-    """The command, in a group of its own."""
-    build = app.build
-
-    def attached():
-        group = typer.Typer()
-        group.callback()(lambda: None)
-        group.command("noise")(audit_noise.noise)
-        made = build()
-        made.add_typer(group, name="audit")
-        return made
-
-    monkeypatch.setattr(app, "build", attached)
+def run(command):
     return lambda *words: command("audit", "noise", *words)
 
 

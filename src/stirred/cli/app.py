@@ -19,6 +19,7 @@ import typer
 import stirred
 from stirred import mechanisms
 from stirred.cli import (
+    audit,
     check,
     compare,
     demo,
@@ -82,6 +83,7 @@ def build() -> typer.Typer:
     app.command("study")(study.study)
     app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)
+    app.add_typer(audit.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")
     app.command("leftovers")(leftovers.leftovers)

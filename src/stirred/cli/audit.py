@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.audit_exact import exact
+from stirred.cli.audit_noise import noise
+
 if TYPE_CHECKING:
     from stirred.audit.programs import Program
     from stirred.audit.results import Audit
@@ -114,6 +117,10 @@ def release(
         rate = FALSE_ALARM if false_alarm is None else false_alarm
         found = audit_release(release, _inputs(input), false_alarm=rate, progress=progress)
     show(found, as_json)
+
+
+app.command("noise")(noise)
+app.command("exact")(exact)
 
 
 def show(found: Audit, as_json: bool) -> None:
