@@ -5,7 +5,6 @@ python benchmarks/audit_bounds.py      rewrites its section of RESULTS.md
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 from scipy import stats
 
-from results import machine, write_section
 from stirred.audit.lower_bounds import lower_bounds
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace, randomised_response
 from stirred.swap.enumeration import name_of, released_law, tables_of
@@ -145,17 +143,3 @@ MECHANISMS = [
         QUESTIONS,
     ),
 ]
-
-
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--keep", action="store_true")
-    arguments = options.parse_args()
-    text = f"{machine(['numpy', 'scipy'])}\n\n{lower_bounds_beside_plain()}\n"
-    print(text)
-    if not arguments.keep:
-        write_section(__file__, text)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
-"""Audits: exact losses of whole strata.
+"""Audits: exact losses of whole strata, and lower bounds from runs (``audit_bounds.py``).
 
-Beside them stands the plain way: the same sums over sub-tables, row by row, in a Python loop, or all permutations.
+Beside exact losses stands the plain way: the same sums over sub-tables, row by row, in a Python loop, or all
+permutations.
 
     python benchmarks/audits.py            rewrites its section of RESULTS.md
 """
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
+from audit_bounds import lower_bounds_beside_plain
 from results import machine, seconds, write_section
 from stirred.swap.enumeration import exact_loss, tables_of
 from stirred.swap.stratum_laws import stratum_law
@@ -54,7 +56,7 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--keep", action="store_true")
     arguments = options.parse_args()
-    text = f"{machine(['numpy', 'numba'])}\n\n{exact_losses()}\n"
+    text = f"{machine(['numpy', 'numba'])}\n\n{exact_losses()}\n\n{lower_bounds_beside_plain()}\n"
     print(text)
     if not arguments.keep:
         write_section(__file__, text)

@@ -26,6 +26,7 @@ Input = Literal["first", "second"]
 _MOST_BREAKS = 127
 _MOST_SIZES = 256
 _PARTS = 2
+"""Into which the runs are divided to judge an order by other runs than it was made from."""
 _CAUTION = 0.5
 """Standard deviations by which limits are moved further out: the best of many events looks better than it is."""
 _NAMED = 3
@@ -94,11 +95,13 @@ class Candidates:
         Where they promise none, the event whose frequencies differ most: one that nearly always occurs would come
         nearest to a bound of nothing, and never show more.
         """
+        from scipy import special
+
         hits = np.array([one.hits for one in self.orders])
         other_hits = np.array([one.other_hits for one in self.orders])
         runs = np.array([[one.runs] for one in self.orders])
         other_runs = np.array([[one.other_runs] for one in self.orders])
-        z = _quantile(false_alarm / 2) + _CAUTION
+        z = _CAUTION - float(special.ndtri(false_alarm / 2))
         low, high = 1 - _about_upper_limit(runs - hits, runs, z), _about_upper_limit(other_hits, other_runs, z)
         values = np.array([measure.at_each(low.ravel(), high.ravel()).reshape(low.shape) for measure in measures])
         if values.max() <= measures[0].nothing:
@@ -208,9 +211,9 @@ def _ranks() -> Floats:
 def _sizes(cells: int) -> NDArray[np.intp]:
     """How many cells an event may have; of many cells, only some numbers."""
     most = max(1, cells - 1)
-    return (
-        np.unique(np.geomspace(1, most, _MOST_SIZES).astype(np.intp)) if most > _MOST_SIZES else np.arange(1, most + 1)
-    )
+    if most <= _MOST_SIZES:
+        return np.arange(1, most + 1)
+    return np.unique(np.geomspace(1, most, _MOST_SIZES).astype(np.intp))
 
 
 def _listed(outputs: Outputs) -> list[Hashable]:
@@ -281,10 +284,3 @@ def _about_upper_limit(hits: Floats, runs: Floats, z: float) -> Floats:
     root = (a * b + np.sqrt(inside)) / np.where(square > 0, square, 1.0)
     odds = (hits + 1) / misses * root**3
     return np.where((square > 0) & (hits < runs), odds / (1 + odds), 1.0)
-
-
-def _quantile(chance: float) -> float:
-    """The number that a standard normal variable exceeds with this chance; for a chance above 1/2 as if it were 1/2."""
-    from scipy import special
-
-    return max(0.0, -float(special.ndtri(chance)))
