@@ -50,6 +50,7 @@ referee: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py
 	$(BIN)/python benchmarks/swap_answers.py
+	$(BIN)/python benchmarks/audits.py
 	$(BIN)/python benchmarks/specifications.py
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/accounting.py

@@ -133,6 +133,23 @@ def test_the_guide_to_studies_runs(tmp_path, monkeypatch, capsys):
     assert Path("country/study.csv").exists() and list(Path("pictures").glob("*.png"))
 
 
+def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypatch, capsys):
+    """With smaller files than by default, for the time they take."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("stirred.audit.swap_battery.DEFAULT_RECORDS", 20_000)
+    ((_, text),) = [block for block in blocks("docs/audits.md") if block[0] == "toml"]
+    Path("plan.toml").write_text(text)
+    run_blocks("docs/audits.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "BROKEN" not in printed and "True loss:    3.66" in printed and "epsilon is at least 1.028" in printed
+    swapper = f"{sys.executable} {ROOT / 'examples/audit/pairwise_swapper.py'} {{input}} {{output}}"
+    monkeypatch.setattr(sys, "argv", ["stirred", "audit", "program", "plan.toml", "--command", swapper, "--runs", "12"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 1
+    assert "BROKEN" in capsys.readouterr().out
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)
