@@ -176,6 +176,32 @@ def test_a_unit_that_leaves_the_frame_has_another_one_sampled_in_its_place():
             assert found(Estimator(), facts, setting("population"), change) >= brute
 
 
+def test_whoever_is_sampled_in_its_place_may_be_of_another_kind():
+    # Units 1 and 2 have values -5 or -4, unit 3 has 10 or 11. The first two on the frame are sampled, each with weight 1.
+    kinds = ((-5, -4), (-5, -4), (10, 11))
+    states = [s for s in itertools.product((None, 0, 1), repeat=3) if sum(v is not None for v in s) >= 2]
+    totals = {s: sum([kind[one] for kind, one in zip(kinds, s, strict=True) if one is not None][:2]) for s in states}
+    brute = max(
+        abs(totals[s] - totals[t])
+        for s, t in itertools.combinations(states, 2)
+        if sum(a != b for a, b in zip(s, t, strict=True)) == 1
+    )
+    units = tuple(Units(Bounds(1, 1), Bounds(*kind)) for kind in kinds)
+    facts = SurveyFacts(units, fewest=2, most=2, population_changes_one=True, everybody_responds=True)
+    assert brute == 16
+    for change in CHANGES:
+        assert found(Estimator(), facts, setting("population"), change) == brute
+
+
+def test_a_record_that_is_no_longer_there_counts_within_strata_too():
+    surveys = Surveys.random(np.random.default_rng(14), 60, 2)
+    facts = {"strata": ["a", "b"], "stratum_sizes_fixed": True, "fewest": 2, "most": 3}
+    for kind, change in itertools.product(KINDS, CHANGES):
+        ties = [[0], [1], [1]]
+        searched = largest_change(surveys, kind, change, slots=3, fewest=2, vanish=True, slot_classes=ties)
+        require_no_less(KINDS[kind], surveys, searched, FRAME_FIXED, change, **facts)
+
+
 def test_sampling_proportional_to_size_stays_below_the_bound_for_all_weights():
     # w = T / (2 size): frames with other totals T of the sizes, and a sample of which one record changes.
     rng = np.random.default_rng(10)
