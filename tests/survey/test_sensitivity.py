@@ -177,7 +177,7 @@ def test_a_unit_that_leaves_the_frame_has_another_one_sampled_in_its_place():
 
 
 def test_whoever_is_sampled_in_its_place_may_be_of_another_kind():
-    # Units 1 and 2 have values -5 or -4, unit 3 has 10 or 11. The first two on the frame are sampled, each with weight 1.
+    # Units 1 and 2 have values -5 or -4, unit 3 has 10 or 11. The first two on the frame are sampled, with weight 1.
     kinds = ((-5, -4), (-5, -4), (10, 11))
     states = [s for s in itertools.product((None, 0, 1), repeat=3) if sum(v is not None for v in s) >= 2]
     totals = {s: sum([kind[one] for kind, one in zip(kinds, s, strict=True) if one is not None][:2]) for s in states}
@@ -357,6 +357,15 @@ def test_holding_more_fixed_never_needs_more_noise():
         for numbers in ((4, 5, 6), (7, 8, 9, 10)):
             noise = [found(Estimator(), facts, SETTINGS[one - 1], change) for one in numbers]
             assert noise == sorted(noise, reverse=True)
+
+
+def test_what_is_taken_for_granted_is_said():
+    facts = box((1, 7), (0, 1), 50, everybody_responds=False, design_depends_on_frame=False)
+    said = {one.number: " ".join(sensitivity(Estimator(), facts, one, "unit").assumes) for one in SETTINGS[1:]}
+    assert [number for number, words in said.items() if "of the realised frame" in words] == [2, 3, 4, 5, 7, 8]
+    assert [number for number, words in said.items() if "Whether a unit answers" in words] == [2, 3, 4, 5, 6]
+    assert [number for number, words in said.items() if "however the dice fall" in words] == [2, 3]
+    assert all("Editing and imputation" in words for words in said.values())
 
 
 def test_noise_follows_from_the_sensitivity():

@@ -139,8 +139,8 @@ def _row(facts: SurveyFacts, asked: Estimator, setting: Setting, epsilon: Fracti
     fixed, weights = weights_fixed(facts, setting)
     # A theorem on sampling compares samples of one frame: where one record changes the weights of all, samples without
     # it differ as well, and nothing is gained.
-    counted = raised is not None and setting.level == "frame" and fixed
-    unit = _cost(facts, asked, setting, "unit", raised if raised is not None and counted else epsilon)
+    used = raised if raised is not None and setting.level == "frame" and fixed else epsilon
+    unit = _cost(facts, asked, setting, "unit", used)
     value = _cost(facts, asked, setting, "value", epsilon)
     if value.noise_sd is not None and unit.noise_sd is not None and unit.noise_sd < value.noise_sd:
         value = replace(unit, change="value")  # what covers another unit covers other answers

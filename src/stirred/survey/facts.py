@@ -46,8 +46,9 @@ class Bounds:
 class Units:
     """Units with the same bounds: between which limits their weights, values and sizes lie.
 
-    List one for all units, one for each stratum, or one for each unit of the frame. A value that is held fixed, since
-    it stands in the frame, has equal bounds.
+    List one for all units, one for each stratum, or one for each unit of the frame. Every record that there could have
+    been must lie within one of them; where the frame is not held fixed, that is more than the records of this frame. A
+    value that is held fixed, since it stands in the frame, has equal bounds; answers to the survey do not.
     """
 
     weight: Bounds

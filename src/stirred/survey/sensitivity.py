@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from stirred import errors
+from stirred.spec.exact import near
 from stirred.survey.facts import Bounds, SurveyFacts, Units, around, number
 from stirred.survey.settings import CHANGES, Change, Setting
 
@@ -64,7 +65,7 @@ class Estimator:
         if self.kind not in KINDS:
             raise errors.survey_fact("The kind of an estimator", f"is one of {', '.join(KINDS)}")
         if self.target not in TARGETS or (self.target == "ratio") > (self.kind == "ratio"):
-            raise errors.survey_fact("The target of an estimator", "is a total, mean or proportion, or of a ratio")
+            raise errors.survey_fact("The target of an estimator", "is total, mean or proportion, or ratio for a ratio")
         for name in ("population", "size_total"):
             given = getattr(self, name)
             if given is not None:
@@ -119,7 +120,7 @@ class Sensitivity:
 
     def noise_sd(self, epsilon: Any) -> float:
         """The standard deviation of that noise: the root of 2, times its scale."""
-        return math.sqrt(2) * float(self.laplace_scale(epsilon))
+        return math.sqrt(2) * near(self.laplace_scale(epsilon))
 
 
 def sensitivity(estimator: Estimator, facts: SurveyFacts, setting: Setting, change: Change) -> Sensitivity:
@@ -236,6 +237,8 @@ def _stays_in_stratum(case: _Case) -> bool:
 
 def _assumed(case: _Case) -> tuple[str, ...]:
     said = ["The bounds and sizes hold for every dataset that is compared, and are known without the data."]
+    if not case.setting.frame_invariant:
+        said.append("They hold in every frame that there could have been: those of the realised frame do not suffice.")
     made = {stage.name for stage in case.setting.pipeline.steps}
     if "responding sample" in made and not case.facts.everybody_responds:
         said.append("Whether a unit answers does not depend on other units' records.")

@@ -167,7 +167,7 @@ def claimable(setting: Setting) -> tuple[bool, str]:
     Only sampling is a step whose chances are known. Whether a given design gains anything is another question.
     """
     sources = TABLE_6_3[setting.level]
-    if "S" in sources:
+    if any(stage.level and stage.controlled for stage in setting.pipeline.steps):
         others = "nonresponse" + (" and building the frame" if "FR" in sources else "")
         return True, (
             f"From sampling, if the design amplifies; never from {others}, whose chances are not known. Lost against "
