@@ -13,7 +13,7 @@ from all_small_surveys import Surveys, largest_change
 
 from stirred import errors
 from stirred.survey.facts import Bounds, SurveyFacts, Units
-from stirred.survey.sensitivity import Estimator, PostStratum, sensitivity, weights_fixed
+from stirred.survey.sensitivity import Estimator, PostStratum, _largest_difference, sensitivity, weights_fixed
 from stirred.survey.settings import CHANGES, SETTINGS, setting
 
 FRAME_FIXED = setting("target sample", "frame")
@@ -138,6 +138,22 @@ def test_no_survey_of_three_records_changes_by_more(kind):
         )
         facts = {"everybody_responds": not vanish, "fewest": fewest, "most": 3}
         require_no_less(KINDS[kind], surveys, searched, FRAME_FIXED, change, **facts)
+
+
+def test_the_difference_of_two_shares_is_largest_at_an_end_or_where_it_turns():
+    rng = np.random.default_rng(15)
+    inside = 0
+    for _ in range(400):
+        a, b = (Fraction(int(one)) for one in rng.integers(-9, 10, size=2))
+        z, y = (Fraction(int(one)) for one in rng.integers(1, 9, size=2))
+        rest = tuple(sorted(Fraction(int(one), 4) for one in rng.integers(0, 80, size=2)))
+        t = np.linspace(float(rest[0]), float(rest[1]), 4001)
+        tried = float(a) / (t + float(z)) - float(b) / (t + float(y))
+        bound = float(_largest_difference((a, z), (b, y), rest))
+        assert bound >= tried.max() - 1e-12
+        assert bound == pytest.approx(tried.max(), abs=1e-5)
+        inside += 0 < tried.argmax() < 4000
+    assert inside > 10
 
 
 @pytest.mark.parametrize("most", range(1, 9))

@@ -281,18 +281,8 @@ def _hajek(estimator: Estimator, case: _Case) -> _Found:
         value = facts.value.width * _largest_share(facts.weight.high / facts.weight.low, facts.fewest, facts.most)
         return _Found(value, plain, _ALL_CHANGE, "derived; all weights within their bounds")
     rule, source = "(max x - min x) max w / (max w + (n - 1) min w)", "derived from section 7.4"
-    if not case.keeps_weight:
-        units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in facts.units)
-        return _Found(_largest_step(case, units), plain, rule, source)
-    changes = [(one.weight.high, one.value.width, facts.fewest - 1) for one in facts.units]
-    if case.may_vanish:  # at least the fewest remain, with any mean
-        whole = facts.value
-        changes += [
-            (one.weight.high, max(one.value.high - whole.low, whole.high - one.value.low), facts.fewest)
-            for one in facts.units
-        ]
-    value = max(weight * far / (weight + others * facts.weight.low) for weight, far, others in changes)
-    return _Found(value, plain, rule, source)
+    units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in facts.units)
+    return _Found(_largest_step(case, units), plain, rule, source)
 
 
 def _ratio(estimator: Estimator, case: _Case) -> _Found:
@@ -343,29 +333,55 @@ _ALL_CHANGE = "(max - min) times the largest part of the weight that can move fr
 
 
 def _largest_step(case: _Case, units: tuple[Units, ...]) -> Fraction:
-    """The largest change of sum(w y) / sum(w z), other records and their weights being the same.
+    """An upper bound on the change of sum(w y) / sum(w z), other records and their weights being the same.
 
     With T and Z the sums of the others and m = T/Z, a record moves the ratio from m by w (y - m z) / (Z + w z). That
-    is monotone in w, y, z and Z, and a difference of two such steps is linear in m: corners suffice. The corner of Z
-    is taken for each step by itself, so that this is an upper bound, which is attained if all units have the same
-    bounds and z = 1.
+    is monotone in w, y, z and Z, and a difference of two such steps is linear in m: its corners suffice. The bound is
+    attained if all units have the same bounds and z = 1.
     """
-    facts, middle = case.facts, _ratios(units)
+    facts, means = case.facts, _ratios(units).ends
     sizes = around([_size(one) for one in units])
-    sums = (
-        (facts.fewest - 1) * facts.weight.low * sizes.low,
-        (facts.most - 1) * facts.weight.high * sizes.high,
-    )
+    least, greatest = facts.weight.low * sizes.low, facts.weight.high * sizes.high
+    sums = (facts.fewest - 1) * least, (facts.most - 1) * greatest
     largest = Fraction(0)
-    for group, mean in itertools.product(case.groups(units), middle.ends):
-        steps = {Fraction(0)} if case.may_vanish else set()
+    if case.keeps_weight:
+        for one, mean in itertools.product(units, means):
+            steps = [(value - mean * size, size) for value, size in _corners(one.value, _size(one))]
+            rest = sums[0] / one.weight.high, sums[1] / one.weight.low
+            changes = [_largest_difference(after, before, rest) for after, before in itertools.product(steps, steps)]
+            if case.may_vanish:  # at least the fewest remain
+                remain = facts.fewest * least / one.weight.high
+                changes += [abs(step) / (remain + size) for step, size in steps]
+            largest = max(largest, *changes)
+        return largest
+    for group, mean in itertools.product(case.groups(units), means):
+        moves = {Fraction(0)} if case.may_vanish else set()
         for one in group:
-            for (weight, value), size, rest in itertools.product(
+            for (weight, value), size, rest_of in itertools.product(
                 _corners(one.weight, one.value), _size(one).ends, sums
             ):
-                steps.add(weight * (value - mean * size) / (rest + weight * size))
-        largest = max(largest, max(steps) - min(steps))
+                moves.add(weight * (value - mean * size) / (rest_of + weight * size))
+        largest = max(largest, max(moves) - min(moves))  # each with a rest of its own
     return largest
+
+
+def _largest_difference(
+    after: tuple[Fraction, Fraction], before: tuple[Fraction, Fraction], rest: tuple[Fraction, Fraction]
+) -> Fraction:
+    """The largest a/(t+z) - b/(t+y) for t in ``rest``, of (a, z) and (b, y); inside, its root is rounded up."""
+    (a, z), (b, y) = after, before
+    ends = max(a / (t + z) - b / (t + y) for t in rest)
+    rises, falls = (b / (t + y) ** 2 - a / (t + z) ** 2 for t in rest)
+    if not rises > 0 > falls:
+        return ends
+    # There a (t+y)^2 = b (t+z)^2, and the difference is (sqrt|a| - sqrt|b|)^2 / |z - y|.
+    product = abs(a * b) * _FINE**2
+    root = Fraction(math.isqrt(math.floor(product)), _FINE)
+    return max(ends, (abs(a) + abs(b) - 2 * root) / abs(z - y))
+
+
+_FINE = 10**15
+"""Roots are rounded down to a multiple of one over this."""
 
 
 def _largest_share(spread: Fraction, fewest: int, most: int) -> Fraction:
