@@ -346,7 +346,7 @@ def _largest_step(case: _Case, units: tuple[Units, ...]) -> Fraction:
     largest = Fraction(0)
     if case.keeps_weight:
         for one, mean in itertools.product(units, means):
-            steps = [(value - mean * size, size) for value, size in _corners(one.value, _size(one))]
+            steps = {(value - mean * size, size) for value, size in _corners(one.value, _size(one))}
             rest = sums[0] / one.weight.high, sums[1] / one.weight.low
             changes = [_largest_difference(after, before, rest) for after, before in itertools.product(steps, steps)]
             if case.may_vanish:  # at least the fewest remain
