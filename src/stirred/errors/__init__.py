@@ -282,6 +282,13 @@ from stirred.errors.studies import (
     study_part,
     study_too_large,
 )
+from stirred.errors.surveys import (
+    SurveyError,
+    no_amplification,
+    not_a_listed_design,
+    samples_depend,
+    too_many_samples,
+)
 from stirred.errors.topdown import (
     topdown_category,
     topdown_contradiction,
@@ -310,6 +317,7 @@ __all__ = [
     "StirredError",
     "StoppedByCheck",
     "StudyError",
+    "SurveyError",
     "added_up_digits",
     "added_up_null",
     "added_up_swapped",
@@ -423,6 +431,7 @@ __all__ = [
     "nearly_distinct",
     "needs_extra",
     "needs_posix",
+    "no_amplification",
     "no_rule",
     "no_signers",
     "no_signing_program",
@@ -437,6 +446,7 @@ __all__ = [
     "not_a_distribution",
     "not_a_graph",
     "not_a_ledger",
+    "not_a_listed_design",
     "not_a_measure",
     "not_a_mechanism",
     "not_a_partition",
@@ -511,6 +521,7 @@ __all__ = [
     "round_swaps_held",
     "round_swaps_match",
     "rule_rate_zero_or_one",
+    "samples_depend",
     "secrets_do_not_divide",
     "secrets_overlap",
     "seeded_release",
@@ -536,6 +547,7 @@ __all__ = [
     "too_many_points",
     "too_many_records",
     "too_many_rows_stated",
+    "too_many_samples",
     "topdown_category",
     "topdown_contradiction",
     "topdown_count",
