@@ -31,6 +31,7 @@ def test_a_secret_sample_from_the_frame_with_complete_response_amplifies():
     [
         ({"starts": "target sample"}, "sampling is not part of it"),
         ({"starts": "responding sample"}, "sampling is not part of it"),
+        ({"starts": "population"}, "making the frame is part of it"),
         ({"selection": None}, "has not been stated"),
         ({"selection": selections.systematic()}, "no record in common"),
         ({"selection": selections.data_dependent()}, "depends on the data"),

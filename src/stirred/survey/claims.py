@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stirred import errors
+from stirred._calls import says_what_it_takes
 from stirred.survey.selections import Selection
 
 Step = Literal["frame construction", "sampling", "response"]
@@ -36,9 +37,10 @@ _INSIDE = {
 class SurveyFacts:
     """What decides whether amplification may be claimed.
 
-    ``starts`` is the dataset that the mechanism takes as its input. ``selection`` is the design, None if it has not
-    been stated. ``membership_secret``: nobody outside can learn who is in the sample, not from neighbours, from the
-    respondents themselves, nor from a published file. ``protects`` says whose record the claim is about.
+    ``starts`` is the dataset that the mechanism takes as its input. ``selection`` is the design of the step that is
+    asked about, None if it has not been stated. ``membership_secret`` says that nobody outside can learn who is in the
+    sample: not from neighbours, from the respondents themselves, nor from a published file. ``protects`` says whose
+    record the claim is about. ``every_output_counted``: all that is published from the sample is in the loss.
     """
 
     starts: Start
@@ -75,6 +77,7 @@ class Claim:
         return f"Amplification by {self.step} {said}: {joined}."
 
 
+@says_what_it_takes
 def may_claim(facts: SurveyFacts, step: Step = "sampling") -> Claim:
     """Whether amplification by a step of the survey may be claimed, with every reason against it.
 
@@ -96,13 +99,16 @@ makes the claim false (section 6.4.2).
 def _against(facts: SurveyFacts, step: Step) -> list[str]:
     found = []
     if step not in _INSIDE[facts.starts]:
-        found.append(
-            f"the mechanism starts at the {facts.starts}, so that {step} is not part of it (Table 6.3)"
-        )  # fmt: skip
+        found.append(f"the mechanism starts at the {facts.starts}, so that {step} is not part of it (Table 6.3)")
     if step == "frame construction":
         found.append(
             "the probabilities of being in the frame are unknown, and with coverage well above 90% there would be "
             "little to gain (section 6.4.2)"
+        )
+    elif facts.starts == "population":
+        found.append(
+            "the mechanism starts at the population, so that making the frame is part of it, and nobody knows how many "
+            "records of the frame change with one of the population (section 6.6 advises against this level)"
         )
     if facts.response == "uncontrolled" and step != "frame construction":
         found.append(

@@ -26,7 +26,8 @@ from stirred._shown import brief
 from stirred.loss.argument_checks import Number
 from stirred.loss.pairs import worst_pair
 from stirred.spec.finite import FiniteMechanism
-from stirred.survey.selections import Neighbours, Sample, Samples, checked_samples
+from stirred.survey.pairings import Sample
+from stirred.survey.selections import Neighbours, Samples, checked_samples
 
 Array = NDArray[np.float64]
 Frame = tuple[str | None, ...]

@@ -11,7 +11,6 @@ Samples are sets: theorems are about mechanisms that do not look at the order of
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any, Literal
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred.survey.pairings import Sample, records_changed
 
 Neighbours = Literal["replace", "add or remove"]
 """Frames that are compared: one record has another value, or one is there or not."""
@@ -28,7 +28,6 @@ Neighbours = Literal["replace", "add or remove"]
 Scheme = Literal["conditional poisson", "sampford"]
 SCHEMES = ("conditional poisson", "sampford")
 
-Sample = tuple[int, ...]
 Samples = Mapping[Sample, Any]
 """Every possible sample, as the numbers of its units from 0 on, with its probability."""
 
@@ -230,7 +229,8 @@ def by_size(probabilities: Iterable[Any], scheme: Scheme) -> Selection:
     """Fixed-size sampling without replacement with these inclusion probabilities, by conditional Poisson or Sampford.
 
     Both are strongly Rayleigh (Borcea, Branden and Liggett 2009; Branden and Jonasson 2012), so that samples with a
-    record and without it can be paired to differ in one record (the stochastic covering property; Pemantle and Peres 2014).
+    record and without it can be paired to differ in one record: the stochastic covering property (Pemantle and Peres
+    2014).
     """
     if scheme not in SCHEMES:
         raise errors.unknown_choice("scheme", scheme, SCHEMES)
@@ -271,7 +271,7 @@ def listed(samples: Samples) -> Selection:
     if len(design) ** 2 > MOST_PAIRS:
         raise errors.too_many_samples(len(design) ** 2, MOST_PAIRS)
     classes = dict.fromkeys(
-        UnitClass(sum((p for s, p in design.items() if unit in s), Fraction(0)), _changed(design, unit))
+        UnitClass(sum((p for s, p in design.items() if unit in s), Fraction(0)), records_changed(design, unit))
         for unit in sorted({unit for sample in design for unit in sample})
     )
     return Selection(
@@ -309,64 +309,6 @@ def data_dependent(what: str = "the allocation") -> Selection:
 
 def _none(design: str, reason: str) -> Selection:
     return Selection(design, "replace", (UnitClass(Fraction(1)),), "section 6.4.1", (), tight=False, reason=reason)
-
-
-# -- pairing samples with a unit and without it --------------------------------------------------------------
-
-
-def _changed(design: Mapping[Sample, Fraction], unit: int) -> int:
-    """The least number of records, in a coupling, by which samples with the unit and without it differ."""
-    taken = {frozenset(s): p for s, p in design.items() if unit in s}
-    left = {frozenset(s): p for s, p in design.items() if unit not in s}
-    if not taken or not left:
-        return 1
-    with_unit, without = sum(taken.values(), Fraction(0)), sum(left.values(), Fraction(0))
-    supply = [p / with_unit for p in taken.values()]
-    demand = [p / without for p in left.values()]
-    apart = [[len(s - t) for t in left] for s in taken]
-    for most in sorted({distance for row in apart for distance in row}):
-        if _can_be_moved(supply, demand, [[distance <= most for distance in row] for row in apart]):
-            return most
-    raise AssertionError("the largest distance allows every pair")
-
-
-def _can_be_moved(supply: list[Fraction], demand: list[Fraction], allowed: list[list[bool]]) -> bool:
-    """Whether all supply can go to demand along allowed pairs: augmenting paths with exact amounts."""
-    spare, wanted = list(supply), list(demand)
-    moved = [[Fraction(0)] * len(demand) for _ in supply]
-    while any(spare):
-        came_from: dict[tuple[str, int], tuple[str, int] | None] = {("s", i): None for i, x in enumerate(spare) if x}
-        queue, end = list(came_from), None
-        for side, place in queue:
-            if side == "t" and wanted[place]:
-                end = (side, place)
-                break
-            steps = (
-                [("t", j) for j in range(len(demand)) if allowed[place][j]]
-                if side == "s"
-                else [("s", i) for i in range(len(supply)) if moved[i][place]]
-            )
-            for step in steps:
-                if step not in came_from:
-                    came_from[step] = (side, place)
-                    queue.append(step)
-        if end is None:
-            return False
-        path = [end]
-        while (before := came_from[path[-1]]) is not None:
-            path.append(before)
-        path.reverse()
-        edges = list(itertools.pairwise(path))
-        back = [moved[b[1]][a[1]] for a, b in edges if a[0] == "t"]
-        amount = min([spare[path[0][1]], wanted[end[1]], *back])
-        for a, b in edges:
-            if a[0] == "s":
-                moved[a[1]][b[1]] += amount
-            else:
-                moved[b[1]][a[1]] -= amount
-        spare[path[0][1]] -= amount
-        wanted[end[1]] -= amount
-    return True
 
 
 # -- checks --------------------------------------------------------------------------------------------------
