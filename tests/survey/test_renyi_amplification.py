@@ -57,6 +57,35 @@ def test_small_rates_gain_the_square():
     assert amplify_renyi(selection, lambda order: order * 0.05, 2) < 5e-7
 
 
+@pytest.mark.parametrize("rho", [0.005, 0.1, 0.5])
+@pytest.mark.parametrize("order", [2, 3, 6, 12])
+@pytest.mark.parametrize("pure", [math.inf, 0.3])
+def test_theorem_9_of_wang_balle_and_kasiviswanathan_and_theorem_5_of_zhu_and_wang_as_written(rho, order, pure):
+    p, e = mpmath.mpf(1) / 500, mpmath.exp
+
+    def curve(alpha):
+        return min(rho * alpha, pure)
+
+    cap = 2 if math.isinf(pure) else min(2, mpmath.expm1(pure) ** 2)
+    total = 1 + p**2 * math.comb(order, 2) * min(4 * mpmath.expm1(curve(2)), e(curve(2)) * cap)
+    for j in range(3, order + 1):
+        cap = 2 if math.isinf(pure) else min(2, mpmath.expm1(pure) ** j)
+        total += p**j * math.comb(order, j) * e((j - 1) * curve(j)) * cap
+    convex = 1 - p + p * e((order - 1) * curve(order))
+    assert amplify_renyi(selections.simple_random(1, 500), curve, order) == pytest.approx(
+        float(mpmath.log(min(total, convex)) / (order - 1)), rel=1e-9
+    )
+    assert total < convex or order > 3
+
+    removed = added = (1 - p) ** (order - 1) * (order * p - p + 1)
+    for j in range(2, order + 1):
+        term = math.comb(order, j) * (1 - p) ** (order - j) * p**j * e((j - 1) * curve(j))
+        removed, added = removed + term, added + term * (3 if j > 2 else 1)
+    assert amplify_renyi(selections.poisson(["1/500"]), curve, order) == pytest.approx(
+        float(mpmath.log(max(removed, min(added, convex))) / (order - 1)), rel=1e-9
+    )
+
+
 @pytest.mark.parametrize(("rate", "variance"), [("0.1", 1), ("0.01", 4), ("0.5", 9)])
 @pytest.mark.parametrize("order", [2, 3, 8, 20])
 def test_the_sampled_gaussian_mechanism_is_what_integration_gives(rate, variance, order):
@@ -115,6 +144,13 @@ def test_orders_between_whole_ones_lie_below_the_chord():
     selection = selections.poisson(["0.1"])
     at = {order: (order - 1) * amplify_renyi(selection, lambda a: a, order) for order in (2, 2.5, 3)}
     assert at[2.5] <= (at[2] + at[3]) / 2 * (1 + 1e-12)
+
+
+def test_rates_of_one_in_a_hundred_million_keep_their_digits():
+    p, curve = Fraction(1, 10**8), lambda order: order * 0.01
+    assert amplify_renyi(selections.poisson([p]), curve, 2) == pytest.approx(1e-16 * math.expm1(0.02), rel=1e-9)
+    found = amplify_renyi(selections.simple_random(1, 10**8), curve, 2)
+    assert found == pytest.approx(4e-16 * math.expm1(0.02), rel=1e-9)
 
 
 def test_everything_sampled_gains_nothing():

@@ -125,39 +125,33 @@ def _poisson(units: UnitClass, curve: RenyiCurve, order: int) -> float:
 
 
 def _log_binomial(units: UnitClass, curve: RenyiCurve, order: int, factor: int) -> float:
-    """log of the sum over j of C(alpha, j) (1-p)^(alpha-j) p^j e^((j-1) D(j)), terms from j = 3 on times ``factor``."""
+    """log of the sum over j of C(alpha, j) (1-p)^(alpha-j) p^j e^((j-1) D(j)), terms from j = 3 on times ``factor``.
+
+    The coefficients sum to 1, so what exceeds 1 is a sum of terms with e^((j-1) D(j)) - 1, which keeps its digits.
+    """
     p = float(units.probability)
     if p == 1:
         return (order - 1) * curve(order)
-    logs = [
-        math.log(math.comb(order, j)) + (order - j) * math.log1p(-p) + j * math.log(p)
-        + ((j - 1) * curve(j) if j > 1 else 0.0) + (math.log(factor) if j > 2 else 0.0)
-        for j in range(order + 1)
-    ]  # fmt: skip
-    return max(0.0, _log_sum(logs))
+    logs = []
+    for j in range(2, order + 1):
+        above_one = _log_minus_one((j - 1) * curve(j) + (math.log(factor) if j > 2 else 0.0))
+        logs.append(math.log(math.comb(order, j)) + (order - j) * math.log1p(-p) + j * math.log(p) + above_one)
+    return _log_one_plus(logs)
 
 
 def _without_replacement(units: UnitClass, curve: RenyiCurve, order: int) -> float:
     """(alpha - 1) times Theorem 9 of Wang, Balle and Kasiviswanathan 2019."""
-    p, least = float(units.probability), curve(math.inf)
-    second, log_p = curve(2), math.log(p)
+    log_p, log_pure = math.log(float(units.probability)), _log_minus_one(curve(math.inf))
 
-    def log_cap(power: int) -> float:
-        """log of min(2, (e^D(inf) - 1)^power)."""
-        if least == 0:
-            return -math.inf
-        return min(math.log(2), power * (math.log(math.expm1(least)) if least < 1 else math.log(2)))
+    def term(j: int, log_size: float) -> float:
+        return j * log_p + math.log(math.comb(order, j)) + log_size
 
-    squared = second + log_cap(2)
-    if second > 0:
-        squared = min(squared, math.log(4) + (math.log(math.expm1(second)) if second < 30 else second))
-    else:
-        squared = -math.inf
-    logs = [0.0, 2 * log_p + math.log(math.comb(order, 2)) + squared]
-    logs += [
-        j * log_p + math.log(math.comb(order, j)) + (j - 1) * curve(j) + log_cap(j) for j in range(3, order + 1)
-    ]  # fmt: skip
-    return _log_sum(logs)
+    def capped(j: int) -> float:
+        """log of e^((j-1) D(j)) min(2, (e^D(inf) - 1)^j)."""
+        return (j - 1) * curve(j) + min(math.log(2), j * log_pure)
+
+    second = min(math.log(4) + _log_minus_one(curve(2)), capped(2))
+    return _log_one_plus([term(2, second), *(term(j, capped(j)) for j in range(3, order + 1))])
 
 
 def _log_mixed(p: float, exponent: float) -> float:
@@ -167,9 +161,19 @@ def _log_mixed(p: float, exponent: float) -> float:
     return exponent + math.log(p + (1 - p) * math.exp(-exponent))
 
 
-def _log_sum(logs: list[float]) -> float:
-    """log of the sum of exponentials; infinite divergences stay infinite."""
+def _log_minus_one(exponent: float) -> float:
+    """log(e^exponent - 1)."""
+    if exponent == 0:
+        return -math.inf
+    return math.log(math.expm1(exponent)) if exponent < 30 else exponent + math.log1p(-math.exp(-exponent))
+
+
+def _log_one_plus(logs: list[float]) -> float:
+    """log of 1 and the exponentials of ``logs``, accurate where these are small; what is infinite stays so."""
     largest = max(logs)
     if math.isinf(largest):
-        return largest
-    return largest + math.log(math.fsum(math.exp(one - largest) for one in logs))
+        return max(0.0, largest)
+    total = math.fsum(math.exp(one - largest) for one in logs)
+    if largest < 30:
+        return math.log1p(math.exp(largest) * total)
+    return largest + math.log(total + math.exp(-largest))
