@@ -422,7 +422,10 @@ def test_how_much_of_a_sample_changes_with_a_unit_is_found_by_pairing():
     assert selections.listed(simple(5, 2)).classes == (selections.UnitClass(Fraction(2, 5), 1),)
     assert selections.listed(simple(3, 3)).classes == (selections.UnitClass(Fraction(1), 1),)
     uneven = {(0, 1, 2): "1/2", (0, 1, 3): "1/4", (0, 4, 5): "1/4"}
-    assert {one.changed for one in selections.listed(uneven).classes} == {1, 2}
+    assert selections.listed(uneven).classes == tuple(
+        selections.UnitClass(Fraction(share), changed)
+        for share, changed in (("1", 1), ("3/4", 2), ("1/2", 2), ("1/4", 2))
+    )
 
 
 def test_what_is_shown_names_the_theorem_and_the_neighbours():

@@ -9,7 +9,7 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
-from small_designs import any_mechanism, clusters, coins, every, sampford, simple, strata
+from small_designs import any_mechanism, clusters, coins, counted, every, sampford, simple, strata
 
 from repeats import times
 from stirred import errors
@@ -50,6 +50,13 @@ def test_the_bound_is_never_below_the_divergence_that_is_counted_out(name):
             bound = amplify_renyi(selection, curve, order)
             assert sampled.loss("renyi", order) <= bound * (1 + SLACK) + SLACK, order
             assert bound <= curve(order) * (1 + SLACK) + SLACK  # sampling never costs anything
+
+
+def test_clusters_exceed_the_bound_of_simple_random_samples_and_keep_to_their_own():
+    sampled = SampledMechanism("01", 9, clusters(1, 3, 3), counted([3], 1))
+    curve = cache(lambda order: sampled.sample_loss("renyi", order))
+    assert amplify_renyi(selections.simple_random(1, 3), curve, 8) < sampled.loss("renyi", 8)
+    assert amplify_renyi(selections.clusters(1, 3, 3), curve, 8) >= sampled.loss("renyi", 8)
 
 
 def test_small_rates_gain_the_square():
