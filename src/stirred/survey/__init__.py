@@ -1,1 +1,97 @@
 """Surveys: where the guarantee starts, what sampling buys, and what weights cost in noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred._lazy import by_module, lazy
+
+if TYPE_CHECKING:
+    from stirred.survey import selections
+    from stirred.survey.advice import Advice, advise
+    from stirred.survey.amplification import (
+        Amplified,
+        OneSample,
+        SharedSampleCurves,
+        amplify,
+        before_sampling,
+        on_one_sample,
+        on_several_samples,
+        shared_sample_curves,
+    )
+    from stirred.survey.attackers import (
+        Vanishing,
+        frame_record,
+        journalist,
+        knows_the_sample,
+        nosy_neighbour,
+        vanishing,
+    )
+    from stirred.survey.claims import Claim, SamplingFacts, may_claim
+    from stirred.survey.facts import Bounds, SurveyFacts, Units
+    from stirred.survey.pipeline import Pipeline
+    from stirred.survey.renyi_amplification import amplify_renyi, amplify_zcdp, sampled_gaussian
+    from stirred.survey.sampled_mechanisms import SampledMechanism
+    from stirred.survey.selections import Selection, UnitClass
+    from stirred.survey.sensitivity import Estimator, Sensitivity
+    from stirred.survey.settings import SETTINGS, Setting, setting
+
+__all__ = [
+    "SETTINGS",
+    "Advice",
+    "Amplified",
+    "Bounds",
+    "Claim",
+    "Estimator",
+    "OneSample",
+    "Pipeline",
+    "SampledMechanism",
+    "SamplingFacts",
+    "Selection",
+    "Sensitivity",
+    "Setting",
+    "SharedSampleCurves",
+    "SurveyFacts",
+    "UnitClass",
+    "Units",
+    "Vanishing",
+    "advise",
+    "amplify",
+    "amplify_renyi",
+    "amplify_zcdp",
+    "before_sampling",
+    "frame_record",
+    "journalist",
+    "knows_the_sample",
+    "may_claim",
+    "nosy_neighbour",
+    "on_one_sample",
+    "on_several_samples",
+    "sampled_gaussian",
+    "selections",
+    "setting",
+    "shared_sample_curves",
+    "vanishing",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    by_module(
+        {
+            "stirred.survey.selections": "Selection UnitClass selections",
+            "stirred.survey.amplification": (
+                "Amplified OneSample SharedSampleCurves amplify before_sampling on_one_sample on_several_samples "
+                "shared_sample_curves"
+            ),
+            "stirred.survey.attackers": "Vanishing frame_record journalist knows_the_sample nosy_neighbour vanishing",
+            "stirred.survey.advice": "Advice advise",
+            "stirred.survey.facts": "Bounds SurveyFacts Units",
+            "stirred.survey.pipeline": "Pipeline",
+            "stirred.survey.sensitivity": "Estimator Sensitivity",
+            "stirred.survey.settings": "SETTINGS Setting setting",
+            "stirred.survey.claims": "Claim SamplingFacts may_claim",
+            "stirred.survey.renyi_amplification": "amplify_renyi amplify_zcdp sampled_gaussian",
+            "stirred.survey.sampled_mechanisms": "SampledMechanism",
+        }
+    ),
+)
