@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import StirredError
+from collections.abc import Sequence
+
+from stirred.errors.kinds import StirredError, listed
 
 
 class SurveyError(StirredError):
@@ -94,3 +96,145 @@ def too_many_samples(found: int, most: int) -> SurveyError:
         f"Listing everything would take about {found:,} steps; {most:,} are the most.",
         "Ask about a smaller frame or fewer values; the bounds themselves need no list.",
     )
+
+
+# -- frames, designs and weights ---------------------------------------------------------------------------------
+
+
+def design_number(what: str, given: object, wanted: str) -> SurveyError:
+    return SurveyError("design-number", f"{what} is {given}.", f"Give {wanted}.")
+
+
+def design_choice(what: str, problem: str, remedy: str) -> SurveyError:
+    return SurveyError("design-choice", f"{what} {problem}.", f"{remedy}.")
+
+
+def frame_column(column: str, problem: str, remedy: str) -> SurveyError:
+    return SurveyError("frame-column", f"The frame's {column} {problem}.", f"{remedy}.")
+
+
+def frame_lacks(column: str, design: str) -> SurveyError:
+    return SurveyError(
+        "frame-lacks",
+        f"The frame has no {column}, which {design} needs.",
+        f"Give the {column} of all units to the frame, or choose a design without them.",
+    )
+
+
+def frame_units(given: object) -> SurveyError:
+    return SurveyError(
+        "frame-units",
+        f"{given} is no unit of the frame.",
+        "Units are numbered from 0 in the order of the frame; list each of them once.",
+    )
+
+
+def sample_too_large(sample: int, population: int, of: str) -> SurveyError:
+    return SurveyError(
+        "sample-too-large",
+        f"{sample:,} {of} are to be sampled, and there are {population:,}.",
+        "Sample fewer, or with replacement.",
+    )
+
+
+def sample_too_small(sample: int, strata: int, minimum: int) -> SurveyError:
+    return SurveyError(
+        "sample-too-small",
+        f"A sample of {sample:,} cannot have {minimum} units (or all, where there are fewer) in each of {strata:,} "
+        "strata.",
+        "Sample more, join strata, or lower the minimum; a stratum with nothing sampled could not be estimated.",
+    )
+
+
+def single_unit_strata(strata: int) -> SurveyError:
+    return SurveyError(
+        "single-unit-strata",
+        f"{strata:,} strata of the frame hold one unit only: it would be in every sample, and be known to be.",
+        'Join these strata to others, or take their units with certainty on purpose (singles="certain").',
+    )
+
+
+def unknown_strata(names: Sequence[str]) -> SurveyError:
+    return SurveyError(
+        "unknown-strata",
+        f"The frame has no stratum {listed(names, 'or')}.",
+        "Name strata as the frame does (a number is not the text of it), and only those that it has.",
+    )
+
+
+def strata_without_number(strata: int, what: str) -> SurveyError:
+    return SurveyError(
+        "strata-without-number",
+        f"{strata:,} strata of the frame have no {what}.",
+        "Give one for every stratum of the frame; leave out of the frame what is not to be sampled.",
+    )
+
+
+def stratum_too_small(name: str, sample: int, population: int) -> SurveyError:
+    return SurveyError(
+        "stratum-too-small",
+        f"{sample:,} units are to be sampled in the stratum '{name}', which has {population:,}.",
+        "Sample at most as many as there are.",
+    )
+
+
+def size_not_positive(units: int) -> SurveyError:
+    return SurveyError(
+        "size-not-positive",
+        f"{units:,} units of the frame have a size of 0 or less: they could never be sampled, and what is estimated "
+        "would leave them out.",
+        "Give each a positive size, or leave them out of the frame and say so.",
+    )
+
+
+def size_too_large(units: int, sample: object) -> SurveyError:
+    return SurveyError(
+        "size-too-large",
+        f"{units:,} units are so large that they would be sampled with a probability above 1: their share of all sizes "
+        f"is more than 1 in {sample}.",
+        "Put them into a stratum of their own that is taken as a whole, or sample fewer.",
+    )
+
+
+def sizes_too_fine(product: str, most: str) -> SurveyError:
+    return SurveyError(
+        "sizes-too-fine",
+        f"{product} exceeds {most}, up to which sizes are added up exactly.",
+        "Round the sizes, or give them in a larger unit.",
+    )
+
+
+def clusters_cross_strata(clusters: int) -> SurveyError:
+    return SurveyError(
+        "clusters-cross-strata",
+        f"{clusters:,} clusters have units in more than one stratum, so that a stratum of clusters is not defined.",
+        "Form clusters within strata.",
+    )
+
+
+def parts_do_not_fit(failing: int, parts: int, noun: str, first: StirredError) -> SurveyError:
+    return SurveyError(
+        "parts-do-not-fit",
+        f"The design does not fit {failing:,} of {parts:,} {noun}; in the first of them: {first.problem}",
+        first.remedy,
+    )
+
+
+def samples_not_listed(samples: str, most: int) -> SurveyError:
+    return SurveyError(
+        "samples-not-listed",
+        f"The design has {samples} possible samples on this frame; at most {most:,} are listed.",
+        "List the samples of a smaller frame; probabilities of units and pairs need no list.",
+    )
+
+
+def too_many_pairs(units: int, most: int, design: str) -> SurveyError:
+    return SurveyError(
+        "too-many-pairs",
+        f"Exact probabilities of pairs under {design} were asked for {units:,} units; {most:,} are the most.",
+        "Ask for fewer units, such as those of a domain (units=), or use a design whose pairs have a short formula.",
+    )
+
+
+def weights_do_not_fit(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("weights-do-not-fit", f"{problem}.", f"{remedy}.")
