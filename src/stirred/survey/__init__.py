@@ -9,6 +9,7 @@ from stirred._lazy import by_module, lazy
 if TYPE_CHECKING:
     from stirred.survey import selections
     from stirred.survey.advice import Advice, advise
+    from stirred.survey.allocations import Allocation, Equal, Given, Neyman, Proportional
     from stirred.survey.amplification import (
         Amplified,
         OneSample,
@@ -28,38 +29,69 @@ if TYPE_CHECKING:
         vanishing,
     )
     from stirred.survey.claims import Claim, SamplingFacts, may_claim
+    from stirred.survey.composed_designs import Stratified, TwoStage, cluster_sample
+    from stirred.survey.designs import Design, Sample, UnitFractions
+    from stirred.survey.effective_size import design_effect, effective_sample_size
     from stirred.survey.facts import Bounds, SurveyFacts, Units
+    from stirred.survey.frames import Frame, Groups
     from stirred.survey.pipeline import Pipeline
     from stirred.survey.renyi_amplification import amplify_renyi, amplify_zcdp, sampled_gaussian
     from stirred.survey.sampled_mechanisms import SampledMechanism
     from stirred.survey.selections import Selection, UnitClass
     from stirred.survey.sensitivity import Estimator, Sensitivity
     from stirred.survey.settings import SETTINGS, Setting, setting
+    from stirred.survey.simple_designs import Bernoulli, Census, SimpleRandom, WithReplacement
+    from stirred.survey.size_designs import Poisson, Sampford, SystematicBySize
+    from stirred.survey.systematic import EveryKth, Systematic
 
 __all__ = [
     "SETTINGS",
     "Advice",
+    "Allocation",
     "Amplified",
+    "Bernoulli",
     "Bounds",
+    "Census",
     "Claim",
+    "Design",
+    "Equal",
     "Estimator",
+    "EveryKth",
+    "Frame",
+    "Given",
+    "Groups",
+    "Neyman",
     "OneSample",
     "Pipeline",
+    "Poisson",
+    "Proportional",
+    "Sampford",
+    "Sample",
     "SampledMechanism",
     "SamplingFacts",
     "Selection",
     "Sensitivity",
     "Setting",
     "SharedSampleCurves",
+    "SimpleRandom",
+    "Stratified",
     "SurveyFacts",
+    "Systematic",
+    "SystematicBySize",
+    "TwoStage",
     "UnitClass",
+    "UnitFractions",
     "Units",
     "Vanishing",
+    "WithReplacement",
     "advise",
     "amplify",
     "amplify_renyi",
     "amplify_zcdp",
     "before_sampling",
+    "cluster_sample",
+    "design_effect",
+    "effective_sample_size",
     "frame_record",
     "journalist",
     "knows_the_sample",
@@ -78,6 +110,14 @@ __getattr__, __dir__ = lazy(
     __name__,
     by_module(
         {
+            "stirred.survey.allocations": "Allocation Equal Given Neyman Proportional",
+            "stirred.survey.composed_designs": "Stratified TwoStage cluster_sample",
+            "stirred.survey.designs": "Design Sample UnitFractions",
+            "stirred.survey.effective_size": "design_effect effective_sample_size",
+            "stirred.survey.frames": "Frame Groups",
+            "stirred.survey.simple_designs": "Bernoulli Census SimpleRandom WithReplacement",
+            "stirred.survey.size_designs": "Poisson Sampford SystematicBySize",
+            "stirred.survey.systematic": "EveryKth Systematic",
             "stirred.survey.selections": "Selection UnitClass selections",
             "stirred.survey.amplification": (
                 "Amplified OneSample SharedSampleCurves amplify before_sampling on_one_sample on_several_samples "
