@@ -1,5 +1,6 @@
 """Every example in the documentation runs."""
 
+import doctest
 import random
 import re
 import shlex
@@ -150,6 +151,13 @@ def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypa
     assert "BROKEN" in capsys.readouterr().out
 
 
+def test_the_guide_to_surveys_runs(monkeypatch, capsys):
+    run_blocks("docs/surveys.md", {}, monkeypatch)
+    assert "recommended" in capsys.readouterr().out
+    found = doctest.testfile(str(ROOT / "docs" / "surveys.md"), module_relative=False)
+    assert found.attempted >= 8 and not found.failed
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)
@@ -220,7 +228,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     }
     assert commands == {
         *("init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"),
-        *("population", "estimate", "limits", "leftovers", "sign", "responses", "reproduce"),
+        *("population", "estimate", "limits", "leftovers", "sign", "responses", "reproduce", "audit", "study"),
     }
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)
