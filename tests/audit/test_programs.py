@@ -155,7 +155,8 @@ def test_what_a_program_leaves_running_is_killed(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_audit_leaves_no_folder_and_no_process(number, tmp_path, private):
     code = (
-        "import tempfile, polars as pl\n"
+        "import signal, tempfile, polars as pl\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where tests run in the background
         "from stirred.audit.programs import CommandProgram\n"
         f"tempfile.tempdir = {str(private)!r}\n"
         f"ready = {str(tmp_path / 'ready')!r}\n"

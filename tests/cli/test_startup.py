@@ -18,6 +18,10 @@ COMPILER = {"numba", "llvmlite"}
 LAZY = [path for path in sorted(SOURCE.rglob("__init__.py")) if "lazy(\n" in path.read_text(encoding="utf-8")]
 
 
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE).parent.parts)
+
+
 def imported(code: str, *words: str) -> set[str]:
     """The top-level packages that are there after ``code`` ran in a process of its own."""
     ending = "\nimport sys; print('\\n' + ' '.join({name.partition('.')[0] for name in sys.modules}))"
@@ -44,14 +48,14 @@ def test_a_light_command_imports_no_library_that_it_does_not_need(words, heavy):
     assert imported(run, *words) & heavy == set()
 
 
-@pytest.mark.parametrize("package", ["stirred", *(f"stirred.{path.parent.name}" for path in LAZY)])
+@pytest.mark.parametrize("package", ["stirred", *(f"stirred.{_dotted(path)}" for path in LAZY)])
 def test_importing_a_package_imports_no_large_library(package):
     assert imported(f"import {package}") & {"numpy", "scipy", "pydantic", *DATA, *COMPILER} == set()
 
 
 @pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
 def test_names_on_demand_are_those_that_type_checkers_see(path):
-    package = importlib.import_module("stirred." + ".".join(path.relative_to(SOURCE).parent.parts))
+    package = importlib.import_module(f"stirred.{_dotted(path)}")
     (guarded,) = (node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.If))
     seen = {}
     for node in guarded.body:

@@ -283,7 +283,7 @@ def test_comparing_units_by_name_is_comparing_places(tmp_path):
         "persons", share="sex", places=[("county", "s0c0")], against=[("county", "s1c0")], difference="places"
     )
     assert np.array_equal(one.values, other.values) and np.array_equal(one.variances, other.variances)
-    assert one.by == ("sex",) and one.measure == "difference s0c0 to s1c0 in the share of sex"
+    assert one.by == ("sex",) and one.measure == "s0c0 minus s1c0 in the share of sex"
 
 
 # -- intervals -----------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ KIND_WORDS = {
     "score": "the true counts from which the released one is not further than chance explains, and half a unit more",
     "normal": "from the normal law and the variance at the estimates, and half a unit more: records of one group had "
     "different rates",
-    "simulated": f"the estimate is unbiased; its spread is that of {DRAWS} draws of the published law from the "
-    "released records, with the normal law and half a unit more, and so approximate",
+    "simulated": "as combined, a count by itself with the normal law and half a unit more; spreads of counts, or their "
+    f"correlations are those of {DRAWS} draws of the published law from the released records, and so approximate",
     "combined": "put together from the intervals of the counts, with their correlations",
     "bounded": "as score or combined; some records are in groups so small for this rate that nothing can be estimated "
     "there, and for these the interval includes all that the kept counts allow. The estimate takes held and swapped "

@@ -246,7 +246,7 @@ class Question:
             return found if apart else found.within(0.0, np.inf)
 
         naive = first.naive - second.naive if apart else _divided(first.naive, second.naive)
-        words = f"{'difference' if apart else 'ratio'} {contrast[1]} to {contrast[2]}"
+        words = _compared_words(contrast, bool(apart))
         return self._combined(words, left, labels, terms, combine, naive, whole=bool(apart))
 
     def compared_shares(self, share: str, apart: Contrast | None, divided: Contrast | None) -> Answers:
@@ -271,7 +271,7 @@ class Question:
 
         naive = [_divided(terms[at].naive, terms[at + 1].naive) for at in (0, 2)]
         measured = naive[0] - naive[1] if apart else _divided(naive[0], naive[1])
-        words = f"{'difference' if apart else 'ratio'} {contrast[1]} to {contrast[2]} in the share of {share}"
+        words = f"{_compared_words(contrast, bool(apart))} in the share of {share}"
         return self._combined(words, left, labels, terms, combine, measured, whole=False)
 
     def odds_ratio(self, one: Contrast, other: Contrast) -> Answers:
@@ -458,6 +458,10 @@ def _slope(one: Parts, other: Parts) -> Floats:
 
 def _whole(parts: Parts) -> Parts:
     return Parts(parts.values, parts.variances, np.ceil(parts.lower - 1e-6), np.floor(parts.upper + 1e-6))
+
+
+def _compared_words(contrast: Contrast, apart: bool) -> str:
+    return f"{contrast[1]} {'minus' if apart else 'divided by'} {contrast[2]}"
 
 
 def _several(given: Sequence[str]) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ def _corrected(plan: SwapPlan, other: str) -> str:
     """What corrects a weakened table."""
     said = (
         f" How much is known, so it can be corrected: stirred estimate FOLDER --by {plan.swap[0]},{other} gives "
-        "unbiased numbers with intervals, also shares, differences, ratios and odds ratios, from this folder alone"
+        "unbiased counts with intervals, and shares, differences, ratios and odds ratios, from this folder alone"
     )
     if plan.rounds or plan.rates:
         return f"{said}. Linear regressions (--regress) are not offered for {_not_regressed(plan)}."

@@ -342,7 +342,7 @@ def ask(
     named = [one[0] for one in contrasts if one != PLACES] + ([share] if share and share not in levels else [])
     by = tuple(dict.fromkeys([*by, *named]))
     release.plan.table(table).schema_of.labels(by)  # names that are not known are refused before anything is read
-    words = f"{_joined(places)} to {_joined(against)}"
+    words = _joined(places), _joined(against)
     measure = measure_of(by, share, apart, divided, (contrasts[0], contrasts[1]) if odds_ratio else None, level, words)
     return Question(_sites(release, table, where or {}, level, places, against, share in levels), by, measure)
 

@@ -15,6 +15,8 @@ from stirred.topdown.margin_blocks import Array
 
 PLACES: Literal["places"] = "places"
 """In place of an attribute and two of its values: the places of a question against those they are compared with."""
+Names = tuple[str, str]
+"""What is compared: the first against the second."""
 Contrast = tuple[str, str, str] | Literal["places"]
 """An attribute, recode or level and two of its values, the first against the second."""
 
@@ -48,7 +50,8 @@ class Measure:
 
 def measure_of(
     by: tuple[str, ...], share: str | None, apart: Contrast | None, divided: Contrast | None,
-    odds: tuple[Contrast, Contrast] | None, level: str | None, places: str = "",
+    odds: tuple[Contrast, Contrast] | None, level: str | None,
+    places: Names = ("", ""),
 ) -> Measure:  # fmt: skip
     """The measure that a question asks for; ``places`` are the words for two that are compared."""
     if odds is not None:
@@ -62,16 +65,16 @@ def measure_of(
             f"share of {share}", by, (Count(0), total), lambda parts, c: ratio(parts[0], parts[1], c[:, 0, 1]),
             _quotient, (1,), (0.0, 1.0), of_shares=True,
         )  # fmt: skip
-    left, pair, words = _pair(by, contrast, places)
-    verb = "difference" if apart else "ratio"
+    left, pair, names = _pair(by, contrast, places)
+    words = (" minus " if apart else " divided by ").join(names)
     if share is None:
         if apart:
             return Measure(
-                f"{verb} {words}", left, pair, lambda parts, c: difference(parts[0], parts[1], c[:, 0, 1]),
+                words, left, pair, lambda parts, c: difference(parts[0], parts[1], c[:, 0, 1]),
                 lambda at: np.broadcast_to([1.0, -1.0], at.shape), whole=True,
             )  # fmt: skip
         return Measure(
-            f"{verb} {words}", left, pair, lambda parts, c: ratio(parts[0], parts[1], c[:, 0, 1]), _quotient, (1,),
+            words, left, pair, lambda parts, c: ratio(parts[0], parts[1], c[:, 0, 1]), _quotient, (1,),
             (0.0, np.inf),
         )  # fmt: skip
     if share in (_name(contrast), level):
@@ -81,13 +84,13 @@ def measure_of(
     one, other = pair
     counts = (one, Count(one.place, one.fixed, share), other, Count(other.place, other.fixed, share))
     return Measure(
-        f"{verb} {words} in the share of {share}", left, counts, _of_shares(difference if apart else ratio),
+        f"{words} in the share of {share}", left, counts, _of_shares(difference if apart else ratio),
         _share_difference if apart else _share_ratio, (1, 3) if apart else (1, 2, 3),
         (-1.0, 1.0) if apart else (0.0, np.inf), of_shares=bool(apart),
     )  # fmt: skip
 
 
-def _odds(by: tuple[str, ...], one: Contrast, other: Contrast, places: str) -> Measure:
+def _odds(by: tuple[str, ...], one: Contrast, other: Contrast, places: Names) -> Measure:
     if _name(one) == _name(other):
         raise errors.estimate_question("An odds ratio", "needs two different columns")
     left, rows, words = _pair(by, one, places)
@@ -96,7 +99,7 @@ def _odds(by: tuple[str, ...], one: Contrast, other: Contrast, places: str) -> M
         Count(max(row.place, column.place), (*row.fixed, *column.fixed)) for row in rows for column in columns
     )
     return Measure(
-        f"odds ratio {against.replace(' to ', ':')}, {words}", left, counts, odds_ratio, _odds_slopes, (0, 1, 2, 3),
+        f"odds ratio {':'.join(against)}, {' to '.join(words)}", left, counts, odds_ratio, _odds_slopes, (0, 1, 2, 3),
         (0.0, np.inf),
     )  # fmt: skip
 
@@ -105,12 +108,12 @@ def _name(contrast: Contrast) -> str | None:
     return None if contrast == PLACES else contrast[0]
 
 
-def _pair(by: tuple[str, ...], contrast: Contrast, places: str) -> tuple[tuple[str, ...], tuple[Count, Count], str]:
+def _pair(by: tuple[str, ...], contrast: Contrast, places: Names) -> tuple[tuple[str, ...], tuple[Count, Count], Names]:
     if contrast == PLACES:
         return by, (Count(0), Count(1)), places
     name, first, second = contrast
     left = tuple(one for one in by if one != name)
-    return left, (Count(0, ((name, first),)), Count(0, ((name, second),))), f"{first} to {second}"
+    return left, (Count(0, ((name, first),)), Count(0, ((name, second),))), (first, second)
 
 
 def _quotient(at: Array) -> Array:
