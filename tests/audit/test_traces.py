@@ -127,7 +127,100 @@ def test_a_topdown_release_of_ours_has_no_traces(tmp_path):
     assert found.passed, found
 
 
+# -- what is compared with what --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A folder of households in any order, and of persons as they were."""
+    place = tmp_path / "linked"
+    place.mkdir()
+    shuffled(exchanged(households())).drop("id").write_csv(place / "microdata.csv")
+    persons(households()).write_csv(place / "persons.csv")
+    return place
+
+
+def test_one_input_is_compared_with_one_table_and_the_others_are_named(linked, tmp_path):
+    households().write_csv(tmp_path / "h.csv")
+    found = audit_release(linked, tmp_path / "h.csv", false_alarm=NEVER)
+    assert found.about == (
+        "Compared: 'microdata' with h.csv.",
+        "Not compared: 'persons'. Give its input with --input persons=FILE.",
+    )
+    assert found.passed, found
+    assert not any("persons" in one.name for one in found.results)
+    found = audit_release(linked, persons(households()))
+    assert found.about[0] == "Compared: 'persons' with the frame given."
+    assert {"row-order-persons", "unchanged-persons"} <= wrong(found)
+
+
+def test_named_inputs_are_compared_with_the_tables_of_these_names(linked):
+    found = audit_release(linked, {"microdata": households(), "persons": persons(households())})
+    assert found.about == ("Compared: 'microdata' with the frame given, 'persons' with the frame given.",)
+    assert {"row-order-persons", "unchanged-persons"} <= wrong(found)
+    assert not any("microdata" in name for name in wrong(found))
+
+
+def test_an_input_of_a_table_that_is_not_released_is_refused(linked):
+    with pytest.raises(errors.StirredError, match=r"no table 'a'\. Its tables are 'microdata' and 'persons'"):
+        audit_release(linked, {"a": households()})
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+UNCHANGED: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
+    "without ids": lambda frame: frame.drop("id"),
+    "some of the rows": lambda frame: frame.drop("id")[:200],
+    "new ids under a new name": lambda frame: frame.drop("id").with_row_index("number"),
+    "new ids under the old name": lambda frame: frame.with_columns(id=pl.int_range(7000, 7000 + ROWS)),
+}
+
+
+@pytest.mark.parametrize("form", UNCHANGED)
+def test_the_input_itself_in_any_order_is_found(form, tmp_path):
+    UNCHANGED[form](shuffled(households())).write_csv(tmp_path / "made.csv")
+    found = audit_release(tmp_path / "made.csv", households())
+    assert wrong(found) == {"unchanged-made"}
+    assert "FOUND: 1 of" in str(found) and "nothing was changed" in str(found) and "promise" not in str(found)
+
+
+def test_new_ids_that_count_as_the_old_ones_do_hide_no_unchanged_rows(tmp_path):
+    """Whatever columns are called: 'len' is also what polars calls a number of rows."""
+    given = households().with_columns(id=pl.int_range(1, ROWS + 1)).rename({"rent": "len"})
+    shuffled(given).with_columns(id=pl.int_range(1, ROWS + 1)).write_csv(tmp_path / "made.csv")
+    found = audit_release(tmp_path / "made.csv", given)
+    assert wrong(found) == {"unchanged-made"}
+    assert "leaving aside new ids in 'id'" in str(found)
+
+
+def test_one_exchanged_value_or_a_column_with_noise_is_a_change(tmp_path):
+    made = shuffled(households().drop("id"))
+    county = pl.when(pl.int_range(ROWS) == 0).then(pl.lit("Nantucket")).otherwise("county")
+    for number, frame in enumerate((made.with_columns(county=county), made.with_columns(pl.col("rent") + 0.5))):
+        frame.write_csv(tmp_path / f"{number}.csv")
+        found = audit_release(tmp_path / f"{number}.csv", households(), false_alarm=NEVER)
+        assert found.passed, found
+        assert "whether the values are protected at all" in str(found) and "promise" not in str(found)
+
+
+def test_an_unchanged_draw_of_ours_is_told_and_not_called_wrong(swapped):
+    """The release stands for its own input: as if the draw had given that back."""
+    given = shuffled(pl.read_csv(swapped[0] / "microdata.csv", infer_schema=False))
+    found = audit_release(swapped[0], given, false_alarm=NEVER)
+    assert found.passed, found
+    assert "nothing was changed. The plan allows this outcome; to draw again for it" in str(found)
+
+
 # -- orders ----------------------------------------------------------------------------------------------------------
+
+
+def exchanged(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows as they stand, a few counties exchanged."""
+    made = frame.with_row_index("_row")
+    moved = made.filter(pl.col("_row") % 20 == 0)
+    county = moved["county"].gather(np.roll(np.arange(moved.height), 1))
+    return made.update(moved.with_columns(county=county), on="_row").drop("_row")
 
 
 def foreign(
@@ -137,10 +230,7 @@ def foreign(
     order: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
 ) -> Path:
     """A file that somebody else released: the ids dropped, a few counties exchanged, then put into an order."""
-    made = frame.drop("id").with_row_index("_row")
-    moved = made.filter(pl.col("_row") % 20 == 0)
-    county = moved["county"].gather(np.roll(np.arange(moved.height), 1))
-    made = order(made.update(moved.with_columns(county=county), on="_row").drop("_row"))
+    made = order(exchanged(frame.drop("id")))
     place = tmp_path / "released"
     place.mkdir()
     made.write_parquet(place / name) if name.endswith("parquet") else made.write_csv(place / name)
@@ -236,7 +326,7 @@ def test_shuffled_files_are_found_wrong_no_more_often_than_stated(tmp_path):
     given = shuffled(households(rows=150), 20)
     alarms = 0
     for seed in range(1_000):
-        made = shuffled(given.drop("id"), 1_000 + seed).with_columns(
+        made = shuffled(exchanged(given.drop("id")), 1_000 + seed).with_columns(
             id=np.random.default_rng(seed).permutation(given.height) + 1
         )
         made.write_csv(tmp_path / "made.csv")
@@ -274,7 +364,7 @@ IDS: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
 @pytest.mark.parametrize("ids", IDS)
 def test_ids_that_tell_the_row_of_the_input_are_found(ids, tmp_path):
     given = shuffled(households(), 11)
-    made = IDS[ids](given)
+    made = IDS[ids](exchanged(given))
     made.write_csv(tmp_path / "made.csv")
     found = wrong(audit_release(tmp_path / "made.csv", given))
     assert len(found) == 1
@@ -284,13 +374,39 @@ def test_ids_that_tell_the_row_of_the_input_are_found(ids, tmp_path):
 def test_ids_that_count_in_both_files_and_survive_are_found(tmp_path):
     ids = np.random.default_rng(12).permutation(ROWS) + 1  # in the input too they are in no order
     given = households().with_columns(id=ids)
-    shuffled(given).write_csv(tmp_path / "made.csv")
+    shuffled(exchanged(given)).write_csv(tmp_path / "made.csv")
     assert wrong(audit_release(tmp_path / "made.csv", given)) == {"ids-made-id"}
+
+
+@pytest.mark.parametrize("first", ["H1000", "1"], ids=["any ids", "ids that count"])
+def test_the_order_of_the_input_is_found_where_the_old_ids_explain_it(first, tmp_path):
+    """Rows sorted by a surviving id are not sorted by what is released."""
+    given = shuffled(households(), 11)
+    if first == "1":
+        given = given.with_columns(id=pl.int_range(1, ROWS + 1))
+    else:
+        given = given.with_columns(id=households()["id"])
+    exchanged(given).write_csv(tmp_path / "made.csv")
+    assert wrong(audit_release(tmp_path / "made.csv", given)) == {"row-order-made", "ids-made-id"}
+
+
+def test_numbers_of_rows_in_the_order_of_the_input_tell_it(tmp_path):
+    given = shuffled(households(), 11)
+    made = exchanged(given).drop("id")
+    made.with_row_index("number", offset=1).write_csv(tmp_path / "made.csv")
+    found = audit_release(tmp_path / "made.csv", given)
+    assert wrong(found) == {"row-order-made", "ids-made-number"}
+    assert "it numbers the released rows, and these stand in the input's order" in str(found)
+    shuffled(made).with_row_index("number", offset=1).write_csv(tmp_path / "made.csv")
+    found = audit_release(tmp_path / "made.csv", given, false_alarm=NEVER)
+    assert found.passed, found
+    assert "It does not: it numbers the released rows." in str(found)
 
 
 def test_new_ids_are_no_trace(tmp_path):
     given = households().with_columns(id=pl.int_range(1, ROWS + 1))
-    shuffled(given).with_columns(id=np.random.default_rng(13).permutation(ROWS) + 1).write_csv(tmp_path / "made.csv")
+    made = shuffled(exchanged(given)).with_columns(id=np.random.default_rng(13).permutation(ROWS) + 1)
+    made.write_csv(tmp_path / "made.csv")
     assert audit_release(tmp_path / "made.csv", given, false_alarm=NEVER).passed
 
 
@@ -359,7 +475,7 @@ def test_other_texts_are_no_traces(tmp_path):
 
 def parquet(place: Path, **metadata: str) -> Path:
     place.mkdir()
-    table = shuffled(households().drop("id")).to_arrow().replace_schema_metadata(metadata)
+    table = shuffled(exchanged(households().drop("id"))).to_arrow().replace_schema_metadata(metadata)
     pq.write_table(table, place / "swapped.parquet")
     return place
 
@@ -376,27 +492,27 @@ def test_the_usual_metadata_of_pandas_are_no_trace(tmp_path):
 
 
 def test_metadata_of_arrow_files_are_found(tmp_path):
-    table = shuffled(households().drop("id")).to_arrow().replace_schema_metadata({"source": "a census"})
+    table = shuffled(exchanged(households().drop("id"))).to_arrow().replace_schema_metadata({"source": "a census"})
     with pa.OSFile(str(tmp_path / "made.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
     assert wrong(audit_release(tmp_path / "made.arrow", households())) == {"metadata"}
 
 
 def test_comments_of_csv_files_are_found(tmp_path):
-    text = shuffled(households().drop("id")).write_csv()
+    text = shuffled(exchanged(households().drop("id"))).write_csv()
     (tmp_path / "made.csv").write_text(f"# exported from /srv/census/2020.db\n{text}", encoding="utf-8")
     assert wrong(audit_release(tmp_path / "made.csv", households())) == {"paths"}
 
 
 def test_labels_and_times_of_stata_files_are_found(tmp_path):
     pyreadstat = pytest.importorskip("pyreadstat")
-    frame = shuffled(households().drop("id")).to_pandas()
+    frame = shuffled(exchanged(households().drop("id"))).to_pandas()
     pyreadstat.write_dta(frame, str(tmp_path / "made.dta"), file_label="from /home/anna/census.dta")
     assert wrong(audit_release(tmp_path / "made.dta", households())) == {"paths", "times"}
 
 
 def test_the_time_inside_a_compressed_file_is_found(tmp_path):
-    text = shuffled(households().drop("id")).write_csv().encode()
+    text = shuffled(exchanged(households().drop("id"))).write_csv().encode()
     with (tmp_path / "with.csv.gz").open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=10**9) as file:
         file.write(text)
     with (tmp_path / "without.csv.gz").open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
@@ -429,7 +545,7 @@ def test_a_link_is_named_and_not_followed(tmp_path):
 
 def test_a_cell_that_looks_like_a_comment_is_none(tmp_path):
     text = (
-        shuffled(households().drop("id"))
+        shuffled(exchanged(households().drop("id")))
         .with_columns(pl.lit("# /home/a/b").alias("note"))
         .select("note", pl.all().exclude("note"))
     )
@@ -444,7 +560,7 @@ def test_a_release_without_rows_has_no_traces(tmp_path):
 
 def test_a_table_in_a_text_file_is_read(tmp_path):
     given = shuffled(households())
-    given.drop("id").write_csv(tmp_path / "made.txt", separator=";")
+    exchanged(given.drop("id")).write_csv(tmp_path / "made.txt", separator=";")
     assert wrong(audit_release(tmp_path / "made.txt", given)) == {"row-order-made"}
 
 

@@ -151,7 +151,13 @@ def test_a_release_with_traces_is_found(released, tmp_path):
     ended = run("release", tmp_path / "as_it_was.csv", "--input", released[1], "--json")
     assert ended.exit_code == 1
     found = json.loads(ended.output)
-    assert [one["name"] for one in found["results"] if one["wrong"]] == ["row-order-as_it_was"]
+    assert [one["name"] for one in found["results"] if one["wrong"]] == ["unchanged-as_it_was", "row-order-as_it_was"]
+
+
+def test_an_input_of_a_table_that_is_not_released_is_refused(released):
+    with pytest.raises(errors.StirredError) as refused:
+        run("release", released[0], "--input", f"persons={released[1]}")
+    assert refused.value.kind == "unknown-table"
 
 
 def test_several_inputs_are_named_by_their_tables(released):

@@ -58,6 +58,11 @@ class Audit:
     """Lines before the results: what was run, on what."""
     limits: tuple[str, ...] = ()
     """Lines after them: what this audit cannot see."""
+    if_wrong: str = "BROKEN: {wrong} of {asked} questions show that the promise is not kept."
+    """The headline where something was found; ``{wrong}`` and ``{asked}`` are numbers of questions."""
+    if_nothing: str = "Nothing wrong was found in {asked} questions. That is no proof that nothing is."
+    """The headline where nothing was found."""
+    on_false_alarms: str = "False alarms: at most {rate:g} of audits of a program that keeps its promise."
 
     @property
     def wrong(self) -> tuple[Result, ...]:
@@ -71,17 +76,13 @@ class Audit:
 
     def __str__(self) -> str:
         lines = [self.title, *self.about, ""]
-        if self.wrong:
-            lines.append(
-                f"BROKEN: {len(self.wrong)} of {len(self.results)} questions show that the promise is not kept."
-            )
-        else:
-            lines.append(f"Nothing wrong was found in {len(self.results)} questions. That is no proof that nothing is.")
+        headline = self.if_wrong if self.wrong else self.if_nothing
+        lines.append(headline.format(wrong=len(self.wrong), asked=len(self.results)))
         for one in sorted(self.results, key=lambda result: not result.wrong):
             chance = "" if one.p_value is None else f" (p = {one.p_value:.2g}, judged at {one.allotted:.2g})"
             lines.append(f"{'WRONG' if one.wrong else 'ok':<6} {one.asked} {one.said}{chance}")
         lines.append("")
-        lines.append(f"False alarms: at most {self.false_alarm:g} of audits of a program that keeps its promise.")
+        lines.append(self.on_false_alarms.format(rate=self.false_alarm))
         return "\n".join([*lines, *self.limits])
 
     def to_json(self) -> str:

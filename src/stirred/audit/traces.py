@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._received import plain
 from stirred.audit import trace_files
 from stirred.audit.programs import collected
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
@@ -58,7 +59,8 @@ def audit_release(
     release
         A release folder, or any folder or file of released tables.
     data
-        The input: a path or a frame, or several in a mapping from names of tables.
+        The input: a path or a frame, or several in a mapping from names of released tables. One without a name is
+        compared with the one table that shares most columns with it.
     false_alarm
         The probability of finding a trace in the order of rows or ids where there is none, at most.
     progress
@@ -72,31 +74,32 @@ def audit_release(
     progress.stage("reading the release and the input")
     inputs = _inputs(data)
     released, unread = _released(path)
-    compared = [(table, given) for table in released if (given := _input_of(table, inputs)) is not None]
-    if not compared:
-        raise errors.nothing_to_compare("none of its tables has a column of the input")
+    compared = _paired(released, inputs)
     tests: list[_Test] = []
     moved = 0
     for table, given in compared:
         progress.stage(f"comparing {table.name}")
-        one = Compared.of(table, given)
-        tests += [*_order_tests(one), *_id_tests(one)]
+        one = Compared.of(table, given.frame)
+        tests += _table_tests(one)
         moved += one.differing()
     progress.stage("looking into the files")
-    several = data.values() if isinstance(data, Mapping) else [data]
-    paths = [Path(one) for one in several if isinstance(one, str | Path)]
+    paths = [one.path for one in inputs.values() if one.path is not None]
     results = [
         test.result(allotted) for test, allotted in zip(tests, shares(false_alarm, [1] * len(tests)), strict=True)
     ]
     results += trace_files.results(trace_files.look(path), paths, moved)
-    about = f"Compared with the input: {', '.join(f'{table.name!r}' for table, _ in compared)}."
     title = f"{CONFIDENTIAL} Traces of the input in {path.name}:"
-    return Audit(title, tuple(results), false_alarm, 0, (about,), (*unread, *_LIMITS))
+    about = _told(released, compared)
+    limits = (*unread, *_LIMITS)
+    return Audit(title, tuple(results), false_alarm, 0, about, limits, _IF_FOUND, _IF_NOTHING, _ON_FALSE_ALARMS)
 
 
+_IF_FOUND = "FOUND: {wrong} of {asked} questions show traces of the input."
+_IF_NOTHING = "No trace was found in {asked} questions. That is no proof that there is none."
+_ON_FALSE_ALARMS = "False alarms: at most {rate:g} of audits find a trace in an order of rows or ids that has none."
 _LIMITS = (
-    "Not seen: ids or an order that were encrypted or hashed, what cells themselves say, and times that the file "
-    "system keeps outside the files.",
+    "Not seen: whether the values are protected at all; this looks for traces only. Nor ids or an order that were "
+    "encrypted or hashed, what cells themselves say, and times that the file system keeps outside the files.",
 )
 
 
@@ -112,9 +115,62 @@ class Released:
     roles: Mapping[str, str]
 
 
-def _inputs(data: Data) -> dict[str, pl.DataFrame]:
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A table of the input, and the path of its file if it was one."""
+
+    frame: pl.DataFrame
+    path: Path | None
+
+    @property
+    def called(self) -> str:
+        """What it is called on the page: its file without folders."""
+        return "the frame given" if self.path is None else plain(self.path.name)
+
+
+def _inputs(data: Data) -> dict[str, Given]:
+    """The inputs by the names of their tables; one without a name under an empty one."""
     several = data if isinstance(data, Mapping) else {"": data}
-    return {str(name): _texts(_read(str(name) or "input", one)) for name, one in several.items()}
+    return {
+        str(name): Given(_texts(_read(str(name) or "input", one)), Path(one) if isinstance(one, str | Path) else None)
+        for name, one in several.items()
+    }
+
+
+def _paired(released: list[Released], inputs: Mapping[str, Given]) -> list[tuple[Released, Given]]:
+    """The released tables that are compared, each beside its input."""
+
+    def shared(table: Released, given: Given) -> int:
+        return len(set(table.frame.columns) & set(given.frame.columns))
+
+    if "" in inputs:
+        best = max(released, key=lambda table: shared(table, inputs[""]), default=None)
+        pairs = [] if best is None else [(best, inputs[""])]
+    else:
+        tables = [table.name for table in released]
+        for name in inputs:
+            if name not in tables:
+                raise errors.unknown_table(name, tables)
+        pairs = [(table, inputs[table.name]) for table in released if table.name in inputs]
+    for table, given in pairs:
+        if not shared(table, given):
+            raise errors.nothing_to_compare(f"'{table.name}' has no column of {given.called}")
+    if not pairs:
+        raise errors.nothing_to_compare("it has no table that can be read")
+    return pairs
+
+
+def _told(released: list[Released], compared: list[tuple[Released, Given]]) -> tuple[str, ...]:
+    """Lines that say which tables were compared with what, and which were not."""
+    pairs = [f"'{table.name}' with {given.called}" for table, given in compared]
+    lines = [f"Compared: {', '.join(pairs)}."]
+    done = [table for table, _ in compared]
+    lines += [
+        f"Not compared: '{table.name}'. Give its input with --input {table.name}=FILE."
+        for table in released
+        if table not in done
+    ]
+    return tuple(lines)
 
 
 def _read(name: str, data: object) -> pl.DataFrame:
@@ -170,17 +226,6 @@ def _texts(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(pl.all().cast(pl.String).str.replace(r"^(-?\d+)\.0$", "$1").fill_null("\0"))
 
 
-def _input_of(table: Released, inputs: Mapping[str, pl.DataFrame]) -> pl.DataFrame | None:
-    """The input that has most of a table's columns; that of the same name if it has any."""
-
-    def shared(name: str) -> tuple[bool, int]:
-        common = len(set(table.frame.columns) & set(inputs[name].columns))
-        return (name == table.name and common > 0, common)
-
-    best = max(inputs, key=shared)
-    return inputs[best] if shared(best)[1] else None
-
-
 # -- a table beside its input --------------------------------------------------------------------------------------
 
 
@@ -213,13 +258,41 @@ class Compared:
         place = max(places, key=lambda one: int(np.count_nonzero(one >= 0)), default=_nowhere(table.frame))
         return cls(table, given, values, place)
 
+    def is_id(self, name: str) -> bool:
+        """Whether a released column holds ids, old or new, and no values that could explain an order of rows."""
+        role, column = self.table.roles.get(name), self.table.frame[name]
+        if role is not None or not _nearly_distinct(column):
+            return role == "id"
+        return name not in self.values or _nearly_distinct(self.given[name]) or _numbers_the_rows(column, role)
+
+    def set_aside(self) -> list[str]:
+        """Columns of both that hold new ids, as far as can be told, and so do not show whether a row was changed."""
+        return [
+            name
+            for name in self.table.frame.columns
+            if name in self.given.columns
+            and (name not in self.values or _counts(self.table.frame[name]))
+            and (self.table.roles.get(name) in _NUMBERED or self.is_id(name))
+        ]
+
+    def unchanged(self) -> list[str]:
+        """All columns of both but new ids, if the released rows are rows of the input in these; else none."""
+        aside = self.set_aside()
+        both = [name for name in self.table.frame.columns if name in self.given.columns and name not in aside]
+        return both if both and _without_equals(self.table.frame, self.given, both) == 0 else []
+
     def differing(self) -> int:
         """How many records of the input have no equal among the released ones."""
         if not self.values or self.table.frame.height != self.given.height:
             return 0
-        counts = [frame.group_by(self.values).len() for frame in (self.given, self.table.frame)]
-        both = counts[0].join(counts[1], on=self.values, how="left", suffix="_released")
-        return int((both["len"].cast(pl.Int64) - both["len_released"].fill_null(0).cast(pl.Int64)).clip(0).sum())
+        return _without_equals(self.given, self.table.frame, self.values)
+
+
+def _without_equals(frame: pl.DataFrame, other: pl.DataFrame, columns: Sequence[str]) -> int:
+    """How many rows have no equal in another table, each of whose rows is the equal of one only."""
+    counts = [one.group_by(columns).len(name) for one, name in ((frame, "\0here"), (other, "\0there"))]
+    both = counts[0].join(counts[1], on=columns, how="left")
+    return int((both["\0here"].cast(pl.Int64) - both["\0there"].fill_null(0).cast(pl.Int64)).clip(0).sum())
 
 
 def _nowhere(frame: pl.DataFrame) -> Integers:
@@ -252,6 +325,31 @@ def _matched(made: pl.DataFrame, given: pl.DataFrame, columns: list[str]) -> Int
     return place
 
 
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def _unchanged_test(one: Compared) -> _Test:
+    """Whether every released row is one of the input, so that nothing was protected.
+
+    In a release of this package that is a draw like any other, with its probability by the plan's law: to call it
+    wrong would make users draw again, and so release from another law.
+    """
+    asked = f"Is anything changed in '{one.table.name}'?"
+    name, rows = f"unchanged-{one.table.name}", one.table.frame.height
+    same = "Every row of the release is a row of the input: nothing was changed"
+    columns = one.unchanged()
+    if not columns:
+        return _Test(name, asked, rows, right="Something is.")
+    matched = int(np.count_nonzero(_matched(one.table.frame, one.given, columns) >= 0))
+    if matched < _FEWEST:
+        return _Test(name, asked, matched, right=_too_few(matched))
+    if one.table.roles:
+        by_chance = f"{same}. The plan allows this outcome; to draw again for it would break the guarantee."
+        return _Test(name, asked, rows, right=by_chance)
+    aside = ", ".join(f"'{column}'" for column in one.set_aside())
+    return _Test(name, asked, rows, wrong=f"{same}, leaving aside new ids in {aside}." if aside else f"{same}.")
+
+
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
@@ -281,30 +379,38 @@ def _too_few(matched: int) -> str:
     return f"Nothing can be said: only {matched:,} rows could be matched with the input."
 
 
-def _order_tests(one: Compared) -> Iterator[_Test]:
-    """Whether the order of rows follows that of the input, where it is not a function of the released values; and
-    whether it is nearly such a function, so that rows out of order stand out."""
+def _table_tests(one: Compared) -> list[_Test]:
+    """All questions about one table."""
+    order = _order_test(one)
+    return [_unchanged_test(one), _old_order_test(one), order, *_id_tests(one, order)]
+
+
+def _old_order_test(one: Compared) -> _Test:
+    """Whether the order of rows is nearly a function of the released values, so that rows out of order stand out."""
     asked = f"Are rows of '{one.table.name}' sorted by values that some of them no longer have?"
     by = _nearly_sorted(one)
     outliers = f"They are: but for few rows they are sorted by '{by}', and these show themselves as moved."
     right = "They are not." if by is None else ""
-    yield _Test(f"old-order-{one.table.name}", asked, one.table.frame.height, right=right, wrong=outliers)
+    return _Test(f"old-order-{one.table.name}", asked, one.table.frame.height, right=right, wrong=outliers)
+
+
+def _order_test(one: Compared) -> _Test:
+    """Whether the order of rows follows that of the input, where it is not a function of the released values."""
     asked = f"Does the order of rows of '{one.table.name}' follow that of the input?"
     name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
     p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
     if matched < _FEWEST:
-        yield _Test(name, asked, matched, right=_too_few(matched))
-    elif not p_values:
-        yield _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
-    else:
-        yield _Test(
-            name,
-            asked,
-            matched,
-            min(1.0, min(p_values) * len(p_values)),
-            "Nothing shows that it does.",
-            "It does: rows that could be matched with the input stand in its order more often than by chance.",
-        )
+        return _Test(name, asked, matched, right=_too_few(matched))
+    if not p_values:
+        return _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
+    return _Test(
+        name,
+        asked,
+        matched,
+        min(1.0, min(p_values) * len(p_values)),
+        "Nothing shows that it does.",
+        "It does: rows that could be matched with the input stand in its order more often than by chance.",
+    )
 
 
 def _unexplained(one: Compared) -> Iterator[tuple[Integers, Integers]]:
@@ -331,9 +437,9 @@ def _unexplained(one: Compared) -> Iterator[tuple[Integers, Integers]]:
 
 
 def _codes(one: Compared) -> dict[str, Integers]:
-    """The columns as numbers in their order, but for new ids."""
+    """The columns as numbers in their order, but for ids."""
     frame = one.table.frame
-    return {name: _ranks(frame[name]) for name in frame.columns if one.table.roles.get(name) != "id"}
+    return {name: _ranks(frame[name]) for name in frame.columns if not one.is_id(name)}
 
 
 def _cut(block: Integers, code: Integers) -> Integers:
@@ -443,8 +549,11 @@ def chance_of_order(groups: Integers, place: Integers) -> float:
 # -- ids -------------------------------------------------------------------------------------------------------------
 
 
-def _id_tests(one: Compared) -> Iterator[_Test]:
-    """Whether columns that could be ids are those of the input, or number its rows."""
+def _id_tests(one: Compared, order: _Test) -> Iterator[_Test]:
+    """Whether columns that could be ids are those of the input, or number its rows.
+
+    A column that numbers the released rows tells what their order tells: it is judged by the p-value of that.
+    """
     frame = one.table.frame
     for name in frame.columns:
         role = one.table.roles.get(name)
@@ -454,7 +563,10 @@ def _id_tests(one: Compared) -> Iterator[_Test]:
         told = f"ids-{one.table.name}-{name}"
         rows = np.flatnonzero(one.place >= 0)
         if _numbers_the_rows(frame[name], role):
-            yield _Test(told, asked, frame.height, right="It does not: it numbers the released rows.")
+            # A link ascends with records, while rows may stand in the input's order only within these.
+            chance = None if role == "link" else order.p_value
+            numbers = "It does: it numbers the released rows, and these stand in the input's order."
+            yield _Test(told, asked, frame.height, chance, "It does not: it numbers the released rows.", numbers)
         elif (owner := _holds_ids_of(frame[name], one.given)) is not None:
             survives = f"It does: it holds the values of the input's column '{owner}', different in nearly every row."
             yield _Test(told, asked, frame.height, wrong=survives)

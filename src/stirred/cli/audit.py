@@ -102,7 +102,13 @@ def release(
             help="The confidential file that the release was made from; for several tables TABLE=FILE. Repeatable."
         ),
     ],
-    false_alarm: FalseAlarm = None,
+    false_alarm: Annotated[
+        float | None,
+        typer.Option(
+            help="The probability, at most, of finding a trace in an order of rows or ids that has none. "
+            "Default: one in a million."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Look for traces of the input in a release: order of rows, ids, metadata, names and paths, files left behind.
@@ -179,7 +185,7 @@ def _audit(
 
 
 def _inputs(given: list[str]) -> Path | dict[str, Path]:
-    """``persons=persons.csv`` as a table and a path; a path alone, if it is the only one, is of the main table."""
+    """``persons=persons.csv`` as a table and a path; a path alone, if it is the only one, has no table's name."""
     if len(given) == 1 and ("=" not in given[0] or Path(given[0]).exists()):
         return Path(given[0])
     from stirred import errors
