@@ -88,6 +88,18 @@ def test_a_study_of_files_runs_and_linked_rows_follow(folder):
     assert run_study(read_study(folder / "study.toml"), draws=2).draws == 2
 
 
+def test_ids_of_linked_tables_are_named_under_data_or_in_a_plan(folder):
+    pl.read_csv(folder / "persons.csv").with_row_index("person_id").write_csv(folder / "persons.csv")
+    path = folder / "study.toml"
+    assert run_study(read_study(path))["record-swap"].known.leakage.unique == 1  # every person is told from all others
+    linked = '\n[[linked]]\nname = "persons"\nlink = "id"\nid = "person_id"\nhold = ["sex"]\n'
+    (folder / "plan.toml").write_text(PLAN + linked)
+    by_plan = run_study(read_study(path))["record-swap"].known.leakage
+    (folder / "plan.toml").write_text(PLAN)
+    changed(folder, 'links = { persons = "id" }', 'links = { persons = "id" }\nids = { persons = "person_id" }')
+    assert run_study(read_study(path))["record-swap"].known.leakage == by_plan and by_plan.unique < 1
+
+
 def test_further_plans_join_under_the_name_of_their_file(folder):
     shutil.copy(folder / "plan.toml", folder / "second.toml")
     assert list(read_study(folder / "study.toml", [folder / "second.toml"]).contenders) == [
@@ -131,6 +143,10 @@ def test_what_is_wrong_with_a_study_file_is_named(folder, old, new, said):
         ('geography = ["county"]', 'geography = ["place"]', "study-column"),
         ('persons = "persons.csv"', 'persons = "nobody.csv"', "no-such-input"),
         ('main = "households"', 'main = "houses"', "unknown-choice"),
+        ('id = "id"\n', 'id = "id"\nids = { persons = "person" }\n', "study-column"),
+        ('id = "id"\n', 'id = "id"\nids = { people = "id" }\n', "unknown-choice"),
+        ('id = "id"\n', 'id = "id"\nids = ["persons"]\n', "study-file"),
+        ('links = { persons = "id" }', "links = { persons = 3 }", "study-file"),
         ('links = { persons = "id" }', 'links = { persons = "sex" }', "linked-row-without-record"),
         ('id = "id"\n', "", "study-parameter"),
     ],

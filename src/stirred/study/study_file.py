@@ -44,7 +44,7 @@ KINDS: Mapping[str, type] = {
 }
 """Kinds of swappers, by the name that a study file uses."""
 _FIELDS = {"stirred_study", "draws", "seed", "tables", "unique_on", "data", "plan", "swapper"}
-_DATA = {"generated", "scale", "persons", "states", "seed", "files", "main", "geography", "id", "links"}
+_DATA = {"generated", "scale", "persons", "states", "seed", "files", "main", "geography", "id", "links", "ids"}
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,18 @@ def read_data(plan: StudyPlan) -> StudyData:
     files = data.get("files")
     if not isinstance(files, dict) or not files or not all(isinstance(one, str) for one in files.values()):
         raise errors.study_file(path, ["data: it needs generated = ..., or files with a path for each table"])
-    links = data.get("links", {})
-    if not isinstance(links, dict):
+    links, ids = (data.get(name, {}) for name in ("links", "ids"))
+    if not _columns_by_table(links):
         raise errors.study_file(path, ["data: links has the column with the record's id for each linked table"])
+    if not _columns_by_table(ids):
+        raise errors.study_file(path, ["data: ids has the column that identifies a row for each linked table"])
     return from_files(
         {name: path.parent / one for name, one in files.items()},
         str(data.get("main", next(iter(files)))),
         _names(path, "data.geography", data.get("geography", [])),
         data.get("id"),
         links,
+        ids,
     )
 
 
@@ -217,6 +220,10 @@ def _names(path: Path, what: str, given: Any) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise errors.study_file(path, [f"{what} is a list of column names"])
     return tuple(given)
+
+
+def _columns_by_table(given: Any) -> bool:
+    return isinstance(given, dict) and all(isinstance(one, str) for one in given.values())
 
 
 def _whole(path: Path, what: str, given: Any) -> int:

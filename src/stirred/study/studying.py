@@ -13,7 +13,7 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from stirred.study.contenders import Contender, Known, contender
 from stirred.study.data import PLACES, StudyData
 from stirred.study.measuring import BY_SIZE, Cells, Errors, Estimate, Part, counted, over_draws, parts_of, to_fields
 from stirred.study.swappers.simulated import Flags, Swapper
+from stirred.swap.plan import SwapPlan
 
 DRAWS = 20
 """Draws of each contender, unless another number is asked for."""
@@ -43,6 +44,7 @@ NOTE = (
 GENERATED_NOTE = (
     "Everybody in these data is invented, so nothing here is confidential. With real data all of it would be."
 )
+_PERSONS = "What published counts reveal of a TopDown plan are shares of the records of its own tables."
 _WIDTH, _FIRST, _ABREAST, _PAGE = 20, 34, 5, 118
 
 
@@ -111,6 +113,7 @@ class Study:
         lines += [
             f"Shares are of the {self.records:,} records that are swapped; after ± stands the standard error from the "
             "number of draws.",
+            *([_PERSONS] if any(one.changed is None for one in self.contenders) else []),
             "Systematic errors stay when many draws are averaged; bias is the mean error of cells of one size.",
         ]
         for start in range(0, len(self.contenders), _ABREAST):
@@ -274,6 +277,7 @@ def study(
     if not contenders:
         raise errors.study_parameter("plan, swapper", "are missing", "name at least one plan or swapper to study")
     progress = progress or Silent()
+    data = data.with_ids(_ids_of_linked(contenders))
     unique = _unique(data, unique_on)
     parts = [contender(name, one) for name, one in contenders.items()]
     known, drawn = {}, {}
@@ -311,7 +315,7 @@ def study(
 
 _LEAKAGE = {
     "determined": "determined by published counts",
-    "unique": "alone in a published cell",
+    "unique": "alone in a published count",
     "guessed": "guessed by published counts",
 }
 _WORDS = {
@@ -337,6 +341,15 @@ def _source(seed: int | None, name: str, source: RandomSource | None) -> RandomS
         return source or SystemSource()
     mixed = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return SeededSource(int.from_bytes(mixed[:15], "big"))
+
+
+def _ids_of_linked(contenders: Mapping[str, Plan | Swapper]) -> Iterator[tuple[str, str]]:
+    """What plans name as ids of their linked tables: the table, and the column."""
+    for one in contenders.values():
+        if isinstance(one, SwapPlan):
+            for linked in one.linked:
+                if linked.id is not None:
+                    yield linked.name, linked.id
 
 
 def _unique(data: StudyData, columns: Sequence[str]) -> Flags:
