@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -204,6 +206,80 @@ def test_every_kind_can_be_written_and_lists_become_tuples():
         assert swapper(kind, own | parameters).match == ("m",)
     with pytest.raises(errors.StirredError, match="no kind of swapper"):
         swapper("card-trick", {})
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """The defaults of the table of parameters in the documentation, by kind; those of all variants are in each."""
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    lines = text.split("| kind | parameter | meaning | default |\n|---|---|---|---|\n")[1].split("\n\n")[0]
+    found: dict[str, dict[str, str]] = {}
+    kind = ""
+    for line in lines.splitlines():
+        named, parameter, meaning, default = (part.strip() for part in line.strip("|").split("|"))
+        kind = named.strip("`") or kind
+        assert meaning
+        found.setdefault(kind, {})[parameter.strip("`")] = default
+    shared = found.pop("all `permutation-...")
+    return {one: {**(shared if one.startswith("permutation") else {}), **found.get(one, {})} for one in KINDS} | {
+        one: parameters for one, parameters in found.items() if one not in KINDS
+    }
+
+
+def as_written(default: object) -> str:
+    """A default of a class as a study file would write it."""
+    if default is None:
+        return "none"
+    return json.dumps(float(default) if isinstance(default, Fraction) else default)
+
+
+def test_the_documentation_has_every_parameter_with_its_default():
+    told = documented()
+    assert set(told) == set(KINDS)
+    for kind, made in KINDS.items():
+        assert set(told[kind]) == {one.name for one in dataclasses.fields(made)}, kind
+        for one in dataclasses.fields(made):
+            if told[kind][one.name] != "required":
+                assert told[kind][one.name] == as_written(one.default), (kind, one.name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_documentation_calls_required_is_and_nothing_else(kind):
+    given = {
+        "areas": ["a"], "match": ["m"], "hierarchy": ["a"], "similar": [["m"]], "swap": ["a"], "rate": 0.1,
+        "rare_on": ["h"], "imputed": "i", "columns": ["h"],
+    }  # fmt: skip
+    needed = {name: given[name] for name, default in documented()[kind].items() if default == "required"}
+    assert swapper(kind, needed).places == ("a",)
+    for name in needed:
+        with pytest.raises(errors.StudyError, match=name):
+            swapper(kind, {other: value for other, value in needed.items() if other != name})
+
+
+def test_messages_are_sentences_and_list_the_parameters(folder):
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(changed(folder, 'similar = [["size"]]\n', ""))
+    assert refusal.value.problem.endswith(
+        "swapper 'record-swap': The parameter 'similar' is missing. Please give it. Its parameters: 'hierarchy', "
+        "'similar', 'swaprate', 'k_anonymity', 'risk_variables', 'carry_along' and 'unit'."
+    )
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(changed(folder, "k_anonymity = 0", 'similar = [["size"]]\nk_anonymity = -1'))
+    assert refusal.value.problem.endswith("Please give 0 or more.") and ".." not in refusal.value.problem
+    with pytest.raises(errors.StudyError, match=r"^The parameters unique_in, outside and nearby name 'block'\."):
+        swapper("targeted-2010", {"areas": ["county"], "match": ["size"], "nearby": "block"})
+
+
+def test_a_plan_in_place_of_a_study_is_told_so(folder):
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(folder / "plan.toml")
+    said = "plan.toml is a plan, not a study; name it under [[plan]] or after the study."
+    assert refusal.value.problem.endswith(said)
+
+
+def test_a_study_of_nothing_is_told_so(folder):
+    (folder / "study.toml").write_text('stirred_study = 1\n[data]\ngenerated = "massachusetts-1940"\nscale = 0.001\n')
+    with pytest.raises(errors.StudyError, match="names no plan and no swapper"):
+        run_study(read_study(folder / "study.toml"))
 
 
 # -- the command ---------------------------------------------------------------------------------------------

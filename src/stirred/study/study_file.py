@@ -64,6 +64,8 @@ def read_study(path: str | Path, plans: Sequence[str | Path] = ()) -> StudyPlan:
     """Read a study file; ``plans`` are further plan files that join it."""
     path = Path(path)
     given = _read(path)
+    if "stirred" in given and "stirred_study" not in given:
+        raise errors.plan_not_study(path)
     _known(path, given, _FIELDS, "")
     if given.get("stirred_study") != FORM:
         raise errors.study_file(path, [f"it must begin with stirred_study = {FORM}"])
@@ -167,7 +169,7 @@ def swapper(kind: str, parameters: Mapping[str, Any]) -> Swapper:
             raise errors.study_parameter(f"'{name}'", "is not known", f"use some of {errors.listed(known)}")
     for name, one in known.items():
         if one.default is MISSING and name not in parameters:
-            raise errors.study_parameter(f"'{name}'", "is missing", "give it")
+            raise errors.study_parameter(f"'{name}'", "is missing", f"give it. Its parameters: {errors.listed(known)}")
     values = {name: _value(name, str(known[name].type), value) for name, value in parameters.items()}
     found: Swapper = made(**values)
     return found

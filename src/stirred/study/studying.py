@@ -275,7 +275,7 @@ def study(
         data.require(one.of, one.by)
     data.require(data.main, unique_on)
     if not contenders:
-        raise errors.study_parameter("plan, swapper", "are missing", "name at least one plan or swapper to study")
+        raise errors.nothing_to_study()
     progress = progress or Silent()
     data = data.with_ids(_ids_of_linked(contenders))
     unique = _unique(data, unique_on)
