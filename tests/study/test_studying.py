@@ -221,7 +221,7 @@ def test_linked_rows_follow_their_record_in_simulators_as_in_plans(country):
     people = made.tables["persons"].select("residence", *PAIRS.areas)
     joined = people.join(homes, on="residence", suffix="_home")
     assert all(joined[name].equals(joined[f"{name}_home"], check_names=False) for name in PAIRS.areas)
-    assert made.changed.any() and not people.equals(country.tables["persons"].select(people.columns))
+    assert made.changed["block"].any() and not people.equals(country.tables["persons"].select(people.columns))
     before = country.tables["persons"]
     assert made.tables["persons"].drop(*PAIRS.areas).equals(before.drop(*PAIRS.areas))
 
@@ -229,6 +229,31 @@ def test_linked_rows_follow_their_record_in_simulators_as_in_plans(country):
 def test_plans_and_simulators_with_the_same_counts_reveal_the_same(country):
     ours, theirs = contender("psa", LINKED).known(country), contender("pairs", PAIRS).known(country)
     assert ours.leakage == theirs.leakage and ours.leakage.unique > 0
+
+
+def test_uniques_are_followed_in_the_columns_that_they_are_unique_on():
+    # 240 homes in 4 counties of 3 tracts; a third of the rents are those of one home in its county.
+    county, tract = [f"c{number % 4}" for number in range(240)], [f"t{number % 12}" for number in range(240)]
+    rent = [number if number % 3 == 0 else 0 for number in range(240)]
+    before = pl.DataFrame({"county": county, "tract": tract, "rent": rent, "size": [1] * 240})
+    data = StudyData({"homes": before}, "homes", ("county", "tract"))
+    pairs = Targeted2010(areas=("county", "tract"), match=("size",), rate=0.5)
+    found = study({"pairs": pairs}, data, tables=[["size"]], draws=1, seed=3, unique_on=["county", "rent"])
+    (made,) = SimulatedSwap("pairs", pairs).draws(data, 1, _source(3, "pairs", None))
+    after = made.tables["homes"]
+    other_county, other_tract = (
+        {row for row in range(240) if before[name][row] != after[name][row]} for name in ("county", "tract")
+    )
+    unique = {row for row in range(240) if rent[row]}
+    assert unique & other_county < unique & (other_county | other_tract) < unique  # some move within their county
+    assert found.unique == len(unique)
+    assert found["pairs"].uniques_in_place.value == pytest.approx(1 - len(unique & other_county) / len(unique))
+    assert found["pairs"].changed.value == len(other_county | other_tract)
+    for label in ("records with another county or tract ", f"uniques still in their county ({len(unique)}) "):
+        assert label in str(found)
+    assert json.loads(found.to_json())["uniques_are_followed_in"] == ["county"]
+    elsewhere = study({"pairs": pairs}, data, tables=[["size"]], draws=1, seed=3, unique_on=["rent"])
+    assert f"uniques still in their county and\n  tract ({len(unique)}) " in str(elsewhere)
 
 
 def with_persons_as_text(data: StudyData, columns: list[str]) -> pl.DataFrame:
@@ -353,7 +378,14 @@ def test_text_json_and_csv_have_the_same_numbers(found):
     ]  # fmt: skip
     assert float(row["value"]) == pytest.approx(whole.mean_absolute.value, rel=1e-5)
     assert str(whole.mean_absolute) in str(found)
-    for words in ("epsilon infinite", "no bound", "uniques still in place", "kept exactly", "bias, true count"):
+    for words in (
+        "epsilon infinite",
+        "no bound",
+        "records with another county ",
+        "uniques still in their county (",
+        "kept exactly",
+        "bias, true count",
+    ):
         assert words in str(found)
 
 

@@ -103,10 +103,10 @@ class Known:
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Drawn:
-    """One draw: the released tables by name and, for a swap, which records of the input have another place."""
+    """One draw: the released tables by name and, for each column that moves, which records have another value."""
 
     tables: Mapping[str, pl.DataFrame]
-    changed: NDArray[np.bool_] | None
+    changed: Mapping[str, NDArray[np.bool_]]
 
 
 class Contender(Protocol):
@@ -115,6 +115,11 @@ class Contender(Protocol):
     @property
     def name(self) -> str:
         """What it is called in the study."""
+        ...
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange; none where nothing is swapped."""
         ...
 
     def known(self, data: StudyData) -> Known:
@@ -150,6 +155,11 @@ class PlannedSwap:
     name: str
     plan: SwapPlan
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange."""
+        return self.plan.swap
+
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
         plan = self.plan
@@ -178,9 +188,7 @@ class PlannedSwap:
         tables = data.for_swap(names)
         for _ in range(number):
             made = draw_swap(self.plan, tables, source=source)
-            changed = np.zeros(made.table.rows, dtype=np.bool_)
-            for column in self.plan.swap:
-                changed |= made.table[column].codes != made.dataset.table[column].codes
+            changed = {name: made.table[name].codes != made.dataset.table[name].codes for name in self.moves}
             yield Drawn({data.main: made.frame(), **{name: made.frame(name) for name in names}}, changed)
 
 
@@ -193,6 +201,11 @@ class PlannedTopDown:
 
     name: str
     plan: TopDownPlan
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """None: nothing is swapped."""
+        return ()
 
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
@@ -221,7 +234,7 @@ class PlannedTopDown:
                         table.name: _frame(as_arrow(rows(self.plan, made.draw.spine, table, made.leaves[table.name])))
                         for table in self.plan.released
                     },
-                    None,
+                    {},
                 )
 
     def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
@@ -238,6 +251,11 @@ class SimulatedSwap:
     name: str
     swapper: Swapper
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange."""
+        return self.swapper.places
+
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
         stated = _with_linked(self.swapper.specification(data.records), tuple(data.links))
@@ -253,9 +271,7 @@ class SimulatedSwap:
         before = data.records
         for _ in range(number):
             made = self.swapper.simulate(before, source)
-            changed = np.zeros(before.height, dtype=np.bool_)
-            for column in self.swapper.places:
-                changed |= made.frame[column].ne_missing(before[column]).to_numpy()
+            changed = {name: made.frame[name].ne_missing(before[name]).to_numpy() for name in self.moves}
             frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
             yield Drawn(data.following(frame, self.swapper.places), changed)
 

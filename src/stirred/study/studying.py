@@ -45,7 +45,7 @@ GENERATED_NOTE = (
     "Everybody in these data is invented, so nothing here is confidential. With real data all of it would be."
 )
 _PERSONS = "What published counts reveal of a TopDown plan are shares of the records of its own tables."
-_WIDTH, _FIRST, _ABREAST, _PAGE = 20, 34, 5, 118
+_WIDTH, _FIRST, _ABREAST, _PAGE = 20, 38, 5, 118
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Measured:
     name: str
     known: Known
     changed: Estimate | None
-    """Records that have another place than before, per draw; None where nothing is swapped."""
+    """Records that have another value than before in a column that moves, per draw; None where nothing is swapped."""
     uniques_in_place: Estimate | None
-    """Of the records that are unique on the columns asked for, the share that kept its place."""
+    """Of the records that are unique on the columns asked for, the share that kept :attr:`Study.unique_places`."""
     tables: Mapping[str, tuple[Part, ...]]
     """By table, the errors: of all cells first, then by size of the true count and by place. Tables that it does not
     release are not there."""
@@ -89,6 +89,8 @@ class Study:
     unique: int
     """Records that are unique on the columns asked for."""
     unique_on: tuple[str, ...]
+    moving: tuple[str, ...]
+    """The columns that some contender moves."""
     draws: int
     asked: tuple[Asked, ...]
     contenders: tuple[Measured, ...]
@@ -97,6 +99,11 @@ class Study:
     def note(self) -> str:
         """Who may see this."""
         return GENERATED_NOTE if self.generated else NOTE
+
+    @property
+    def unique_places(self) -> tuple[str, ...]:
+        """Where uniques are followed: the columns of ``unique_on`` that move; all that move if none of these does."""
+        return _followed(self.unique_on, self.moving)
 
     def __repr__(self) -> str:
         """A summary; ``print`` shows the whole page."""
@@ -129,7 +136,12 @@ class Study:
     def _block(self, shown: Sequence[Measured]) -> list[str]:
         width = max(_WIDTH, *(len(one.name) + 2 for one in shown))
         lines = [("", [one.name for one in shown]), *self.rows(shown)]
-        return [f"{label:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip() for label, texts in lines]
+        found = []
+        for label, texts in lines:
+            *above, last = textwrap.wrap(label, _FIRST - 1, subsequent_indent="  ") or [""]
+            found += [line.rstrip() for line in above]
+            found.append(f"{last:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip())
+        return found
 
     def rows(self, shown: Sequence[Measured]) -> list[tuple[str, list[str]]]:
         """The table: a label, and a text for each contender."""
@@ -142,10 +154,12 @@ class Study:
             found.append(("exact loss of this universe", exact))
         found += [
             ("test: detects at 5% false alarms", [_power(one.known) for one in shown]),
-            ("records with another place", [_share(one.changed, self.records) for one in shown]),
         ]
-        if self.unique_on:
-            label = f"uniques still in place ({self.unique:,})"
+        if self.moving:
+            label = f"records with another {_listed(self.moving, 'or')}"
+            found.append((label, [_share(one.changed, self.records) for one in shown]))
+        if self.unique_on and self.moving:
+            label = f"uniques still in their {_listed(self.unique_places, 'and')} ({self.unique:,})"
             found.append((label, [_share(one.uniques_in_place, 1) for one in shown]))
         for name, words in _LEAKAGE.items():
             found.append((words, [_percent(one.known, name) for one in shown]))
@@ -168,6 +182,8 @@ class Study:
             "records": self.records,
             "unique_on": list(self.unique_on),
             "unique_records": self.unique,
+            "columns_that_move": list(self.moving),
+            "uniques_are_followed_in": list(self.unique_places),
             "draws": self.draws,
             "contenders": [self._fields(one) for one in self.contenders],
         }
@@ -280,12 +296,15 @@ def study(
     data = data.with_ids(_ids_of_linked(contenders))
     unique = _unique(data, unique_on)
     parts = [contender(name, one) for name, one in contenders.items()]
+    named = {name for part in parts for name in part.moves}
+    moving = (*(name for name in data.geography if name in named), *sorted(named - set(data.geography)))
+    followed = _followed(unique_on, moving)
     known, drawn = {}, {}
     for part in parts:
         progress.stage(f"drawing {part.name}")
         try:
             known[part.name] = part.known(data)
-            drawn[part.name] = _drawn(part, data, asked, draws, unique, _source(seed, part.name, source))
+            drawn[part.name] = _drawn(part, data, asked, draws, unique, followed, _source(seed, part.name, source))
         except StirredError as problem:
             raise errors.study_part(part.name, problem) from None
     progress.stage("comparing tables")
@@ -296,6 +315,7 @@ def study(
         records=data.records.height,
         unique=int(np.count_nonzero(unique)),
         unique_on=tuple(unique_on),
+        moving=moving,
         draws=draws,
         asked=asked,
         contenders=tuple(
@@ -343,6 +363,15 @@ def _source(seed: int | None, name: str, source: RandomSource | None) -> RandomS
     return SeededSource(int.from_bytes(mixed[:15], "big"))
 
 
+def _followed(unique_on: Sequence[str], moving: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in moving if name in unique_on) or tuple(moving)
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
 def _ids_of_linked(contenders: Mapping[str, Plan | Swapper]) -> Iterator[tuple[str, str]]:
     """What plans name as ids of their linked tables: the table, and the column."""
     for one in contenders.values():
@@ -364,6 +393,7 @@ def _drawn(
     asked: Sequence[Asked],
     draws: int,
     unique: Flags,
+    followed: Sequence[str],
     source: RandomSource,
 ) -> _Draws:
     counts: dict[Asked, list[pl.DataFrame]] = {table: [] for table in asked}
@@ -374,9 +404,12 @@ def _drawn(
             frame = made.tables.get(table.of)
             if frame is not None and set(table.by) <= set(frame.columns):
                 counts[table].append(counted(frame, table.by))
-        if made.changed is not None:
-            changed.append(float(np.count_nonzero(made.changed)))
-            stayed.append(float(np.count_nonzero(unique & ~made.changed)) / max(1, int(np.count_nonzero(unique))))
+        if made.changed:
+            left = np.zeros(len(unique), dtype=np.bool_)
+            for name in followed:
+                left |= made.changed.get(name, False)
+            changed.append(float(np.count_nonzero(np.logical_or.reduce(list(made.changed.values())))))
+            stayed.append(float(np.count_nonzero(unique & ~left)) / max(1, int(np.count_nonzero(unique))))
     return _Draws(counts, *(over_draws(np.array(numbers)) if numbers else None for numbers in (changed, stayed)))
 
 
