@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -88,6 +90,18 @@ def test_a_study_of_files_runs_and_linked_rows_follow(folder):
     assert run_study(read_study(folder / "study.toml"), draws=2).draws == 2
 
 
+def test_ids_of_linked_tables_are_named_under_data_or_in_a_plan(folder):
+    pl.read_csv(folder / "persons.csv").with_row_index("person_id").write_csv(folder / "persons.csv")
+    path = folder / "study.toml"
+    assert run_study(read_study(path))["record-swap"].known.leakage.unique == 1  # every person is told from all others
+    linked = '\n[[linked]]\nname = "persons"\nlink = "id"\nid = "person_id"\nhold = ["sex"]\n'
+    (folder / "plan.toml").write_text(PLAN + linked)
+    by_plan = run_study(read_study(path))["record-swap"].known.leakage
+    (folder / "plan.toml").write_text(PLAN)
+    changed(folder, 'links = { persons = "id" }', 'links = { persons = "id" }\nids = { persons = "person_id" }')
+    assert run_study(read_study(path))["record-swap"].known.leakage == by_plan and by_plan.unique < 1
+
+
 def test_further_plans_join_under_the_name_of_their_file(folder):
     shutil.copy(folder / "plan.toml", folder / "second.toml")
     assert list(read_study(folder / "study.toml", [folder / "second.toml"]).contenders) == [
@@ -131,6 +145,10 @@ def test_what_is_wrong_with_a_study_file_is_named(folder, old, new, said):
         ('geography = ["county"]', 'geography = ["place"]', "study-column"),
         ('persons = "persons.csv"', 'persons = "nobody.csv"', "no-such-input"),
         ('main = "households"', 'main = "houses"', "unknown-choice"),
+        ('id = "id"\n', 'id = "id"\nids = { persons = "person" }\n', "study-column"),
+        ('id = "id"\n', 'id = "id"\nids = { people = "id" }\n', "unknown-choice"),
+        ('id = "id"\n', 'id = "id"\nids = ["persons"]\n', "study-file"),
+        ('links = { persons = "id" }', "links = { persons = 3 }", "study-file"),
         ('links = { persons = "id" }', 'links = { persons = "sex" }', "linked-row-without-record"),
         ('id = "id"\n', "", "study-parameter"),
     ],
@@ -188,6 +206,80 @@ def test_every_kind_can_be_written_and_lists_become_tuples():
         assert swapper(kind, own | parameters).match == ("m",)
     with pytest.raises(errors.StirredError, match="no kind of swapper"):
         swapper("card-trick", {})
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """The defaults of the table of parameters in the documentation, by kind; those of all variants are in each."""
+    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    lines = text.split("| kind | parameter | meaning | default |\n|---|---|---|---|\n")[1].split("\n\n")[0]
+    found: dict[str, dict[str, str]] = {}
+    kind = ""
+    for line in lines.splitlines():
+        named, parameter, meaning, default = (part.strip() for part in line.strip("|").split("|"))
+        kind = named.strip("`") or kind
+        assert meaning
+        found.setdefault(kind, {})[parameter.strip("`")] = default
+    shared = found.pop("all `permutation-...")
+    return {one: {**(shared if one.startswith("permutation") else {}), **found.get(one, {})} for one in KINDS} | {
+        one: parameters for one, parameters in found.items() if one not in KINDS
+    }
+
+
+def as_written(default: object) -> str:
+    """A default of a class as a study file would write it."""
+    if default is None:
+        return "none"
+    return json.dumps(float(default) if isinstance(default, Fraction) else default)
+
+
+def test_the_documentation_has_every_parameter_with_its_default():
+    told = documented()
+    assert set(told) == set(KINDS)
+    for kind, made in KINDS.items():
+        assert set(told[kind]) == {one.name for one in dataclasses.fields(made)}, kind
+        for one in dataclasses.fields(made):
+            if told[kind][one.name] != "required":
+                assert told[kind][one.name] == as_written(one.default), (kind, one.name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_documentation_calls_required_is_and_nothing_else(kind):
+    given = {
+        "areas": ["a"], "match": ["m"], "hierarchy": ["a"], "similar": [["m"]], "swap": ["a"], "rate": 0.1,
+        "rare_on": ["h"], "imputed": "i", "columns": ["h"],
+    }  # fmt: skip
+    needed = {name: given[name] for name, default in documented()[kind].items() if default == "required"}
+    assert swapper(kind, needed).places == ("a",)
+    for name in needed:
+        with pytest.raises(errors.StudyError, match=name):
+            swapper(kind, {other: value for other, value in needed.items() if other != name})
+
+
+def test_messages_are_sentences_and_list_the_parameters(folder):
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(changed(folder, 'similar = [["size"]]\n', ""))
+    assert refusal.value.problem.endswith(
+        "swapper 'record-swap': The parameter 'similar' is missing. Please give it. Its parameters: 'hierarchy', "
+        "'similar', 'swaprate', 'k_anonymity', 'risk_variables', 'carry_along' and 'unit'."
+    )
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(changed(folder, "k_anonymity = 0", 'similar = [["size"]]\nk_anonymity = -1'))
+    assert refusal.value.problem.endswith("Please give 0 or more.") and ".." not in refusal.value.problem
+    with pytest.raises(errors.StudyError, match=r"^The parameters unique_in, outside and nearby name 'block'\."):
+        swapper("targeted-2010", {"areas": ["county"], "match": ["size"], "nearby": "block"})
+
+
+def test_a_plan_in_place_of_a_study_is_told_so(folder):
+    with pytest.raises(errors.StudyError) as refusal:
+        read_study(folder / "plan.toml")
+    said = "plan.toml is a plan, not a study; name it under [[plan]] or after the study."
+    assert refusal.value.problem.endswith(said)
+
+
+def test_a_study_of_nothing_is_told_so(folder):
+    (folder / "study.toml").write_text('stirred_study = 1\n[data]\ngenerated = "massachusetts-1940"\nscale = 0.001\n')
+    with pytest.raises(errors.StudyError, match="names no plan and no swapper"):
+        run_study(read_study(folder / "study.toml"))
 
 
 # -- the command ---------------------------------------------------------------------------------------------

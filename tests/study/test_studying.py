@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -31,6 +33,7 @@ from stirred.study.studying import GENERATED_NOTE, NOTE, _source
 from stirred.study.swappers import NoVacuousSwaps, PerturbedSwap, RecordSwap, Targeted2010
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
+from stirred.swap.plan_sections import LinkedTable
 from stirred.swap.realised import stratum_loss
 from stirred.swap.releasing import draw as draw_swap
 from stirred.swap.revealing import two_margins
@@ -62,6 +65,16 @@ def found():
         contenders, MASSACHUSETTS, tables=[["county", "tenure"], ["household_size", "tenure"]], draws=6, seed=7,
         unique_on=["county", "household_size", "tenure"],
     )  # fmt: skip
+
+
+def alone_in_any(frame: pl.DataFrame, margins: list[list[str]]) -> int:
+    """Rows that are the only one with their values on some of these lists of columns, counted row by row."""
+    alone: set[int] = set()
+    for columns in margins:
+        values = frame.select(columns).rows()
+        often = Counter(values)
+        alone |= {number for number, value in enumerate(values) if often[value] == 1}
+    return len(alone)
 
 
 def counts(frame: pl.DataFrame) -> dict[tuple[str, str], int]:
@@ -100,7 +113,10 @@ def test_guarantee_and_leakage_are_those_of_the_check(found):
     assert known.losses[0].value == checked.epsilon and known.losses[0].kind == THEOREM
     assert known.leakage.determined == checked.revealing.counts.determined_share
     assert known.leakage.guessed == checked.revealing.counts.guessed_share
-    assert known.leakage.unique == pytest.approx(checked.revealing.unique_share)
+    frame = MASSACHUSETTS.tables["dwellings"]
+    assert known.leakage.unique * frame.height == pytest.approx(
+        alone_in_any(frame, [["state", "household_size", "tenure"], ["state", "household_size", "county"]])
+    )
     sizes = checked.strata.sizes[checked.strata.changeable].tolist()
     assert known.power == pytest.approx(float(swap_power_curve(sizes, "0.1").power(0.05)))
 
@@ -205,7 +221,7 @@ def test_linked_rows_follow_their_record_in_simulators_as_in_plans(country):
     people = made.tables["persons"].select("residence", *PAIRS.areas)
     joined = people.join(homes, on="residence", suffix="_home")
     assert all(joined[name].equals(joined[f"{name}_home"], check_names=False) for name in PAIRS.areas)
-    assert made.changed.any() and not people.equals(country.tables["persons"].select(people.columns))
+    assert made.changed["block"].any() and not people.equals(country.tables["persons"].select(people.columns))
     before = country.tables["persons"]
     assert made.tables["persons"].drop(*PAIRS.areas).equals(before.drop(*PAIRS.areas))
 
@@ -213,6 +229,99 @@ def test_linked_rows_follow_their_record_in_simulators_as_in_plans(country):
 def test_plans_and_simulators_with_the_same_counts_reveal_the_same(country):
     ours, theirs = contender("psa", LINKED).known(country), contender("pairs", PAIRS).known(country)
     assert ours.leakage == theirs.leakage and ours.leakage.unique > 0
+
+
+def test_uniques_are_followed_in_the_columns_that_they_are_unique_on():
+    # 240 homes in 4 counties of 3 tracts; a third of the rents are those of one home in its county.
+    county, tract = [f"c{number % 4}" for number in range(240)], [f"t{number % 12}" for number in range(240)]
+    rent = [number if number % 3 == 0 else 0 for number in range(240)]
+    before = pl.DataFrame({"county": county, "tract": tract, "rent": rent, "size": [1] * 240})
+    data = StudyData({"homes": before}, "homes", ("county", "tract"))
+    pairs = Targeted2010(areas=("county", "tract"), match=("size",), rate=0.5)
+    found = study({"pairs": pairs}, data, tables=[["size"]], draws=1, seed=3, unique_on=["county", "rent"])
+    (made,) = SimulatedSwap("pairs", pairs).draws(data, 1, _source(3, "pairs", None))
+    after = made.tables["homes"]
+    other_county, other_tract = (
+        {row for row in range(240) if before[name][row] != after[name][row]} for name in ("county", "tract")
+    )
+    unique = {row for row in range(240) if rent[row]}
+    assert unique & other_county < unique & (other_county | other_tract) < unique  # some move within their county
+    assert found.unique == len(unique)
+    assert found["pairs"].uniques_in_place.value == pytest.approx(1 - len(unique & other_county) / len(unique))
+    assert found["pairs"].changed.value == len(other_county | other_tract)
+    for label in ("records with another county or tract ", f"uniques still in their county ({len(unique)}) "):
+        assert label in str(found)
+    assert json.loads(found.to_json())["uniques_are_followed_in"] == ["county"]
+    elsewhere = study({"pairs": pairs}, data, tables=[["size"]], draws=1, seed=3, unique_on=["rent"])
+    assert f"uniques still in their county and\n  tract ({len(unique)}) " in str(elsewhere)
+
+
+def with_persons_as_text(data: StudyData, columns: list[str]) -> pl.DataFrame:
+    """The households with one more column, ``inside``: these columns of all their persons, in some fixed order."""
+    people: dict[str, list[tuple[str, ...]]] = {}
+    for home, *values in data.tables["persons"].select(["residence", *columns]).rows():
+        people.setdefault(home, []).append(tuple(values))
+    inside = [str(sorted(people[home])) for home in data.tables["households"]["residence"]]
+    return data.tables["households"].with_columns(inside=pl.Series(inside))
+
+
+def test_a_record_counts_once_that_is_alone_in_a_published_count_of_either_kind(country):
+    whole = with_persons_as_text(country, ["state", "race", "adult", "sex"])
+    stays = ["state", "adults", "minors", "race", "inside"]
+    moves = ["state", "adults", "minors", *PAIRS.areas]
+    alone = alone_in_any(whole, [stays, moves])
+    # Either margin alone has fewer, and their sum counts some households twice.
+    assert alone_in_any(whole, [stays]) < alone < alone_in_any(whole, [stays]) + alone_in_any(whole, [moves])
+    for one in (LINKED, PAIRS):
+        assert contender("one", one).known(country).leakage.unique == pytest.approx(alone / whole.height)
+
+
+def numbered(country: StudyData) -> StudyData:
+    """The same households, whose persons have ids of their own."""
+    people = country.tables["persons"].with_row_index("person_id")
+    return dataclasses.replace(country, tables={**country.tables, "persons": people})
+
+
+def test_ids_of_linked_rows_are_no_published_values(country):
+    expected = contender("pairs", PAIRS).known(country).leakage
+    assert expected.unique < 0.9
+    data = numbered(country)
+    assert contender("pairs", PAIRS).known(data).leakage.unique == 1  # nobody has said that they are ids
+    told = dataclasses.replace(data, ids={"persons": ("person_id",)})
+    assert contender("pairs", PAIRS).known(told).leakage == expected
+    linked = [{"name": "persons", "link": "residence", "id": "person_id", "hold": ["state", "race", "adult", "sex"]}]
+    plan = LINKED.model_copy(update={"linked": tuple(LinkedTable(**one) for one in linked)})
+    found = study({"pairs": PAIRS, "psa": plan}, data, tables=[["adults", "race"]], draws=1, seed=1)
+    assert found["pairs"].known.leakage == found["psa"].known.leakage == expected
+
+
+def test_ids_name_columns_of_linked_tables(country):
+    with pytest.raises(errors.StirredError, match="person_id"):
+        dataclasses.replace(country, ids={"persons": ("person_id",)})
+    with pytest.raises(errors.StirredError, match="linked table"):
+        dataclasses.replace(country, ids={"households": ("residence",)})
+
+
+def test_simulators_keep_linked_rows_with_their_record(country):
+    kept = [str(one) for one in contender("pairs", PAIRS).known(country).specification.multiverse.invariants]
+    assert kept[0].endswith(", each with all of its rows in 'persons'") and "rows" not in kept[1]
+    assert "rows" not in str(SimulatedSwap("pairs", PAIRWISE).known(MASSACHUSETTS).specification.multiverse.invariants)
+
+
+def test_alone_in_an_invariant_of_topdown_is_counted_over_all_invariants():
+    # Alone are the adult of S, who is alone in A2 too; the person in B1; and the adult of U.
+    places = [("S", "A1"), ("S", "A2"), ("T", "B1"), ("T", "B2"), ("U", "C1")]
+    people = [*[("S", "A1", "no")] * 4, ("S", "A2", "yes"), ("T", "B1", "no"), *[("T", "B2", "yes")] * 2]
+    people += [*[("T", "B2", "no")] * 2, ("U", "C1", "yes"), *[("U", "C1", "no")] * 2]
+    persons = pl.DataFrame(people, schema=["state", "county", "adult"], orient="row").with_columns(race=pl.lit("a"))
+    geography = pl.DataFrame(places, schema=["state", "county"], orient="row")
+    data = StudyData({"persons": persons, "geography": geography}, "persons", ("state", "county"))
+    kept = [{"table": "persons", "level": "state", "by": ["adult"]}, {"table": "persons", "level": "county"}]
+    domains = {"race": ["a", "b"], "adult": ["no", "yes"]}
+    plan = preset("teaching", domains, ("state", "county"), nation=True, invariants=kept)
+    margins = [["state", "adult"], ["county"]]
+    assert [alone_in_any(persons, one) for one in (margins[:1], margins[1:], margins)] == [2, 2, 3]
+    assert contender("topdown", plan).known(data).leakage.unique == pytest.approx(3 / len(people))
 
 
 def test_topdown_is_measured_as_it_is_released(country, tmp_path):
@@ -269,7 +378,14 @@ def test_text_json_and_csv_have_the_same_numbers(found):
     ]  # fmt: skip
     assert float(row["value"]) == pytest.approx(whole.mean_absolute.value, rel=1e-5)
     assert str(whole.mean_absolute) in str(found)
-    for words in ("epsilon infinite", "no bound", "uniques still in place", "kept exactly", "bias, true count"):
+    for words in (
+        "epsilon infinite",
+        "no bound",
+        "records with another county ",
+        "uniques still in their county (",
+        "kept exactly",
+        "bias, true count",
+    ):
         assert words in str(found)
 
 

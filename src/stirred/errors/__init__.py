@@ -276,6 +276,8 @@ from stirred.errors.stops import (
 )
 from stirred.errors.studies import (
     StudyError,
+    nothing_to_study,
+    plan_not_study,
     study_column,
     study_file,
     study_parameter,
@@ -509,6 +511,7 @@ __all__ = [
     "nothing_to_draw",
     "nothing_to_load",
     "nothing_to_look_up",
+    "nothing_to_study",
     "nulls",
     "number_alone",
     "one_column",
@@ -523,6 +526,7 @@ __all__ = [
     "parts_do_not_fit",
     "plan_field",
     "plan_mechanism",
+    "plan_not_study",
     "plan_not_toml",
     "plan_unacceptable",
     "plan_unreadable",

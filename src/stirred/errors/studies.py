@@ -13,14 +13,33 @@ class StudyError(StirredError):
 
 
 def study_parameter(name: str, problem: str, remedy: str) -> StudyError:
-    return StudyError("study-parameter", f"The parameter {name} {problem}.", f"Please {remedy}.")
+    """``name`` may be several names, with commas between them; the verb of the problem is then a plural."""
+    *first, last = name.split(", ")
+    named = f"The parameters {', '.join(first)} and {last}" if first else f"The parameter {last}"
+    return StudyError("study-parameter", f"{named} {problem}.", f"Please {remedy}.")
 
 
 def study_file(path: Path, problems: Sequence[str]) -> StudyError:
     return StudyError(
         "study-file",
-        f"{path} is not a study that can be run: {'; '.join(problems)}.",
+        f"{path} is not a study that can be run: {'; '.join(problems).removesuffix('.')}.",
         "See docs/studies.md (stirred docs studies) for the fields of a study.",
+    )
+
+
+def plan_not_study(path: Path) -> StudyError:
+    return StudyError(
+        "study-file",
+        f"{path} is a plan, not a study; name it under [[plan]] or after the study.",
+        "For example: stirred study study.toml plan.toml. docs/studies.md (stirred docs studies) has a study to copy.",
+    )
+
+
+def nothing_to_study() -> StudyError:
+    return StudyError(
+        "study-parameter",
+        "The study names no plan and no swapper.",
+        "Please name at least one under [[plan]] or [[swapper]], or a plan after the study.",
     )
 
 

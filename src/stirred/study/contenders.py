@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
@@ -40,14 +40,14 @@ from stirred.swap.plan_sections import LinkedTable
 from stirred.swap.rates import RatesByStratum, one_rate, rates_of_dataset
 from stirred.swap.realised import computable, stratum_loss
 from stirred.swap.releasing import draw as draw_swap
-from stirred.swap.revealing import two_margins
+from stirred.swap.revealing import alone_in_a_margin, two_margins
 from stirred.swap.rounds import later_rounds
 from stirred.swap.specifying import specify as specify_swap
 from stirred.tables.write import as_arrow
 from stirred.topdown.drawing import draw_into, prepare
 from stirred.topdown.microdata import rows
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.revealing import reveal_topdown
+from stirred.topdown.revealing import alone_in_an_invariant, reveal_topdown
 from stirred.topdown.specifying import specify as specify_topdown
 
 FALSE_ALARM = 0.05
@@ -82,7 +82,7 @@ class Leakage:
     determined: float
     """Records whose place follows from the counts."""
     unique: float
-    """Records that stand alone in a published cell."""
+    """Records that stand alone in any count that is published exactly; of several tables, the largest share."""
     guessed: float | None
     """Records whose place is guessed rightly by who guesses the commonest one of those alike."""
 
@@ -103,10 +103,10 @@ class Known:
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Drawn:
-    """One draw: the released tables by name and, for a swap, which records of the input have another place."""
+    """One draw: the released tables by name and, for each column that moves, which records have another value."""
 
     tables: Mapping[str, pl.DataFrame]
-    changed: NDArray[np.bool_] | None
+    changed: Mapping[str, NDArray[np.bool_]]
 
 
 class Contender(Protocol):
@@ -115,6 +115,11 @@ class Contender(Protocol):
     @property
     def name(self) -> str:
         """What it is called in the study."""
+        ...
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange; none where nothing is swapped."""
         ...
 
     def known(self, data: StudyData) -> Known:
@@ -150,6 +155,11 @@ class PlannedSwap:
     name: str
     plan: SwapPlan
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange."""
+        return self.plan.swap
+
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
         plan = self.plan
@@ -170,7 +180,7 @@ class PlannedSwap:
             if rates is None and changeable.any()
             else _power_of_rates(rates, changeable)
         )
-        return Known(stated, tuple(losses), power, leakage_of(published))
+        return Known(stated, tuple(losses), power, leakage_of(dataset))
 
     def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
         """So many independent draws, by the mechanism itself. Confidential."""
@@ -178,9 +188,7 @@ class PlannedSwap:
         tables = data.for_swap(names)
         for _ in range(number):
             made = draw_swap(self.plan, tables, source=source)
-            changed = np.zeros(made.table.rows, dtype=np.bool_)
-            for column in self.plan.swap:
-                changed |= made.table[column].codes != made.dataset.table[column].codes
+            changed = {name: made.table[name].codes != made.dataset.table[name].codes for name in self.moves}
             yield Drawn({data.main: made.frame(), **{name: made.frame(name) for name in names}}, changed)
 
 
@@ -194,6 +202,11 @@ class PlannedTopDown:
     name: str
     plan: TopDownPlan
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """None: nothing is swapped."""
+        return ()
+
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
         counted, exact, _ = prepare(self.plan, self._tables(data), Silent())
@@ -202,8 +215,11 @@ class PlannedTopDown:
         records = max((one.records for one in revealed.margins), default=0) or 1
         determined = [one.determined_records for one in revealed.margins]
         determined += [one.revealed.determined_records for one in revealed.pairs]
-        alone = max((one.counts.alone for one in revealed.margins), default=0)
-        leakage = Leakage(max(determined, default=0) / records, alone / records, None)
+        alone = [
+            alone_in_an_invariant(counted, exact, table) / (int(leaves.counts.sum()) or 1)
+            for table, leaves in counted.leaves.items()
+        ]
+        leakage = Leakage(max(determined, default=0) / records, max(alone), None)
         loss = Loss(THEOREM, "rho", float(stated.budget.number))
         return Known(stated, (loss,), _power(allowed_power(stated)), leakage)
 
@@ -218,7 +234,7 @@ class PlannedTopDown:
                         table.name: _frame(as_arrow(rows(self.plan, made.draw.spine, table, made.leaves[table.name])))
                         for table in self.plan.released
                     },
-                    None,
+                    {},
                 )
 
     def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
@@ -235,14 +251,19 @@ class SimulatedSwap:
     name: str
     swapper: Swapper
 
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """The columns that records exchange."""
+        return self.swapper.places
+
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
-        stated = self.swapper.specification(data.records)
+        stated = _with_linked(self.swapper.specification(data.records), tuple(data.links))
         epsilon = float(stated.budget.number)
         kind = _KINDS[str(stated.fact[GUARANTEE])]
         curve = self.swapper.power_curve(data.records)
         power = _power(curve or allowed_power(stated)) if math.isfinite(epsilon) else 1.0
-        leakage = leakage_of(two_margins(self._published(data))) if self.swapper.publishes_counts else None
+        leakage = leakage_of(self._published(data)) if self.swapper.publishes_counts else None
         return Known(stated, (Loss(kind, "epsilon", epsilon),), power, leakage)
 
     def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
@@ -250,15 +271,16 @@ class SimulatedSwap:
         before = data.records
         for _ in range(number):
             made = self.swapper.simulate(before, source)
-            changed = np.zeros(before.height, dtype=np.bool_)
-            for column in self.swapper.places:
-                changed |= made.frame[column].ne_missing(before[column]).to_numpy()
+            changed = {name: made.frame[name].ne_missing(before[name]).to_numpy() for name in self.moves}
             frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
             yield Drawn(data.following(frame, self.swapper.places), changed)
 
     def _published(self, data: StudyData) -> Dataset:
         """The data as a swap would take them that keeps the same counts; nothing is drawn."""
-        linked = tuple(LinkedTable(name=name, link=link, hold="rest") for name, link in data.links.items())
+        linked = tuple(
+            LinkedTable(name=name, link=link, hold="rest", drop=data.ids.get(name, ()))
+            for name, link in data.links.items()
+        )
         plan = SwapPlan(
             unit="record",
             match=self.swapper.agreed,
@@ -274,12 +296,10 @@ class SimulatedSwap:
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def leakage_of(margins: TwoMargins) -> Leakage:
+def leakage_of(dataset: Dataset) -> Leakage:
     """What the two margins of a swap reveal."""
-    found = reveal(margins)
-    return Leakage(
-        found.determined_share, int(np.count_nonzero(margins.held == 1)) / found.records, found.guessed_share
-    )
+    found = reveal(two_margins(dataset))
+    return Leakage(found.determined_share, alone_in_a_margin(dataset) / found.records, found.guessed_share)
 
 
 def exact_loss(margins: TwoMargins, rate: Fraction) -> float | None:
@@ -294,6 +314,15 @@ def exact_loss(margins: TwoMargins, rate: Fraction) -> float | None:
             return None
         found = max(found, stratum_loss(held, swapped, rate))
     return found
+
+
+def _with_linked(stated: Specification, linked: Sequence[str]) -> Specification:
+    """A simulator's specification for records with linked rows, which stay together with what the record holds."""
+    if not linked:
+        return stated
+    held, *others = stated.multiverse.invariants
+    whole = replace(held, by=(*held.by, *linked), words=f"{held}, each with all of its rows in {errors.listed(linked)}")
+    return replace(stated, multiverse=replace(stated.multiverse, invariants=(whole, *others)))
 
 
 def _power(curve: Curve) -> float:

@@ -6,8 +6,8 @@ record by its id and go wherever it goes. Everything here is confidential unless
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class StudyData:
         The column that identifies a record of the main table.
     links
         Tables whose rows belong to records: the column with the record's id.
+    ids
+        Columns of linked tables that identify a row. They are no values: nobody publishes them as they are.
     words
         What the data are, in a few words.
     generated
@@ -62,6 +64,7 @@ class StudyData:
     links: Mapping[str, str] = field(default_factory=dict)
     words: str = "data that were given"
     generated: bool = False
+    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (self.main, *self.links):
@@ -74,6 +77,10 @@ class StudyData:
                 raise errors.study_parameter("links", "needs an id", "name the id of the main table's records")
             if lost := int(np.count_nonzero(self._record_of[table] < 0)):
                 raise errors.linked_without_record(table, link, self.main, lost)
+        for table, columns in self.ids.items():
+            if table not in self.links:
+                raise errors.unknown_choice("linked table", table, list(self.links))
+            self.require(table, columns)
 
     def require(self, table: str, columns: Sequence[str]) -> None:
         """Raise if a table, or one of these columns of it, is not there."""
@@ -82,6 +89,14 @@ class StudyData:
         for name in columns:
             if name not in self.tables[table].columns:
                 raise errors.study_column(table, name, self.tables[table].columns)
+
+    def with_ids(self, further: Iterable[tuple[str, str]]) -> StudyData:
+        """The same data, with further columns of linked tables that identify a row."""
+        ids = {table: list(columns) for table, columns in self.ids.items()}
+        for table, column in further:
+            if table in self.links and column not in ids.setdefault(table, []):
+                ids[table].append(column)
+        return replace(self, ids={table: tuple(columns) for table, columns in ids.items()})
 
     @property
     def records(self) -> pl.DataFrame:
@@ -132,10 +147,12 @@ def from_files(
     geography: Sequence[str],
     id: str | None = None,
     links: Mapping[str, str] | None = None,
+    ids: Mapping[str, str] | None = None,
 ) -> StudyData:
-    """Read the tables of a study."""
+    """Read the tables of a study; ``ids`` are columns that identify rows of linked tables."""
     tables = {name: _read(name, path) for name, path in files.items()}
-    return StudyData(tables, main, tuple(geography), id, dict(links or {}), f"the files of '{main}'")
+    own = {table: (column,) for table, column in (ids or {}).items()}
+    return StudyData(tables, main, tuple(geography), id, dict(links or {}), f"the files of '{main}'", ids=own)
 
 
 def generated(name: str, **options: Any) -> StudyData:

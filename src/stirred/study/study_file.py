@@ -44,7 +44,7 @@ KINDS: Mapping[str, type] = {
 }
 """Kinds of swappers, by the name that a study file uses."""
 _FIELDS = {"stirred_study", "draws", "seed", "tables", "unique_on", "data", "plan", "swapper"}
-_DATA = {"generated", "scale", "persons", "states", "seed", "files", "main", "geography", "id", "links"}
+_DATA = {"generated", "scale", "persons", "states", "seed", "files", "main", "geography", "id", "links", "ids"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def read_study(path: str | Path, plans: Sequence[str | Path] = ()) -> StudyPlan:
     """Read a study file; ``plans`` are further plan files that join it."""
     path = Path(path)
     given = _read(path)
+    if "stirred" in given and "stirred_study" not in given:
+        raise errors.plan_not_study(path)
     _known(path, given, _FIELDS, "")
     if given.get("stirred_study") != FORM:
         raise errors.study_file(path, [f"it must begin with stirred_study = {FORM}"])
@@ -137,15 +139,18 @@ def read_data(plan: StudyPlan) -> StudyData:
     files = data.get("files")
     if not isinstance(files, dict) or not files or not all(isinstance(one, str) for one in files.values()):
         raise errors.study_file(path, ["data: it needs generated = ..., or files with a path for each table"])
-    links = data.get("links", {})
-    if not isinstance(links, dict):
+    links, ids = (data.get(name, {}) for name in ("links", "ids"))
+    if not _columns_by_table(links):
         raise errors.study_file(path, ["data: links has the column with the record's id for each linked table"])
+    if not _columns_by_table(ids):
+        raise errors.study_file(path, ["data: ids has the column that identifies a row for each linked table"])
     return from_files(
         {name: path.parent / one for name, one in files.items()},
         str(data.get("main", next(iter(files)))),
         _names(path, "data.geography", data.get("geography", [])),
         data.get("id"),
         links,
+        ids,
     )
 
 
@@ -164,7 +169,7 @@ def swapper(kind: str, parameters: Mapping[str, Any]) -> Swapper:
             raise errors.study_parameter(f"'{name}'", "is not known", f"use some of {errors.listed(known)}")
     for name, one in known.items():
         if one.default is MISSING and name not in parameters:
-            raise errors.study_parameter(f"'{name}'", "is missing", "give it")
+            raise errors.study_parameter(f"'{name}'", "is missing", f"give it. Its parameters: {errors.listed(known)}")
     values = {name: _value(name, str(known[name].type), value) for name, value in parameters.items()}
     found: Swapper = made(**values)
     return found
@@ -217,6 +222,10 @@ def _names(path: Path, what: str, given: Any) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise errors.study_file(path, [f"{what} is a list of column names"])
     return tuple(given)
+
+
+def _columns_by_table(given: Any) -> bool:
+    return isinstance(given, dict) and all(isinstance(one, str) for one in given.values())
 
 
 def _whole(path: Path, what: str, given: Any) -> int:

@@ -13,7 +13,7 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from stirred.study.contenders import Contender, Known, contender
 from stirred.study.data import PLACES, StudyData
 from stirred.study.measuring import BY_SIZE, Cells, Errors, Estimate, Part, counted, over_draws, parts_of, to_fields
 from stirred.study.swappers.simulated import Flags, Swapper
+from stirred.swap.plan import SwapPlan
 
 DRAWS = 20
 """Draws of each contender, unless another number is asked for."""
@@ -43,7 +44,8 @@ NOTE = (
 GENERATED_NOTE = (
     "Everybody in these data is invented, so nothing here is confidential. With real data all of it would be."
 )
-_WIDTH, _FIRST, _ABREAST, _PAGE = 20, 34, 5, 118
+_PERSONS = "What published counts reveal of a TopDown plan are shares of the records of its own tables."
+_WIDTH, _FIRST, _ABREAST, _PAGE = 20, 38, 5, 118
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,9 @@ class Measured:
     name: str
     known: Known
     changed: Estimate | None
-    """Records that have another place than before, per draw; None where nothing is swapped."""
+    """Records that have another value than before in a column that moves, per draw; None where nothing is swapped."""
     uniques_in_place: Estimate | None
-    """Of the records that are unique on the columns asked for, the share that kept its place."""
+    """Of the records that are unique on the columns asked for, the share that kept :attr:`Study.unique_places`."""
     tables: Mapping[str, tuple[Part, ...]]
     """By table, the errors: of all cells first, then by size of the true count and by place. Tables that it does not
     release are not there."""
@@ -87,6 +89,8 @@ class Study:
     unique: int
     """Records that are unique on the columns asked for."""
     unique_on: tuple[str, ...]
+    moving: tuple[str, ...]
+    """The columns that some contender moves."""
     draws: int
     asked: tuple[Asked, ...]
     contenders: tuple[Measured, ...]
@@ -95,6 +99,11 @@ class Study:
     def note(self) -> str:
         """Who may see this."""
         return GENERATED_NOTE if self.generated else NOTE
+
+    @property
+    def unique_places(self) -> tuple[str, ...]:
+        """Where uniques are followed: the columns of ``unique_on`` that move; all that move if none of these does."""
+        return _followed(self.unique_on, self.moving)
 
     def __repr__(self) -> str:
         """A summary; ``print`` shows the whole page."""
@@ -111,6 +120,7 @@ class Study:
         lines += [
             f"Shares are of the {self.records:,} records that are swapped; after ± stands the standard error from the "
             "number of draws.",
+            *([_PERSONS] if any(one.changed is None for one in self.contenders) else []),
             "Systematic errors stay when many draws are averaged; bias is the mean error of cells of one size.",
         ]
         for start in range(0, len(self.contenders), _ABREAST):
@@ -126,7 +136,12 @@ class Study:
     def _block(self, shown: Sequence[Measured]) -> list[str]:
         width = max(_WIDTH, *(len(one.name) + 2 for one in shown))
         lines = [("", [one.name for one in shown]), *self.rows(shown)]
-        return [f"{label:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip() for label, texts in lines]
+        found = []
+        for label, texts in lines:
+            *above, last = textwrap.wrap(label, _FIRST - 1, subsequent_indent="  ") or [""]
+            found += [line.rstrip() for line in above]
+            found.append(f"{last:<{_FIRST}}{''.join(f'{text:>{width}}' for text in texts)}".rstrip())
+        return found
 
     def rows(self, shown: Sequence[Measured]) -> list[tuple[str, list[str]]]:
         """The table: a label, and a text for each contender."""
@@ -139,10 +154,12 @@ class Study:
             found.append(("exact loss of this universe", exact))
         found += [
             ("test: detects at 5% false alarms", [_power(one.known) for one in shown]),
-            ("records with another place", [_share(one.changed, self.records) for one in shown]),
         ]
-        if self.unique_on:
-            label = f"uniques still in place ({self.unique:,})"
+        if self.moving:
+            label = f"records with another {_listed(self.moving, 'or')}"
+            found.append((label, [_share(one.changed, self.records) for one in shown]))
+        if self.unique_on and self.moving:
+            label = f"uniques still in their {_listed(self.unique_places, 'and')} ({self.unique:,})"
             found.append((label, [_share(one.uniques_in_place, 1) for one in shown]))
         for name, words in _LEAKAGE.items():
             found.append((words, [_percent(one.known, name) for one in shown]))
@@ -165,6 +182,8 @@ class Study:
             "records": self.records,
             "unique_on": list(self.unique_on),
             "unique_records": self.unique,
+            "columns_that_move": list(self.moving),
+            "uniques_are_followed_in": list(self.unique_places),
             "draws": self.draws,
             "contenders": [self._fields(one) for one in self.contenders],
         }
@@ -272,16 +291,20 @@ def study(
         data.require(one.of, one.by)
     data.require(data.main, unique_on)
     if not contenders:
-        raise errors.study_parameter("plan, swapper", "are missing", "name at least one plan or swapper to study")
+        raise errors.nothing_to_study()
     progress = progress or Silent()
+    data = data.with_ids(_ids_of_linked(contenders))
     unique = _unique(data, unique_on)
     parts = [contender(name, one) for name, one in contenders.items()]
+    named = {name for part in parts for name in part.moves}
+    moving = (*(name for name in data.geography if name in named), *sorted(named - set(data.geography)))
+    followed = _followed(unique_on, moving)
     known, drawn = {}, {}
     for part in parts:
         progress.stage(f"drawing {part.name}")
         try:
             known[part.name] = part.known(data)
-            drawn[part.name] = _drawn(part, data, asked, draws, unique, _source(seed, part.name, source))
+            drawn[part.name] = _drawn(part, data, asked, draws, unique, followed, _source(seed, part.name, source))
         except StirredError as problem:
             raise errors.study_part(part.name, problem) from None
     progress.stage("comparing tables")
@@ -292,6 +315,7 @@ def study(
         records=data.records.height,
         unique=int(np.count_nonzero(unique)),
         unique_on=tuple(unique_on),
+        moving=moving,
         draws=draws,
         asked=asked,
         contenders=tuple(
@@ -311,7 +335,7 @@ def study(
 
 _LEAKAGE = {
     "determined": "determined by published counts",
-    "unique": "alone in a published cell",
+    "unique": "alone in a published count",
     "guessed": "guessed by published counts",
 }
 _WORDS = {
@@ -339,6 +363,24 @@ def _source(seed: int | None, name: str, source: RandomSource | None) -> RandomS
     return SeededSource(int.from_bytes(mixed[:15], "big"))
 
 
+def _followed(unique_on: Sequence[str], moving: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in moving if name in unique_on) or tuple(moving)
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def _ids_of_linked(contenders: Mapping[str, Plan | Swapper]) -> Iterator[tuple[str, str]]:
+    """What plans name as ids of their linked tables: the table, and the column."""
+    for one in contenders.values():
+        if isinstance(one, SwapPlan):
+            for linked in one.linked:
+                if linked.id is not None:
+                    yield linked.name, linked.id
+
+
 def _unique(data: StudyData, columns: Sequence[str]) -> Flags:
     if not columns:
         return np.zeros(data.records.height, dtype=np.bool_)
@@ -351,6 +393,7 @@ def _drawn(
     asked: Sequence[Asked],
     draws: int,
     unique: Flags,
+    followed: Sequence[str],
     source: RandomSource,
 ) -> _Draws:
     counts: dict[Asked, list[pl.DataFrame]] = {table: [] for table in asked}
@@ -361,9 +404,12 @@ def _drawn(
             frame = made.tables.get(table.of)
             if frame is not None and set(table.by) <= set(frame.columns):
                 counts[table].append(counted(frame, table.by))
-        if made.changed is not None:
-            changed.append(float(np.count_nonzero(made.changed)))
-            stayed.append(float(np.count_nonzero(unique & ~made.changed)) / max(1, int(np.count_nonzero(unique))))
+        if made.changed:
+            left = np.zeros(len(unique), dtype=np.bool_)
+            for name in followed:
+                left |= made.changed.get(name, False)
+            changed.append(float(np.count_nonzero(np.logical_or.reduce(list(made.changed.values())))))
+            stayed.append(float(np.count_nonzero(unique & ~left)) / max(1, int(np.count_nonzero(unique))))
     return _Draws(counts, *(over_draws(np.array(numbers)) if numbers else None for numbers in (changed, stayed)))
 
 

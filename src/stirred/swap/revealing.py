@@ -15,7 +15,8 @@ import numpy as np
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.swap.dataset import Dataset
 from stirred.swap.records import kinds_of, multiset_class
-from stirred.tables.groups import Cells, anonymous, cells
+from stirred.tables import Column
+from stirred.tables.groups import Cells, anonymous, cells, group
 
 WIDTHS = ("0", "1", "2 to 4", "5 to 9", "10 to 99", "100 and more")
 """In words, the widths of bounds that :class:`Revealed` tells apart."""
@@ -78,14 +79,28 @@ def two_margins(dataset: Dataset) -> TwoMargins:
     return TwoMargins.of(*_counted(dataset))
 
 
+def alone_in_a_margin(dataset: Dataset) -> int:
+    """How many records are the only one of a count of either margin, or of both."""
+    alone = np.zeros(dataset.records, dtype=np.bool_)
+    for columns in _columns(dataset):
+        groups = group(columns, dataset.records)
+        alone |= (groups.sizes() == 1)[groups.ids]
+    return int(np.count_nonzero(alone))
+
+
 def _counted(dataset: Dataset) -> tuple[Cells, Cells]:
-    """The two margins by stratum, linked rows being part of what is held."""
-    strata, rows = anonymous(dataset.strata.ids, dataset.strata.count), dataset.records
+    held, swapped = _columns(dataset)
+    return cells(held, dataset.records), cells(swapped, dataset.records)
+
+
+def _columns(dataset: Dataset) -> tuple[list[Column], list[Column]]:
+    """What the two margins are counted by: the stratum first, linked rows being part of what is held."""
+    strata = anonymous(dataset.strata.ids, dataset.strata.count)
     stays = dataset.table.pick(dataset.held_within)
     for entry in dataset.linked:
-        classes = multiset_class(kinds_of(entry, rows))
+        classes = multiset_class(kinds_of(entry, dataset.records))
         stays.append(anonymous(classes, int(classes.max(initial=0)) + 1))
-    return cells([strata, *stays], rows), cells([strata, *dataset.table.pick(dataset.plan.swap)], rows)
+    return [strata, *stays], [strata, *dataset.table.pick(dataset.plan.swap)]
 
 
 def _by_swapped(names: Sequence[str], swapped: Cells) -> list[Alike]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.topdown.constraints import Counts
+from stirred.topdown.counting import Counted
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
 from stirred.topdown.schema import Groups, refines
@@ -97,6 +98,20 @@ def reveal_topdown(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts]) -> 
         if coarse[0].table == fine[0].table and _says_more(plan, spine, coarse[0], fine[0])
     ]
     return TopDownRevealing(margins, tuple(one for one in pairs if one is not None))
+
+
+def alone_in_an_invariant(counted: Counted, exact: Sequence[Counts], table: str) -> int:
+    """How many records of a table are the only one of a count of some invariant; ``exact`` are their values."""
+    spine, schema, leaves = counted.spine, counted.plan.table(table).schema_of, counted.leaves[table]
+    leaf = np.repeat(np.arange(leaves.units), np.diff(leaves.starts))
+    alone = np.zeros(len(leaf), dtype=np.bool_)
+    for invariant, counts in zip(counted.plan.invariants, exact, strict=True):
+        if invariant.table == table:
+            level = spine.levels.index(invariant.level)
+            unit = np.repeat(np.arange(spine.units(level)), np.diff(spine.first_leaf(level)))
+            alone |= counts[unit[leaf], schema.groups(invariant.by)[leaves.cells]] == 1
+    # A count of 1 has one cell below it, whose own count is then 1: cells are records here.
+    return int(np.count_nonzero(alone))
 
 
 def _alone(plan: TopDownPlan, invariant: InvariantSection, counts: Counts) -> KeptExactly:

@@ -376,7 +376,9 @@ class PerturbedSwap(Permutation):
         super().__post_init__()
         object.__setattr__(self, "probability", exact_rate(self.probability))
         if not self.columns or {*self.columns} & {*self.match, *self.swap}:
-            raise errors.study_parameter("columns", "are missing, or not held", "name columns that only stay")
+            raise errors.study_parameter(
+                "columns", "is missing, or names columns that are not held", "name columns that only stay"
+            )
         if not 0 < Fraction(self.probability) < 1:
             raise errors.study_parameter("probability", f"is {self.probability}", "give one strictly between 0 and 1")
         if self.when not in ("before", "after"):

@@ -127,7 +127,7 @@ class Targeted2010(NoGuarantee):
                 raise errors.study_parameter("unique_in, outside, nearby", f"name '{name}'", "name columns of areas")
         wanted = ("selected", "nearby", "risk")
         if len(set(self.priorities)) < len(self.priorities) or not set(self.priorities) <= set(wanted):
-            raise errors.study_parameter("priorities", "are not as known", f"order some of {errors.listed(wanted)}")
+            raise errors.study_parameter("priorities", "is not as known", f"order some of {errors.listed(wanted)}")
         if self.region in self.areas or set(self.match) & {*self.areas, self.region}:
             raise errors.study_parameter(
                 "match, region", "name columns that move, or each other", "give each column one part"
