@@ -265,9 +265,13 @@ class _Test:
     p_value: float | None = None
     right: str = ""
     wrong: str = ""
+    unasked: str = ""
+    """Why it could not be asked."""
 
     def result(self, allotted: float) -> Result:
         """The result, wrong where words for that are all there are."""
+        if self.unasked:
+            return Result.unasked(self.name, self.asked, self.unasked, allotted, rows=self.rows)
         if self.p_value is None:
             return Result.seen(
                 self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, rows=self.rows
@@ -278,7 +282,7 @@ class _Test:
 
 
 def _too_few(matched: int) -> str:
-    return f"Nothing can be said: only {matched:,} rows could be matched with the input."
+    return f"only {matched:,} rows could be matched with the input"
 
 
 def _order_tests(one: Compared) -> Iterator[_Test]:
@@ -293,7 +297,7 @@ def _order_tests(one: Compared) -> Iterator[_Test]:
     name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
     p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
     if matched < _FEWEST:
-        yield _Test(name, asked, matched, right=_too_few(matched))
+        yield _Test(name, asked, matched, unasked=_too_few(matched))
     elif not p_values:
         yield _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
     else:
@@ -459,7 +463,7 @@ def _id_tests(one: Compared) -> Iterator[_Test]:
             survives = f"It does: it holds the values of the input's column '{owner}', different in nearly every row."
             yield _Test(told, asked, frame.height, wrong=survives)
         elif len(rows) < _FEWEST:
-            yield _Test(told, asked, len(rows), right=_too_few(len(rows)))
+            yield _Test(told, asked, len(rows), unasked=_too_few(len(rows)))
         else:
             yield _Test(
                 told,
