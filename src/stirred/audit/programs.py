@@ -253,9 +253,7 @@ class FunctionProgram:
         """Run it once."""
         try:
             given = self.function({name: frame.clone() for name, frame in tables.items()})
-        except (
-            SystemExit
-        ) as ending:  # no Exception: nobody else would stop it from ending the audit as if all were well
+        except SystemExit as ending:  # no Exception: it would end the audit as if all were well
             raise errors.program_failed(f"{self.name} {_ended(ending)}", _lines(ending), printed=False) from None
         except Exception as problem:
             how = f"{self.name} raised {type(problem).__name__}"
