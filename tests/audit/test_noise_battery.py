@@ -282,13 +282,53 @@ def test_faulty_samplers_are_caught_again_and_again(name):
         caught(name, 100 + seed)
 
 
+def wrong_words(draws, law):
+    return {one.name: one.said for one in audit_noise(draws, law).wrong}
+
+
 def test_too_little_noise_is_called_a_privacy_fault_and_too_much_is_not():
-    said = {}
-    for actual in (5, 20):
-        audit = audit_noise(gaussian(actual).draw(20_000, SeededSource(1)), gaussian(10))
-        said[actual] = next(one for one in audit.wrong if one.name == "spread").said
-    assert said[5].startswith("Too little noise, a privacy fault") and "at least 1.8" in said[5]
-    assert said[20].startswith("Too much noise. Privacy does not suffer")
+    less = wrong_words(gaussian(5).draw(20_000, SeededSource(1)), gaussian(10))["spread"]
+    assert less.startswith("Too little noise, a privacy fault") and "at least 1.8" in less
+    # So little more that only the sum of squares shows it, by about 8 standard deviations.
+    more = wrong_words(gaussian("10.35").draw(100_000, SeededSource(1)), gaussian(10))
+    assert set(more) == {"spread"}
+    assert more["spread"].startswith("More noise than stated: stated errors are too small. Privacy does not suffer")
+
+
+def rare_and_huge():
+    """Zeros but for one draw in fifty, which is far out: more noise than stated, and hardly any protection."""
+    rng = np.random.default_rng(5)
+    return np.where(rng.random(20_000) < 0.02, rng.integers(-200, 201, 20_000), 0)
+
+
+def test_more_noise_of_another_law_is_not_said_to_be_private():
+    said = wrong_words(rare_and_huge(), gaussian(10))
+    assert {"spread", "fit", "tails"} <= set(said)
+    assert said["spread"].startswith("More noise than stated")
+    assert "Privacy does not suffer" not in said["spread"]
+    assert "Whether privacy suffers depends on the law" in said["spread"]
+
+
+def test_independent_draws_of_another_law_are_not_called_dependent():
+    said = wrong_words(rare_and_huge(), gaussian(10))
+    for name in ("neighbours", "repeats"):
+        assert said[name].endswith("If the law itself is wrong (see above), that alone can explain it.")
+        assert "are not independent" not in said[name] and "was used again" not in said[name]
+    coins = wrong_words(coin("1/4").draw(20_000, SeededSource(1)), coin("1/2"))
+    assert coins["blocks"].endswith("that alone can explain it.")
+    assert "not tossed independently" not in coins["blocks"]
+
+
+def test_what_so_few_draws_cannot_show_is_not_called_right():
+    audit = audit_noise(coin("1/100").draw(200, SeededSource(1)), coin("1/100"))
+    assert [one.name for one in audit.unasked] == ["repeats"]
+    assert "there are too few draws" in audit.unasked[0].said
+    assert f"in {len(audit.results) - 1} questions; 1 could not be asked." in str(audit)
+
+
+def test_a_bound_that_no_word_favours_is_not_looked_at_for_it():
+    (modulo,) = audit_noise(integers(16).draw(10_000, SeededSource(1)), integers(16)).unasked
+    assert modulo.name == "modulo" and "modulo 16 favours none" in modulo.said
 
 
 def test_values_outside_the_support_end_the_audit():

@@ -256,11 +256,16 @@ def test_a_run_without_time_is_refused():
 # -- Python functions ------------------------------------------------------------------------------------------------
 
 MODULE = """
+import sys
 import polars as pl
 def same(tables): return tables
 def alone(tables): return tables["records"]
 def pandas(tables): return {"records": tables["records"].to_pandas()}
 def fails(tables): raise ValueError("the reason")
+def fails_silently(tables): raise KeyError
+def leaves(tables): sys.exit(0)
+def leaves_without_a_code(tables): sys.exit()
+def leaves_with_a_text(tables): sys.exit("the reason")
 def nothing(tables): return {}
 def number(tables): return 7
 def spoils(tables):
@@ -278,6 +283,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"swapper_{os.getpid()}_{abs(hash(str(tmp_path)))}"
     (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / f"{name}_broken.py").write_text("raise RuntimeError('at import')", encoding="utf-8")
+    (tmp_path / f"{name}_leaving.py").write_text("import sys; sys.exit(0)", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     return name
@@ -293,6 +299,9 @@ def test_a_python_function_is_a_program(function, module):
     ("function", "kind", "words"),
     [
         ("fails", "program-failed", "raised ValueError"),
+        ("leaves", "program-failed", "leaves ended the audit with sys.exit(0)."),
+        ("leaves_without_a_code", "program-failed", "ended the audit with sys.exit(0)."),
+        ("leaves_with_a_text", "program-failed", "ended the audit with sys.exit(1)."),
         ("nothing", "program-wrote-nothing", "'records'"),
         ("number", "program-wrote-no-table", "'records'"),
         ("spoils", "program-other-columns", "'size' is missing"),
@@ -305,6 +314,20 @@ def test_a_python_function_that_goes_wrong_is_named(function, kind, words, modul
     assert TABLE["records"].width == 5, "what a function does to its tables stays with it"
 
 
+@pytest.mark.parametrize("function", ["fails", "leaves_with_a_text"])
+def test_what_an_exception_says_is_shown_as_said_not_as_printed(function, module):
+    refused = refusal(callable_program(f"{module}:{function}"))
+    assert refused.remedy.endswith("It said:")
+    assert list(refused.lines) == ["the reason"]
+
+
+@pytest.mark.parametrize("function", ["fails_silently", "leaves", "leaves_without_a_code"])
+def test_an_exception_without_words_announces_none(function, module):
+    refused = refusal(callable_program(f"{module}:{function}"))
+    assert refused.remedy.endswith("It said nothing about the reason.")
+    assert not refused.lines
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -314,6 +337,7 @@ def test_a_python_function_that_goes_wrong_is_named(function, kind, words, modul
         ("{module}:no_such", "no 'no_such'"),
         ("{module}:value", "a int, which cannot be called"),
         ("{module}_broken:f", "raised RuntimeError: at import"),
+        ("{module}_leaving:f", "importing it ended the audit with sys.exit(0)."),
     ],
 )
 def test_a_name_that_is_no_function_is_refused(name, words, module):

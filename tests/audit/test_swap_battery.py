@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -14,6 +15,7 @@ from stirred.audit.released_order import neighbours_kept
 from stirred.audit.swap_battery import audit_swap, plan_program
 from stirred.audit.swap_inputs import RECORDS, make_file, stratum_sizes
 from stirred.audit.swap_laws import all_derangements
+from stirred.audit.tails import of_rare_coincidences
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.swap import LinkedTable, RateRule, Round, SwapPlan
@@ -176,6 +178,49 @@ def test_a_program_that_swaps_nothing_is_found_out():
     audit = audited(WITH_ID, lambda tables: {RECORDS: tables[RECORDS].with_columns(pl.col("household") - 10**15)})
     assert {"rate", "repeated-run", "row-order"} <= found(audit)
     assert "0 moved in all" in str(audit)
+    nothing = {one.name for one in audit.unasked if "no record moved" in one.said}
+    assert nothing >= {
+        "which-are-selected",
+        "between-strata",
+        "between-runs",
+        "moved-in-row-order",
+        "moved-in-id-order",
+    }
+
+
+def test_what_small_files_cannot_show_is_not_called_right():
+    audit = audited(PLAN, plan_program(PLAN, SeededSource(1)), 500, 3)
+    unasked = {one.name for one in audit.unasked}
+    assert {"selected-by-stratum", "derangements", "exchanges", "integers", "givers"} <= unasked
+    assert not unasked & {"rate", "rows", "kept-values", "row-order", "repeated-run"}
+    assert f"in {len(audit.results) - len(unasked)} questions; {len(unasked)} could not be asked." in str(audit)
+    assert "(0 degrees of freedom)" not in str(audit)
+
+
+def test_a_spread_of_hardly_any_records_is_not_called_right():
+    plan = PLANS["hardly any"]
+    assert "spread-over-runs" in {one.name for one in audited(plan, plan_program(plan, SeededSource(1)), 500).unasked}
+
+
+def test_everything_is_asked_of_a_file_that_is_large_enough():
+    plan = SwapPlan(**{**ROLES, "rate": 0.5})
+    assert not audited(plan, plan_program(plan, SeededSource(1)), 20_000).unasked
+
+
+def test_another_rate_is_not_said_to_be_dependence():
+    audit = audited(PLAN, mutants.swapper(0.5, 1), 20_000, 12)
+    said = {one.name: one.said for one in audit.wrong}
+    assert {"rate", "between-strata", "between-runs"} <= set(said)
+    for name in ("between-strata", "between-runs"):
+        assert said[name].endswith("If the rate itself is another one (see above), that alone can explain it.")
+
+
+def test_the_pairs_that_moved_alike_are_those_of_the_most_telling_comparison():
+    audit = audited(PLAN, plan_program(PLAN, SeededSource(1)), 20_000)
+    (strata,) = (one for one in audit.results if one.name == "between-strata")
+    alike, expected = re.search(r"finds ([\d,]+) pairs .* up to ([\d.,]+) were", strata.said).groups()
+    least = of_rare_coincidences(int(alike.replace(",", "")), float(expected.replace(",", "")))
+    assert strata.p_value <= 5 * least * 1.1  # of five ways of looking; the expected number is rounded
 
 
 def test_ids_may_be_texts():
@@ -220,6 +265,25 @@ def test_a_release_that_is_not_whole_is_named_and_ends_the_audit(change, name):
     assert name in found(audit)
     assert audit.runs == 1
     assert "Nothing else was asked" in str(audit)
+
+
+def test_missing_records_are_counted_and_what_is_then_not_looked_at_is_not_called_right():
+    audit = audited(WITH_ID, changed(WITH_ID, lambda frame: frame[:0]), 500)
+    assert found(audit) == {"rows", "kept-values", "kept-counts"}
+    said = {one.name: one.said for one in audit.results}
+    records = make_file(WITH_ID, 500, SeededSource(1)).records
+    assert said["kept-values"] == f"They are not: {records:,} records are missing."
+    assert said["kept-counts"] == f"They do not: {records:,} swap values are missing."
+    assert [one.name for one in audit.unasked] == ["ids"]
+
+
+def test_missing_records_and_strange_rows_are_both_counted():
+    audit = audited(WITH_ID, changed(WITH_ID, replaced("tenure", 10**6)), 500)
+    (kept,) = (one for one in audit.wrong if one.name == "kept-values")
+    assert (
+        kept.said
+        == "They are not: 1 records are missing, and 1 rows are of no record, or of one that is there already."
+    )
 
 
 def test_a_dropped_column_must_not_be_released():

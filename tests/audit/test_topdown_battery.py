@@ -267,6 +267,43 @@ def test_a_program_that_measures_nothing_is_wrong_and_the_audit_ends():
 
     audit = audit_topdown(PLAN, nothing, runs=2)
     assert [one.name for one in audit.wrong] == ["there-once"]
+    assert {one.name for one in audit.unasked} == {
+        "spread", "budget", "fit", "mean", "by-count", "runs", "places", "queries", "whole-runs"
+    }  # fmt: skip
+    assert "1 of 2 questions show that the promise is not kept; 9 could not be asked." in str(audit)
+
+
+class MoreNoise(Measurer):
+    def variance(self, entry):
+        return super().variance(entry) * Fraction(6, 5)
+
+
+class RareAndHuge(Measurer):
+    def noise(self, entry, truth):
+        """Zeros but for one value in fifty, which is far out: more noise than stated, and hardly any protection."""
+        far = round(10 * float(entry.variance) ** 0.5)
+        return np.where(self.rng.random(truth.shape) < 0.02, self.rng.choice([-far, far], truth.shape), 0)
+
+
+def test_more_noise_costs_no_privacy_only_where_the_law_is_right():
+    more = audit_topdown(PLAN, MoreNoise(np.random.default_rng(1)), runs=60)
+    assert [one.name for one in more.wrong] == ["spread"]
+    words = "More noise than stated: stated errors are too small. "
+    assert said(more, "spread").startswith(f"{words}Privacy does not suffer")
+    rare = audit_topdown(PLAN, RareAndHuge(np.random.default_rng(1)), runs=60)
+    assert {"spread", "fit"} <= {one.name for one in rare.wrong}
+    assert said(rare, "spread").startswith(f"{words}Whether privacy suffers depends on the law")
+
+
+def test_noise_that_is_shifted_is_not_said_to_be_used_again():
+    class Shifted(Measurer):
+        def noise(self, entry, truth):
+            return super().noise(entry, truth) + round(2 * float(entry.variance) ** 0.5)
+
+    audit = audit_topdown(PLAN, Shifted(np.random.default_rng(1)), runs=60)
+    assert {"mean", "runs", "places", "queries"} <= {one.name for one in audit.wrong}
+    for name in ("runs", "places", "queries"):
+        assert said(audit, name).endswith("is shifted to one side (see above), that alone can explain it.")
 
 
 def test_consequences_are_said_first():

@@ -415,7 +415,8 @@ def test_too_few_matched_rows_are_said_to_be_too_few(tmp_path):
     given.write_csv(tmp_path / "made.csv")
     found = audit_release(tmp_path / "made.csv", given)
     assert found.passed
-    assert "only 0 rows could be matched" in str(found)
+    assert "Could not be asked: only 0 rows could be matched" in str(found)
+    assert "row-order-made" in {one.name for one in found.unasked}
 
 
 # -- files -----------------------------------------------------------------------------------------------------------

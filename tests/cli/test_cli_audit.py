@@ -67,6 +67,14 @@ def test_a_command_that_swaps_nothing_is_found_wrong(plan):
     assert "WRONG" in ended.output
 
 
+def test_a_python_function_that_ends_python_does_not_pass(plan, tmp_path, monkeypatch):
+    (tmp_path / "leaves.py").write_text("import sys\ndef f(tables):\n    sys.exit(0)\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(errors.StirredError, match=r"sys\.exit\(0\)"):  # which the command's outermost layer ends with 2
+        run("program", plan, "--python", "leaves:f", "--time", "2s")
+
+
 def test_a_python_function_that_swaps_nothing_is_found_wrong(plan, tmp_path, monkeypatch):
     (tmp_path / "nothing_swapped.py").write_text("def same(tables):\n    return tables\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -50,6 +50,8 @@ class _Audited:
     columns: Callable[[Any], Columns]
     unstopped: Callable[[Any], Any]
     """The plan as our own program draws it: no stop of a check may keep it from a made file."""
+    allowed: str
+    """Where the budget of a pair comes from, as a clause."""
 
 
 def _swap_columns(plan: Any) -> Columns:
@@ -64,7 +66,12 @@ def _swap_unstopped(plan: Any) -> Any:
 
 _AUDITED: Mapping[str, _Audited] = {
     "swap": _Audited(
-        "stirred.audit.swap_battery", "audit_swap", lambda plan: ("records", "records"), _swap_columns, _swap_unstopped
+        "stirred.audit.swap_battery",
+        "audit_swap",
+        lambda plan: ("records", "records"),
+        _swap_columns,
+        _swap_unstopped,
+        "the theorem allows {budget} per {unit} in such a stratum at this rate",
     ),
     "topdown": _Audited(
         "stirred.audit.topdown_battery",
@@ -72,6 +79,7 @@ _AUDITED: Mapping[str, _Audited] = {
         lambda plan: (plan.tables[0].name, "measurements"),
         lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
         lambda plan: plan,
+        "the plan states {letter} {budget} per {unit}",
     ),
 }
 
@@ -120,7 +128,7 @@ def audit_plan(
     for number, (pair, allotted) in enumerate(zip(pairs, shares(parts[1], [1] * len(pairs)), strict=True)):
         told = f"running the program on pair {number + 1} of {len(pairs)}"
         seen, used = _runs_on(pair, tried, runs, seconds and seconds / (2 * len(pairs)), progress, told, source)
-        results.append(_judged(pair, seen, allotted, confidence))
+        results.append(_judged(pair, seen, allotted, confidence, audited.allowed))
         done += used
     whose = "The program" if program is not None else "The program of stirred"
     return Audit(
@@ -230,16 +238,15 @@ def _coins(count: int, source: RandomSource) -> list[bool]:
     return [bool(bit) for bit in bits[:count]]
 
 
-def _judged(pair: AuditPair, seen: Seen, allotted: float, confidence: float) -> Result:
+def _judged(pair: AuditPair, seen: Seen, allotted: float, confidence: float, allowed: str) -> Result:
     """Whether what was seen of a pair breaks its guarantee, and how close to it the program comes."""
     stated = float(pair.specification.budget.number)
     letter = pair.specification.output_premetric.kind.budget
     bound = _bounds(pair, seen)
     certain, told = bound(1 - allotted), bound(confidence)
-    about = (
-        f"these runs show {letter} of at least {display_down(told)} (confidence {confidence:g}), and the plan states "
-    )
-    about += f"{display(stated)} per {pair.specification.input_premetric.unit}"
+    unit = pair.specification.input_premetric.unit
+    about = f"these runs show {letter} of at least {display_down(told)} (confidence {confidence:g}), and "
+    about += allowed.format(letter=letter, budget=display(stated), unit=unit)
     return Result(
         f"pair-{pair.name}",
         f"Does the guarantee hold where {pair.words}?",

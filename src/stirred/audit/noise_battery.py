@@ -46,6 +46,8 @@ _COARSEST = 40
 _LAGS = (1, 2, 3, 4, 8, 16, 64, 256)
 _WORDS = (8, 16, 32, 64)
 _BLOCK = 64
+_BY_THE_LAW = "If the law itself is wrong (see above), that alone can explain it."
+"""Independence is judged by the stated law, so draws of another one may seem to depend on each other."""
 _Numbers = NDArray[np.int64]
 
 
@@ -207,11 +209,24 @@ def _spread(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
             f"otherwise as stated; {compared}."
         )
     else:
-        wrong = f"Too much noise. Privacy does not suffer, but stated errors are too small: {compared}."
+        wrong = (
+            f"More noise than stated: stated errors are too small. {_privacy(law, draws, part)}{_capital(compared)}."
+        )
     return Result.tested(
         "spread", "Is there as much noise as stated?", p_value, part,
         right=f"Yes, as far as draws can tell: {compared}.", wrong=wrong, seen=seen, stated=stated,
     )  # fmt: skip
+
+
+def _privacy(law: NoiseLaw, draws: _Numbers, part: float) -> str:
+    """Whether more noise does no harm: only noise of the stated family does not, so its shape must be right."""
+    if _fit(law, draws, part).wrong or _tails(law, draws, part).wrong:
+        return "Whether privacy suffers depends on the law, which is not the stated one. "
+    return "Privacy does not suffer, as far as draws can tell. "
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _fit(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
@@ -278,6 +293,9 @@ def _neighbours(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     edges = law.edges(np.array([0.25, 0.5, 0.75]))
     chances, groups = law.chances(edges), np.searchsorted(edges, draws, side="right")
     pairs, number = np.outer(chances, chances).ravel(), len(chances)
+    asked = "Is a draw independent of those before it?"
+    if number == 1:
+        return Result.unasked("neighbours", asked, "the law has one value", part)
     found = {}
     for lag in _LAGS:
         if 2 * lag <= len(draws):
@@ -286,9 +304,10 @@ def _neighbours(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
             found[lag] = fit_p_value(counts, pairs)
     lag = min(found, key=lambda one: found[one])
     return Result.tested(
-        "neighbours", "Is a draw independent of those before it?", min(1.0, len(found) * found[lag]), part,
+        "neighbours", asked, min(1.0, len(found) * found[lag]), part,
         right=f"Yes, as far as draws can tell, {len(found)} distances up to {max(found)}.",
-        wrong=f"Who knows one value learns about others: draws {lag} apart are not independent.",
+        wrong=f"Who knows one value may learn about others: pairs of draws {lag} apart are not as independent draws of "
+        f"the stated law would be. {_BY_THE_LAW}",
         lag=lag,
     )  # fmt: skip
 
@@ -297,15 +316,15 @@ def _repeats(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     length = telling_length(law.log_coincidence, len(draws), part)
     asked = "Does any long segment of draws occur twice?"
     if 2 * length > len(draws):
-        return Result.tested("repeats", asked, 1.0, part, right=f"Too few draws: it would take {length:,} equal ones.",
-                             wrong="", length=length)  # fmt: skip
+        why = f"there are too few draws, since it would take {length:,} equal ones"
+        return Result.unasked("repeats", asked, why, part, length=length)
     found = find_repeat(draws, length)
     first, second = (0, 0) if found is None else (found[0] + 1, found[1] + 1)
     return Result.tested(
         "repeats", asked, 1.0 if found is None else repeat_bound(law.log_coincidence, len(draws), length), part,
         right=f"No segment of {length:,}.",
-        wrong="The seed was used again, and the difference of two values is free of noise: "
-        f"{length:,} draws from number {first:,} on occur again from number {second:,} on.",
+        wrong="The seed may have been used again, and the difference of two values is then free of noise: "
+        f"{length:,} draws from number {first:,} on occur again from number {second:,} on. {_BY_THE_LAW}",
         length=length, places=None if found is None else [first, second],
     )  # fmt: skip
 
@@ -337,12 +356,14 @@ def _modulo(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
         if bound < 1 << bits and favoured:
             lower = int(np.count_nonzero(draws < favoured))
             found[bits] = many_p_value(lower, len(draws), float(Fraction(favoured, bound)))
-    bits = min(found, key=lambda one: found[one], default=0)
+    asked = "Are the smallest values favoured, as by a random word modulo the bound?"
+    if not found:
+        return Result.unasked("modulo", asked, f"a random word modulo {bound:,} favours none", part)
+    bits = min(found, key=lambda one: found[one])
     return Result.tested(
-        "modulo", "Are the smallest values favoured, as by a random word modulo the bound?",
-        min(1.0, max(1, len(found)) * found.get(bits, 1.0)), part, right="No, as far as draws can tell.",
+        "modulo", asked, min(1.0, len(found) * found[bits]), part, right="No, as far as draws can tell.",
         wrong=f"The integers are biased: values look like words of {bits} bits modulo {bound:,}.",
-        word_bits=bits or None,
+        word_bits=bits,
     )  # fmt: skip
 
 
@@ -369,8 +390,8 @@ def _blocks(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
     return Result.tested(
         "blocks", f"Does the number of ones vary from block to block of {_BLOCK} as it should?",
         fit_p_value(observed, chances), part, right="Yes, as far as draws can tell.",
-        wrong=f"Coins are not tossed independently: the variance is {sums.var():.4g} instead of "
-        f"{_BLOCK * chance * (1 - chance):.4g}.",
+        wrong=f"Blocks do not vary as those of independent coins of the stated rate would: the variance is "
+        f"{sums.var():.4g} instead of {_BLOCK * chance * (1 - chance):.4g}. {_BY_THE_LAW}",
         variance=float(sums.var()), stated=_BLOCK * chance * (1 - chance),
     )  # fmt: skip
 

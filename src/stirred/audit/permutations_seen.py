@@ -42,6 +42,10 @@ class ReadRun:
     """Rows whose match and held values are of no record, or of one that is there already."""
     unknown_values: int
     """Rows whose swap values do not occur in their stratum, or more often than before."""
+    missing_records: int
+    """Records whose match and held values no row has."""
+    missing_values: int
+    """Swap values that no row of their stratum has."""
     record: Integers
     """By released row, the record with its match and held values."""
     giver: Integers
@@ -73,6 +77,8 @@ def read_run(made: MadeFile, released: pl.DataFrame) -> ReadRun:
         released.height,
         int(np.count_nonzero(~known_record) + np.sum(np.maximum(once - 1, 0))),
         int(np.count_nonzero(~known_value) + np.sum(np.maximum(used - 1, 0))),
+        int(np.count_nonzero(once == 0)),
+        int(np.count_nonzero(used == 0)),
         record,
         giver,
     )

@@ -37,8 +37,11 @@ class PlainlySeen:
     """How many there are; None if the columns that tell records apart are not there."""
     unknown_records: int = 0
     unknown_values: int = 0
-    old_ids: int = 0
-    wrong_links: int = 0
+    missing_records: int = 0
+    missing_values: int = 0
+    old_ids: int | None = None
+    wrong_links: int | None = None
+    """None where a release is not whole: then ids and links are not looked at."""
 
 
 def look(made: MadeFile, released: Mapping[str, pl.DataFrame]) -> tuple[PlainlySeen, SeenRun | None]:
@@ -50,7 +53,8 @@ def look(made: MadeFile, released: Mapping[str, pl.DataFrame]) -> tuple[PlainlyS
         return PlainlySeen(missing, added), None
     read = read_run(made, main)
     if missing or added or not read.whole:
-        return PlainlySeen(missing, added, read.rows, read.unknown_records, read.unknown_values), None
+        counts = (read.unknown_records, read.unknown_values, read.missing_records, read.missing_values)
+        return PlainlySeen(missing, added, read.rows, *counts), None
     linked = [_look_at_linked(made, one, main, _table(released, one.plan.name), read) for one in made.linked]
     ids = _numbers(main, made.plan.id)
     plain = PlainlySeen(
@@ -95,40 +99,59 @@ def plain_results(made: MadeFile, seen: Sequence[PlainlySeen]) -> list[Result]:
         Result.seen(
             "kept-values",
             "Is every record there once, with its match and held values?",
-            last.unknown_records > 0,
+            bool(last.unknown_records or last.missing_records),
             right="Every one is.",
-            wrong=f"They are not: {last.unknown_records:,} rows are of no record, or of one that is there already.",
+            wrong=_not_kept(
+                "They are not",
+                (last.missing_records, "records are missing"),
+                (last.unknown_records, "rows are of no record, or of one that is there already"),
+            ),
         ),
         Result.seen(
             "kept-counts",
             "Does every stratum have the swap values that it had?",
-            last.unknown_values > 0,
+            bool(last.unknown_values or last.missing_values),
             right="Every one does.",
-            wrong=f"They do not: {last.unknown_values:,} rows have swap values from elsewhere, or used already.",
+            wrong=_not_kept(
+                "They do not",
+                (last.missing_values, "swap values are missing"),
+                (last.unknown_values, "rows have swap values from elsewhere, or used already"),
+            ),
         ),
     ]
     if made.plan.id:
-        old = sum(one.old_ids for one in seen)
         found.append(
-            Result.seen(
+            _counted(
                 "ids",
                 "Are ids drawn anew?",
-                old > 0,
-                right="None of the input is in a release.",
-                wrong=f"They are not: ids of the input survive, in {old:,} rows.",
+                [one.old_ids for one in seen],
+                "None of the input is in a release.",
+                "They are not: ids of the input survive, in {:,} rows.",
             )
         )
     if made.linked:
         found.append(
-            Result.seen(
+            _counted(
                 "linked-rows",
                 "Do linked rows stay with their record, and do copied columns follow it?",
-                last.wrong_links > 0,
-                right="They do.",
-                wrong=f"They do not: {last.wrong_links:,} rows are with another record, or not there.",
+                [one.wrong_links for one in seen],
+                "They do.",
+                "They do not: {:,} rows are with another record, or not there.",
             )
         )
     return found
+
+
+def _not_kept(verdict: str, *counts: tuple[int, str]) -> str:
+    return f"{verdict}: {', and '.join(f'{number:,} {words}' for number, words in counts if number)}."
+
+
+def _counted(name: str, asked: str, by_run: Sequence[int | None], right: str, wrong: str) -> Result:
+    """The result of rows that are wrong, counted in all runs whose release was whole."""
+    looked = [one for one in by_run if one is not None]
+    if not looked:
+        return Result.unasked(name, asked, "the release is not whole")
+    return Result.seen(name, asked, sum(looked) > 0, right=right, wrong=wrong.format(sum(looked)))
 
 
 @dataclass(frozen=True)

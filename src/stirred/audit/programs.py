@@ -253,8 +253,11 @@ class FunctionProgram:
         """Run it once."""
         try:
             given = self.function({name: frame.clone() for name, frame in tables.items()})
+        except SystemExit as ending:  # no Exception: it would end the audit as if all were well
+            raise errors.program_failed(f"{self.name} {_ended(ending)}", _lines(ending), printed=False) from None
         except Exception as problem:
-            raise errors.program_failed(f"{self.name} raised {type(problem).__name__}", [str(problem)]) from None
+            how = f"{self.name} raised {type(problem).__name__}"
+            raise errors.program_failed(how, _lines(problem), printed=False) from None
         made = given if isinstance(given, Mapping) else {self.main: given}
         found = {str(name): _frame(str(name), frame) for name, frame in made.items()}
         self.columns.require(tables, found)
@@ -272,8 +275,12 @@ def callable_program(name: str, *, main: str = "records", columns: Columns | Non
         found: object = importlib.import_module(module_name)
     except ModuleNotFoundError as problem:
         raise errors.program_not_callable(name, f"there is no module '{problem.name}'") from None
+    except SystemExit as ending:
+        why = ": ".join([f"importing it {_ended(ending)}", *_lines(ending)])
+        raise errors.program_not_callable(name, why) from None
     except Exception as problem:
-        raise errors.program_not_callable(name, f"importing it raised {type(problem).__name__}: {problem}") from None
+        why = ": ".join([f"importing it raised {type(problem).__name__}", *_lines(problem)])
+        raise errors.program_not_callable(name, why) from None
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise errors.program_not_callable(name, f"there is no '{part}' in it")
@@ -281,6 +288,21 @@ def callable_program(name: str, *, main: str = "records", columns: Columns | Non
     if not callable(found):
         raise errors.program_not_callable(name, f"it is a {type(found).__name__}, which cannot be called")
     return FunctionProgram(name, found, main, columns or Columns())
+
+
+def _ended(ending: SystemExit) -> str:
+    """How Python was to be ended; a text is what it was to print before exit code 1."""
+    return f"ended the audit with sys.exit({(ending.code or 0) if _is_code(ending) else 1})"
+
+
+def _is_code(ending: SystemExit) -> bool:
+    return ending.code is None or isinstance(ending.code, int)
+
+
+def _lines(problem: BaseException) -> list[str]:
+    """What an exception says; an exit code is no words."""
+    said = "" if isinstance(problem, SystemExit) and _is_code(problem) else str(problem)
+    return [line for line in said.splitlines() if line.strip()][-_SHOWN_LINES:]
 
 
 def _frame(name: str, made: object) -> pl.DataFrame:

@@ -21,7 +21,8 @@ class Result:
 
     ``name`` is short and stable (``selected-by-stratum``); ``asked`` is the question in plain words; ``said`` one
     sentence that begins with the consequence. ``p_value`` is None where something is plainly seen, such as a missing
-    row: no chance is involved. ``allotted`` is this question's part of the audit's false-alarm rate.
+    row: no chance is involved. ``allotted`` is this question's part of the audit's false-alarm rate. A question
+    ``could_be_asked`` unless there was too little to look at; then ``said`` tells why, and it is not wrong.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Result:
     p_value: float | None = None
     allotted: float = 0.0
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    could_be_asked: bool = True
 
     @classmethod
     def tested(
@@ -45,6 +47,11 @@ class Result:
         """The result of something that is plainly seen or not; ``found`` says that it is wrong."""
         return cls(name, asked, wrong if found else right, found, None, 0.0, numbers)
 
+    @classmethod
+    def unasked(cls, name: str, asked: str, why: str, allotted: float = 0.0, **numbers: Any) -> Result:
+        """A question that was not asked, since there was too little to look at: ``why`` is a clause that says so."""
+        return cls(name, asked, f"Could not be asked: {why}.", False, None, allotted, numbers, could_be_asked=False)
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -58,9 +65,10 @@ class Audit:
     """Lines before the results: what was run, on what."""
     limits: tuple[str, ...] = ()
     """Lines after them: what this audit cannot see."""
-    if_wrong: str = "BROKEN: {wrong} of {asked} questions show that the promise is not kept."
-    """The headline where something was found; ``{wrong}`` and ``{asked}`` are numbers of questions."""
-    if_nothing: str = "Nothing wrong was found in {asked} questions. That is no proof that nothing is."
+    if_wrong: str = "BROKEN: {wrong} of {asked} questions show that the promise is not kept{more}."
+    """The headline where something was found; ``{wrong}`` and ``{asked}`` are numbers of questions, ``{more}`` says how
+    many could not be asked."""
+    if_nothing: str = "Nothing wrong was found in {asked} questions{more}. That is no proof that nothing is."
     """The headline where nothing was found."""
     on_false_alarms: str = "False alarms: at most {rate:g} of audits of a program that keeps its promise."
 
@@ -70,19 +78,28 @@ class Audit:
         return tuple(one for one in self.results if one.wrong)
 
     @property
+    def unasked(self) -> tuple[Result, ...]:
+        """What could not be asked, since there was too little to look at."""
+        return tuple(one for one in self.results if not one.could_be_asked)
+
+    @property
     def passed(self) -> bool:
         """Whether nothing was found. That is no proof that nothing is wrong."""
         return not self.wrong
 
     def __str__(self) -> str:
         lines = [self.title, *self.about, ""]
+        asked = len(self.results) - len(self.unasked)
+        more = f"; {len(self.unasked)} could not be asked" if self.unasked else ""
         headline = self.if_wrong if self.wrong else self.if_nothing
-        lines.append(headline.format(wrong=len(self.wrong), asked=len(self.results)))
+        lines.append(headline.format(wrong=len(self.wrong), asked=asked, more=more))
         for one in sorted(self.results, key=lambda result: not result.wrong):
             chance = "" if one.p_value is None else f" (p = {one.p_value:.2g}, judged at {one.allotted:.2g})"
-            lines.append(f"{'WRONG' if one.wrong else 'ok':<6} {one.asked} {one.said}{chance}")
+            lines.append(f"{_mark(one):<6} {one.asked} {one.said}{chance}")
         lines.append("")
         lines.append(self.on_false_alarms.format(rate=self.false_alarm))
+        if any(one.p_value is not None for one in self.results):
+            lines.append("A question is WRONG where p is below the number it is judged at.")
         return "\n".join([*lines, *self.limits])
 
     def to_json(self) -> str:
@@ -93,6 +110,7 @@ class Audit:
                 "title": self.title,
                 "about": list(self.about),
                 "passed": self.passed,
+                "could_not_be_asked": len(self.unasked),
                 "false_alarm": self.false_alarm,
                 "runs": self.runs,
                 "results": [_as_dict(one) for one in self.results],
@@ -102,12 +120,19 @@ class Audit:
         )
 
 
+def _mark(one: Result) -> str:
+    if not one.could_be_asked:
+        return "-"
+    return "WRONG" if one.wrong else "ok"
+
+
 def _as_dict(one: Result) -> dict[str, Any]:
     return {
         "name": one.name,
         "asked": one.asked,
         "said": one.said,
         "wrong": one.wrong,
+        "could_be_asked": one.could_be_asked,
         "p_value": one.p_value,
         "judged_at": one.allotted,
         "numbers": dict(one.numbers),

@@ -16,7 +16,7 @@ from stirred.audit.plainly_seen import PlainlySeen, look, plain_results
 from stirred.audit.power import Effort, smallest_bias, smallest_rate
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
 from stirred.audit.swap_inputs import FEWEST_RECORDS, RECORDS, make_file
-from stirred.audit.swap_questions import SeenRun, SeenRuns, answers
+from stirred.audit.swap_questions import Answer, SeenRun, SeenRuns, answers
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
 from stirred.swap.plan import SwapPlan
@@ -99,13 +99,18 @@ def audit_swap(
         return Audit(title, tuple(results), false_alarm, len(plain), about, limits)
     asked = answers(SeenRuns(made, tuple(seen)))
     parts = shares(false_alarm, [one.weight for one in asked])
-    results += [
-        Result.tested(it.name, it.asked, it.p_value, part, right=it.right, wrong=it.wrong, **it.numbers)
-        for it, part in zip(asked, parts, strict=True)
-    ]
+    results += [_result(it, part) for it, part in zip(asked, parts, strict=True)]
     effort = Effort(made.sizes, made.rate, runs)
     allotted = dict(zip([it.name for it in asked], parts, strict=True))
     return Audit(title, tuple(results), false_alarm, runs, about, _limits(effort, allotted))
+
+
+def _result(answer: Answer, part: float) -> Result:
+    if answer.unasked:
+        return Result.unasked(answer.name, answer.asked, answer.unasked, part)
+    return Result.tested(
+        answer.name, answer.asked, answer.p_value, part, right=answer.right, wrong=answer.wrong, **answer.numbers
+    )
 
 
 def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:

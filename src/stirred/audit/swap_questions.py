@@ -62,6 +62,9 @@ _COMMON = 0.9
 """The least expected number of selected records, for numbers of strata to be compared with each other."""
 _LEAST_VARIANCE = 25.0
 """Of the number moved in a run, for its spread to be looked at."""
+_NOTHING_MOVED = "no record moved"
+_FEW_MOVED = "too few records move in these runs"
+_BY_THE_RATE = "If the rate itself is another one (see above), that alone can explain it."
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Answer:
     weight: float = 1.0
     """Its part of the false-alarm rate, beside those of the other questions."""
     numbers: dict[str, Any] = field(default_factory=dict)
+    unasked: str = ""
+    """Why it could not be asked, where there was too little to look at."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,7 +164,10 @@ def _selection(seen: SeenRuns) -> Iterator[Answer]:
         spread_over_runs(by_run, float(variance.sum())),
         f"From {by_run.min():,} to {by_run.max():,} moved in a run.",
         f"From {by_run.min():,} to {by_run.max():,} moved in a run, with a standard deviation that should be "
-        f"{variance.sum() ** 0.5:,.1f}: records, strata or runs are not decided independently.",
+        f"{variance.sum() ** 0.5:,.1f} if records, strata and runs are decided independently. {_BY_THE_RATE}",
+        unasked="so few records are to move in a run that nothing can be said"
+        if variance.sum() < _LEAST_VARIANCE
+        else "",
     )
     tables = []
     for size, number in zip(sizes[sizes > 1], strata[sizes > 1], strict=True):
@@ -173,6 +181,7 @@ def _selection(seen: SeenRuns) -> Iterator[Answer]:
         f"They agree ({degrees} degrees of freedom).",
         "They are not: a lone selected record is not treated as stated, the rate is another one, or records are not "
         "selected independently.",
+        unasked="" if degrees else "the runs draw too few strata of each size",
     )
     yield Answer(
         "which-are-selected",
@@ -180,6 +189,7 @@ def _selection(seen: SeenRuns) -> Iterator[Answer]:
         smallest_of(list(_positions(seen))),
         "Place in the file, held value and swap value make no difference.",
         "Some are likelier: the place in the file, the held value or the swap value decides with chance.",
+        unasked="" if total else _NOTHING_MOVED,
     )
 
 
@@ -234,6 +244,7 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         smallest_of(p_values),
         f"They agree ({degrees} degrees of freedom).",
         "Some are likelier than others, or do not occur at all.",
+        unasked="" if degrees else _FEW_MOVED,
     )
     exchanging = seen.moved.counts >= EXCHANGING
     found = np.bincount(
@@ -244,12 +255,14 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
     law = np.zeros(EXCHANGES + 1)
     for k in np.flatnonzero(of_size):
         law += of_size[k] * np.array(number_of_exchanges(int(k), EXCHANGES))
+    p_value, degrees = tails.of_counts([(found, law)])
     yield Answer(
         "exchanges",
         f"Do {EXCHANGING} or more records exchange in pairs as often as in a random derangement?",
-        tails.of_counts([(found, law)])[0],
+        p_value,
         "They agree.",
         "They do not: values go round in other cycles than those of a random derangement.",
+        unasked="" if degrees else _FEW_MOVED,
     )
     chances = {
         f"{way}, by {name}": tails.of_independent_sums(sums)
@@ -265,15 +278,23 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         f"They are biased, if positions are filled {least}.",
         4.0,
         {"ways": len(chances), "smallest": least},
+        _too_few_sums([sums for integers, _ in seen.contrasts.values() for sums in integers]),
     )
-    patterns = [tails.of_independent_sums(sums) for _, several in seen.contrasts.values() for sums in several]
+    patterns = [sums for _, several in seen.contrasts.values() for sums in several]
     yield Answer(
         "givers",
         "Is every other moved record of the stratum as likely to be the giver?",
-        smallest_of(patterns),
+        smallest_of([tails.of_independent_sums(sums) for sums in patterns]),
         "Places in the file, held values and swap values make no difference.",
         "Givers are nearer or farther, or earlier or later, than chance would have them.",
+        unasked=_too_few_sums(patterns),
     )
+
+
+def _too_few_sums(several: Sequence[Floats]) -> str:
+    """Why nothing can be said of any of these sums, where it cannot."""
+    most = max(tails.sums_that_count(sums) for sums in several)
+    return "" if most >= tails.FEWEST_GROUPS else _FEW_MOVED
 
 
 def _listed(permutation: Integers, starts: Integers) -> list[tuple[Integers, Floats]]:
@@ -302,14 +323,23 @@ def _independence(seen: SeenRuns) -> Iterator[Answer]:
     marks = [fingerprints(seen.moved, label) for label in seen.labels.values()]
     pairs = _pairs_of_strata(made.sizes)
     same = [_coincidences(seen, mark, pairs) for mark in marks]
-    seen_most = max(count for count, _ in same)
+    chances = [tails.of_rare_coincidences(*one) for one in same]
+    most_alike, expected = same[int(np.argmin(chances))]
+    moved = bool(selected.any())
+    if min(chances) <= min(numbers):
+        told = (
+            f"{most_alike:,} pairs of strata of equal size moved alike, where up to {expected:,.1f} were to be expected"
+        )
+    else:
+        told = "neighbouring strata have numbers of moved records that are related"
     yield Answer(
         "between-strata",
         "Are strata permuted independently of each other?",
-        smallest_of([*numbers, *(tails.of_rare_coincidences(*one) for one in same)]),
-        f"{seen_most:,} pairs of equal strata moved alike; up to {same[0][1]:,.1f} were to be expected.",
-        f"They are not: {seen_most:,} pairs of equal strata moved alike, where {same[0][1]:,.1f} were to be expected, "
-        "or neighbours have alike numbers of moved records.",
+        smallest_of([*numbers, *chances]),
+        f"Nothing shows that they are not. Of {len(same)} ways of comparing them, the most telling one finds "
+        f"{most_alike:,} pairs of strata of equal size that moved alike; up to {expected:,.1f} were to be expected.",
+        f"They are not as independent strata at the stated rate would be: {told}. {_BY_THE_RATE}",
+        unasked=_NOTHING_MOVED if not moved else "" if pairs.size or len(common) > 1 else "there is one stratum only",
     )
     drawn = {(one.moved.record.tobytes(), one.moved.giver.tobytes()) for one in seen.runs}
     yield Answer(
@@ -317,7 +347,8 @@ def _independence(seen: SeenRuns) -> Iterator[Answer]:
         "Is every run drawn afresh?",
         1.0 if len(drawn) == len(seen.runs) else repeated_run(made.sizes, made.rate, len(seen.runs)),
         "No two runs are alike.",
-        "Two runs moved the same records in the same way: the randomness is repeated.",
+        "Two runs moved the same records in the same way: the randomness is repeated, or so few records move, if any, "
+        "that runs are alike (see above).",
     )
     whole = np.arange(len(made.sizes))
     alike = _coincidences(seen, marks[0], np.stack([whole, whole]), in_next_run=True)
@@ -332,7 +363,9 @@ def _independence(seen: SeenRuns) -> Iterator[Answer]:
             ]
         ),
         "One run does not tell which records the next one moves.",
-        "They are not: records that moved in one run move more or less often in the next.",
+        "They are not as independent runs at the stated rate would be: records that moved in one run move more or less "
+        f"often in the next, or strata move alike or in related numbers. {_BY_THE_RATE}",
+        unasked="" if moved else _NOTHING_MOVED,
     )
 
 
@@ -421,4 +454,5 @@ def _of_order(what: str, words: str, orders: Sequence[OrderSeen]) -> Iterator[An
         smallest_of([moved, tails.of_independent_sums(by_stratum.astype(np.float64))]),
         "It does.",
         "It does not: moved records stand apart, or in the order of the values that they had before.",
+        unasked="" if any(one.moved_variance for one in orders) else _NOTHING_MOVED,
     )

@@ -113,16 +113,19 @@ def skewed(p_value: float, events: float) -> float:
 def of_independent_sums(sums: Floats) -> float:
     """Of independent sums with mean 0, both sides: Student's t with as many degrees as there are sums that count.
 
-    Where some sums are much larger than others, they alone count: (sum S^2)^2 / sum S^4 of them. With fewer than
+    Where some sums are much larger than others, they alone count (:func:`sums_that_count`). With fewer than
     :data:`FEWEST_GROUPS` nothing is said.
     """
-    squares = float(np.sum(sums**2))
-    if squares == 0:
-        return 1.0
-    effective = squares**2 / float(np.sum(sums**4))
+    effective = sums_that_count(sums)
     if effective < FEWEST_GROUPS:
         return 1.0
-    return 2 * float(stats.t.sf(abs(float(np.sum(sums))) / math.sqrt(squares), effective - 1))
+    return 2 * float(stats.t.sf(abs(float(np.sum(sums))) / math.sqrt(float(np.sum(sums**2))), effective - 1))
+
+
+def sums_that_count(sums: Floats) -> float:
+    """How many of them count in :func:`of_independent_sums`: (sum S^2)^2 / sum S^4."""
+    squares = float(np.sum(sums**2))
+    return squares**2 / float(np.sum(sums**4)) if squares else 0.0
 
 
 def cells(expected: Floats) -> list[int]:

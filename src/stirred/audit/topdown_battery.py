@@ -56,6 +56,10 @@ MOST_RUNS = 1000
 """More runs are made only if they are asked for."""
 _TWICE = 2.0
 _NAMED = 3
+_NOTHING = "no value of a planned query was seen"
+_NO_TWO = "no two values with noise could be compared"
+_BY_A_SHIFT = "If the noise itself is shifted to one side (see above), that alone can explain it."
+"""Noise that is above zero more often than below has signs that agree, though it is drawn afresh."""
 _QUESTIONS = ("spread", "budget", "fit", "mean", "by-count", "runs", "places", "queries", "whole-runs")
 
 
@@ -98,12 +102,13 @@ def audit_topdown(
         progress.stage(f"run {number + 1} of {wanted}", number / wanted)
         seen.add(measurements_of(made.plan, program(made.tables)))
     parts = dict(zip(_QUESTIONS, shares(false_alarm, [1.0] * len(_QUESTIONS)), strict=True))
+    fit = _fit(seen, parts["fit"])
     results = (
         _there_once(seen),
         _whole(seen),
-        _spread(seen, parts["spread"]),
+        _spread(seen, parts["spread"], other_law=fit.wrong),
         _budget(seen, plan, parts["budget"]),
-        _fit(seen, parts["fit"]),
+        fit,
         _mean(seen, parts["mean"]),
         _by_count(seen, parts["by-count"]),
         _agreeing(seen, "runs", "Is noise drawn afresh in every run?", [seen.runs_agree], parts["runs"]),
@@ -243,6 +248,10 @@ def _totals(seen: Seen) -> _Totals:
     return _Totals(_betas(seen.planned), *both)
 
 
+def _none_planned(seen: Seen) -> bool:
+    return not seen.counts[: 2 * len(seen.planned)].any()
+
+
 def _betas(groups: Sequence[Group]) -> Array:
     return np.array([float(Fraction(group.entry.rho)) / 2 for group in groups])
 
@@ -273,7 +282,10 @@ def _row_bounds(totals: _Totals, rows: Sequence[tuple[str, list[int]]]) -> tuple
     return log_spread("gaussian", betas, inside * totals.counts, inside * totals.squares)
 
 
-def _spread(seen: Seen, part: float) -> Result:
+def _spread(seen: Seen, part: float, other_law: bool) -> Result:
+    asked = "Does every query have as much noise as the plan says?"
+    if _none_planned(seen):
+        return Result.unasked("spread", asked, _NOTHING, part)
     rows = _rows(seen.planned)
     smaller, larger, factors = _row_bounds(_totals(seen), rows)
     logs = np.minimum(smaller, larger)
@@ -282,12 +294,17 @@ def _spread(seen: Seen, part: float) -> Result:
     if smaller[worst] < larger[worst]:
         wrong = f"Too little noise, a privacy fault: the variance is about {share:.3g} of the plan's for {words}."
     else:
+        privacy = (
+            "Whether privacy suffers depends on the law, which is not the stated one"
+            if other_law
+            else "Privacy does not suffer, as far as runs can tell"
+        )
         wrong = (
-            f"Too much noise. Privacy does not suffer, but stated errors are too small: the variance is about "
-            f"{share:.4g} times the plan's for {words}."
+            f"More noise than stated: stated errors are too small. {privacy}. The variance is about {share:.4g} times "
+            f"the plan's for {words}."
         )
     return Result.tested(
-        "spread", "Does every query have as much noise as the plan says?", _of_many(2 * math.exp(logs[worst]), rows),
+        "spread", asked, _of_many(2 * math.exp(logs[worst]), rows),
         part, right="Yes, as far as runs can tell.", wrong=wrong, worst=words, variance_ratio=share,
     )  # fmt: skip
 
@@ -299,12 +316,15 @@ def _of_many(p_value: float, tests: Sequence[Any] | int) -> float:
 
 def _budget(seen: Seen, plan: TopDownPlan, part: float) -> Result:
     """Every measurement that was seen costs 1/variance = 2 beta, also those that the plan does not have."""
+    asked = "Is no more than the stated budget spent?"
+    if not seen.counts.any():
+        return Result.unasked("budget", asked, "no value whose true count is known was seen", part)
     counts = np.concatenate([seen.counts.reshape(-1, 2).sum(axis=1), seen.again_counts])
     squares = np.concatenate([seen.squares.reshape(-1, 2).sum(axis=1), seen.again_squares])
     spent, stated = 2 * total_rate_at_least("gaussian", counts, squares, part), float(plan.rho)
     uncounted = f", not counting {seen.unknown.total():,} rows whose true counts are not known" if seen.unknown else ""
     return Result(
-        "budget", "Is no more than the stated budget spent?",
+        "budget", asked,
         f"More is spent than stated: rho is at least {spent:.4g}, and {stated:.6g} is stated{uncounted}."
         if spent > stated
         else f"Yes, as far as runs can tell: rho is at least {spent:.4g}, and {stated:.6g} is stated{uncounted}.",
@@ -313,13 +333,16 @@ def _budget(seen: Seen, plan: TopDownPlan, part: float) -> Result:
 
 
 def _fit(seen: Seen, part: float) -> Result:
+    asked = "Is the noise discrete Gaussian?"
+    if _none_planned(seen):
+        return Result.unasked("fit", asked, _NOTHING, part)
     p_values = [
         fit_p_value(cells, law.chances(edges))
         for cells, law, edges in zip(seen.cells, seen.laws, seen.edges, strict=True)
     ]
     worst = int(np.argmin(p_values))
     return Result.tested(
-        "fit", "Is the noise discrete Gaussian?", _of_many(p_values[worst], p_values), part,
+        "fit", asked, _of_many(p_values[worst], p_values), part,
         right="Yes, as far as runs can tell.",
         wrong=f"The noise has another law, for which the stated rho is not proved, where its variance should be "
         f"{seen.laws[worst].parameter}.",
@@ -328,6 +351,9 @@ def _fit(seen: Seen, part: float) -> Result:
 
 
 def _mean(seen: Seen, part: float) -> Result:
+    asked = "Is the noise zero on average?"
+    if _none_planned(seen):
+        return Result.unasked("mean", asked, _NOTHING, part)
     totals = _totals(seen)
     used = np.flatnonzero(totals.counts)
     p_values = [mean_p_value("gaussian", totals.betas[at], int(totals.counts[at]), totals.sums[at]) for at in used]
@@ -336,13 +362,16 @@ def _mean(seen: Seen, part: float) -> Result:
     worst = int(np.argmin(p_values))
     words = seen.planned[used[worst]].words if worst < len(used) else "all queries together"
     return Result.tested(
-        "mean", "Is the noise zero on average?", _of_many(p_values[worst], p_values), part,
+        "mean", asked, _of_many(p_values[worst], p_values), part,
         right="Yes, as far as runs can tell.", wrong=f"Counts are shifted to one side: {words}.", worst=words,
     )  # fmt: skip
 
 
 def _by_count(seen: Seen, part: float) -> Result:
     """Noise in cells that hold nothing beside that in cells that hold something: its size, and the signs of each."""
+    asked = "Is the noise the same whatever the count?"
+    if _none_planned(seen):
+        return Result.unasked("by-count", asked, _NOTHING, part)
     number = len(seen.planned)
     counts, squares = seen.counts.reshape(-1, 2)[:number], seen.squares.reshape(-1, 2)[:number]
     p_values = unequal_p_values("gaussian", np.repeat(_betas(seen.planned)[:, None], 2, axis=1), counts, squares)
@@ -356,13 +385,15 @@ def _by_count(seen: Seen, part: float) -> Result:
         found.append((count_p_value(positive, nonzero, 0.5), words))
     p_value, words = min(found)
     return Result.tested(
-        "by-count", "Is the noise the same whatever the count?", _of_many(p_value, found), part,
+        "by-count", asked, _of_many(p_value, found), part,
         right="Yes, as far as runs can tell.", wrong=f"The noise itself tells about the count: {words}.",
     )  # fmt: skip
 
 
 def _agreeing(seen: Seen, name: str, asked: str, agreements: Sequence[Agreement], part: float) -> Result:
     """Signs that agree too often or too rarely, by query and level and all together."""
+    if not any(one.both[: len(seen.planned)].any() for one in agreements):
+        return Result.unasked(name, asked, _NO_TWO, part)
     found = []
     for agreement in agreements:
         same, both = agreement.same[: len(seen.planned)], agreement.both[: len(seen.planned)]
@@ -372,14 +403,17 @@ def _agreeing(seen: Seen, name: str, asked: str, agreements: Sequence[Agreement]
     p_value, words = min(found)
     return Result.tested(
         name, asked, _of_many(p_value, found), part, right="Yes, as far as runs can tell.",
-        wrong=f"Noise is used again, and the difference of two values is free of it: signs of noise agree too often "
-        f"or too rarely for {words}.",
+        wrong=f"Noise may be used again, and the difference of two values is then free of it: signs of noise agree too "
+        f"often or too rarely for {words}. {_BY_A_SHIFT}",
         worst=words,
     )  # fmt: skip
 
 
 def _between_queries(seen: Seen, part: float) -> Result:
+    asked = "Is it drawn afresh for every query and level?"
     number = len(seen.planned)
+    if not np.tril(seen.both, -1).any():
+        return Result.unasked("queries", asked, _NO_TWO, part)
     found = [(1.0, "")]
     for one in range(number):
         for other in range(one):
@@ -388,9 +422,11 @@ def _between_queries(seen: Seen, part: float) -> Result:
             found.append((count_p_value(same, both, 0.5), f"{seen.planned[one].words} and {seen.planned[other].words}"))
     p_value, words = min(found)
     return Result.tested(
-        "queries", "Is it drawn afresh for every query and level?", _of_many(p_value, len(found)), part,
+        "queries", asked, _of_many(p_value, len(found)), part,
         right="Yes, as far as runs can tell.",
-        wrong=f"Noise is used again, and the difference of two values is free of it: {words}.", worst=words,
+        wrong=f"Noise may be used again, and the difference of two values is then free of it: signs of noise agree too "
+        f"often or too rarely for {words}. {_BY_A_SHIFT}",
+        worst=words,
     )  # fmt: skip
 
 
@@ -399,11 +435,14 @@ def _whole_runs(seen: Seen, part: float) -> Result:
     log_chance = sum(group.truth.size * gaussian(group.entry.variance).log_coincidence for group in seen.planned)
     bound = min(1.0, math.exp(min(0.0, 2 * math.log(seen.runs) - math.log(2) + log_chance)))
     first, second = seen.repeated or (0, 0)
+    asked = "Does no run repeat the noise of another?"
+    if seen.whole_runs < 2:
+        return Result.unasked("whole-runs", asked, "no two runs have all values of the plan", part)
     return Result.tested(
-        "whole-runs", "Does no run repeat the noise of another?", 1.0 if seen.repeated is None else bound, part,
+        "whole-runs", asked, 1.0 if seen.repeated is None else bound, part,
         right="None does.",
-        wrong="The seed was used again, so the difference of two releases is free of noise: "
-        f"run {second + 1} repeats run {first + 1}.",
+        wrong="The difference of two releases is free of noise, since the seed was used again or there is hardly any "
+        f"noise (see above): run {second + 1} repeats run {first + 1}.",
     )  # fmt: skip
 
 

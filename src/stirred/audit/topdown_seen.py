@@ -69,7 +69,7 @@ class Seen:
     def __init__(self, made: MadeData) -> None:
         self.made, self.planned = made, made.groups()
         self.groups: list[Group] = []
-        self.runs = self.rows_missing = self.rows_twice = self.fractional = 0
+        self.runs = self.whole_runs = self.rows_missing = self.rows_twice = self.fractional = 0
         self.unknown: Counter[tuple[str, ...]] = Counter()
         self.first_missing = ""
         self.repeated: tuple[int, int] | None = None
@@ -125,6 +125,7 @@ class Seen:
         self._statistics(noise, there)
         self._signs(np.sign(noise).astype(np.int8))
         if there[self._planned].all():
+            self.whole_runs += 1
             digest = hashlib.blake2b(noise[self._planned].tobytes(), digest_size=16).digest()
             if (before := self._hashes.setdefault(digest, self.runs)) != self.runs:
                 self.repeated = self.repeated or (before, self.runs)

@@ -94,8 +94,8 @@ def audit_release(
     return Audit(title, tuple(results), false_alarm, 0, about, limits, _IF_FOUND, _IF_NOTHING, _ON_FALSE_ALARMS)
 
 
-_IF_FOUND = "FOUND: {wrong} of {asked} questions show traces of the input."
-_IF_NOTHING = "No trace was found in {asked} questions. That is no proof that there is none."
+_IF_FOUND = "FOUND: {wrong} of {asked} questions show traces of the input{more}."
+_IF_NOTHING = "No trace was found in {asked} questions{more}. That is no proof that there is none."
 _ON_FALSE_ALARMS = "False alarms: at most {rate:g} of audits find a trace in an order of rows or ids that has none."
 _LIMITS = (
     "Not seen: whether the values are protected at all; this looks for traces only. Nor ids or an order that were "
@@ -342,7 +342,7 @@ def _unchanged_test(one: Compared) -> _Test:
         return _Test(name, asked, rows, right="Something is.")
     matched = int(np.count_nonzero(_matched(one.table.frame, one.given, columns) >= 0))
     if matched < _FEWEST:
-        return _Test(name, asked, matched, right=_too_few(matched))
+        return _Test(name, asked, matched, unasked=_too_few(matched))
     if one.table.roles:
         by_chance = f"{same}. The plan allows this outcome; to draw again for it would break the guarantee."
         return _Test(name, asked, rows, right=by_chance)
@@ -363,9 +363,13 @@ class _Test:
     p_value: float | None = None
     right: str = ""
     wrong: str = ""
+    unasked: str = ""
+    """Why it could not be asked."""
 
     def result(self, allotted: float) -> Result:
         """The result, wrong where words for that are all there are."""
+        if self.unasked:
+            return Result.unasked(self.name, self.asked, self.unasked, allotted, rows=self.rows)
         if self.p_value is None:
             return Result.seen(
                 self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, rows=self.rows
@@ -376,7 +380,7 @@ class _Test:
 
 
 def _too_few(matched: int) -> str:
-    return f"Nothing can be said: only {matched:,} rows could be matched with the input."
+    return f"only {matched:,} rows could be matched with the input"
 
 
 def _table_tests(one: Compared) -> list[_Test]:
@@ -400,7 +404,7 @@ def _order_test(one: Compared) -> _Test:
     name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
     p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
     if matched < _FEWEST:
-        return _Test(name, asked, matched, right=_too_few(matched))
+        return _Test(name, asked, matched, unasked=_too_few(matched))
     if not p_values:
         return _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
     return _Test(
@@ -571,7 +575,7 @@ def _id_tests(one: Compared, order: _Test) -> Iterator[_Test]:
             survives = f"It does: it holds the values of the input's column '{owner}', different in nearly every row."
             yield _Test(told, asked, frame.height, wrong=survives)
         elif len(rows) < _FEWEST:
-            yield _Test(told, asked, len(rows), right=_too_few(len(rows)))
+            yield _Test(told, asked, len(rows), unasked=_too_few(len(rows)))
         else:
             yield _Test(
                 told,

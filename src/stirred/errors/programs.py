@@ -32,12 +32,16 @@ def program_not_found(program: str) -> StirredError:
     )
 
 
-def program_failed(how: str, said: Sequence[str]) -> StirredError:
+def program_failed(how: str, said: Sequence[str], printed: bool = True) -> StirredError:
+    """``said`` are the last lines that it printed, or else the words of its exception."""
+    if printed:
+        heading = "The last lines that it printed:" if said else "It printed nothing about the reason."
+    else:
+        heading = "It said:" if said else "It said nothing about the reason."
     return StirredError(
         "program-failed",
         f"The program failed on a file that the audit had made: {how}.",
-        "Correct it and audit again."
-        + (" The last lines that it printed:" if said else " It printed nothing about the reason."),
+        f"Correct it and audit again. {heading}",
         said,
     )
 
