@@ -96,6 +96,15 @@ def test_our_own_swap_is_not_found_wrong_and_its_bound_is_near_the_exact_loss(sm
     assert bound["lower_bound_at_false_alarm"] < bound["lower_bound"]
 
 
+def test_a_bound_that_only_the_smaller_confidence_puts_above_what_is_allowed_is_in_doubt(smallest, monkeypatch):
+    """All of n guesses are right: with n = 20,000 epsilon is at least 4.40 at .95, at 1e-9 only 3.43; 4.05 is allowed."""
+    seen = [(coin, coin) for coin in (True, False) * 20_000]
+    monkeypatch.setattr("stirred.audit.auditing._runs_on", lambda *given: (seen, 2))
+    found = audit_plan(swap_plan(), program=as_it_is, false_alarm=2 * NEVER, source=SeededSource(3))
+    assert found.passed
+    assert result(found, "pair-smallest-stratum").said.startswith("In doubt, which more runs would settle")
+
+
 def test_a_program_that_swaps_nothing_is_found(smallest):
     found = audit_plan(swap_plan(), program=as_it_is, source=SeededSource(2))
     assert "pair-smallest-stratum" in wrong(found)

@@ -247,12 +247,16 @@ def _judged(pair: AuditPair, seen: Seen, allotted: float, confidence: float, all
     unit = pair.specification.input_premetric.unit
     about = f"these runs show {letter} of at least {display_down(told)} (confidence {confidence:g}), and "
     about += allowed.format(letter=letter, budget=display(stated), unit=unit)
+    if certain > stated:
+        said = f"The guarantee is broken: {letter} is at least {display_down(certain)}, whatever chance did; {about}."
+    elif told > stated:
+        said = f"In doubt, which more runs would settle: {about}."
+    else:
+        said = f"Nothing shows that it does not: {about}."
     return Result(
         f"pair-{pair.name}",
         f"Does the guarantee hold where {pair.words}?",
-        f"The guarantee is broken: {letter} is at least {display_down(certain)}, whatever chance did; {about}."
-        if certain > stated
-        else f"Nothing shows that it does not: {about}.",
+        said,
         certain > stated,
         None,
         allotted,
