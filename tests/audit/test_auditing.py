@@ -97,7 +97,7 @@ def test_our_own_swap_is_not_found_wrong_and_its_bound_is_near_the_exact_loss(sm
 
 
 def test_a_bound_that_only_the_smaller_confidence_puts_above_what_is_allowed_is_in_doubt(smallest, monkeypatch):
-    """All of n guesses are right: with n = 20,000 epsilon is at least 4.40 at .95, at 1e-9 only 3.43; 4.05 is allowed."""
+    """All of 20,000 guesses are right: epsilon is at least 4.40 at .95, at 1e-9 only 3.43; 4.05 is allowed."""
     seen = [(coin, coin) for coin in (True, False) * 20_000]
     monkeypatch.setattr("stirred.audit.auditing._runs_on", lambda *given: (seen, 2))
     found = audit_plan(swap_plan(), program=as_it_is, false_alarm=2 * NEVER, source=SeededSource(3))
