@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stirred._shown import withheld
-from stirred.swap.exact_sums import ExactNumbers, row_numbers
+from stirred.tables.exact_numbers import ExactNumbers, row_numbers
 from stirred.swap.plan_sections import PublishedTable
 from stirred.swap.sources import Source
 from stirred.tables import Column

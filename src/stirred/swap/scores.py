@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stirred._shown import withheld
 from stirred.swap.cell_pairs import key_of, look_up, pairs
 from stirred.swap.dataset import Dataset
-from stirred.swap.exact_sums import row_numbers
+from stirred.tables.exact_numbers import row_numbers
 from stirred.swap.expectation import CellFacts, ExpectedTable, labels_of, places_of
 from stirred.swap.moments import score_covariance, stratum_constants
 from stirred.swap.plan_sections import PublishedTable

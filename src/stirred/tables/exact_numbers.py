@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._shown import withheld
-from stirred.tables import Column
-from stirred.tables.columns import plain_type
+from stirred.tables.columns import Column, plain_type
 
 Whole = NDArray[Any]
 """Whole numbers: of 64 bits where sums of all of them fit, else of any size."""
@@ -84,6 +84,20 @@ def row_numbers(columns: Sequence[Column], rows: int) -> ExactNumbers:
 def require_numeric(column: Column) -> None:
     """Raise unless the column's values are numbers, none of them missing, that can be added up exactly."""
     _values(column)
+
+
+def whole_values(column: Column) -> tuple[list[int | None], int]:
+    """The distinct values of a numeric column as whole numbers, and their scale; None for a null or NaN.
+
+    >>> whole_values(Column("w", np.zeros(2, np.uint8), pa.array([0.25, 10.0])))
+    ([25, 1000], 2)
+    """
+    known = column.values.is_valid()
+    if pa.types.is_floating(column.type):
+        known = pc.and_kleene(known, pc.is_finite(column.values)).fill_null(False)
+    found, scale = _values(Column(column.name, column.codes, column.values.filter(known)))
+    numbers = iter(found)
+    return [next(numbers) if one else None for one in known.to_pylist()], scale
 
 
 def _values(column: Column) -> tuple[list[int], int]:

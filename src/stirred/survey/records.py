@@ -1,0 +1,274 @@
+"""Reads the file of a survey: every weight and value as a whole multiple of its step, every category as a number.
+
+The invariant a reader must know: each record is treated by itself, with the plan's public rules alone, so that one
+changed record changes one row here. What does not fit a rule raises an error with a number of rows, and is not quoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from stirred import errors
+from stirred._shown import withheld
+from stirred.releases.mechanism import Data
+from stirred.releases.plans import by_table
+from stirred.spec.exact import written
+from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan_sections import AttributeSection, VariableSection
+from stirred.survey.weight_rules import nearest
+from stirred.tables import Column, Input, Table, open_input
+from stirred.tables.columns import as_text
+from stirred.tables.exact_numbers import whole_values
+from stirred.tables.read import read_table
+
+Whole = NDArray[np.int64]
+Codes = NDArray[np.int32]
+
+TABLE = "survey"
+"""What the file is called among the inputs and in messages."""
+LARGEST = 1 << 62
+"""Sums stay below this, so that 64 bits hold them."""
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """The records of a survey, as the plan's rules make them. Confidential."""
+
+    plan: SurveyPlan
+    rows: int
+    weights: Whole
+    """In multiples of the weights' step."""
+    values: Mapping[str, Whole]
+    """By variable, in multiples of its step; 0 where the cell is empty and to be imputed."""
+    codes: Mapping[str, Codes]
+    """By attribute the place of its value among those of the plan; -1 where the cell is empty and to be imputed."""
+    empty: Mapping[str, NDArray[np.bool_]]
+    """By imputed attribute or variable, which records have no value."""
+    clusters: Whole | None
+    """The number of each record's primary unit, from 0 on."""
+    replicates: tuple[NDArray[np.float64], ...]
+    """Replicate weights, for the confidential comparison."""
+    changed: Mapping[str, int]
+    """By column, how many cells were cut at the bounds."""
+
+    def cells(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """The number of each record's cell by some attributes or recodes, the last one fastest."""
+        found = np.zeros(self.rows, dtype=np.int64)
+        for name in names:
+            places, number = _recoded(self.plan, name)
+            found = found * number + places[self.codes[self.plan.attribute(name).name]]
+        return found
+
+    def with_values(self, values: Mapping[str, Whole], codes: Mapping[str, Codes]) -> Records:
+        """The same records with some columns filled in."""
+        return replace(self, values={**self.values, **values}, codes={**self.codes, **codes})
+
+
+def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
+    """Read the file of a plan, or a path or frame in its place."""
+    given = by_table(data, TABLE, ()).get(TABLE, plan.input.path)
+    if given is None:
+        raise errors.survey_plan("The input", "must have a path, or be given in Python")
+    opened = open_input(TABLE, given, plan.input.options())
+    table = _read(opened, plan)
+    opened.require_unchanged()
+    _require_number(plan, table.rows)
+    changed: dict[str, int] = {}
+    imputed = {one.of for one in plan.imputation}
+    values, empty = {}, {}
+    for variable in plan.variables:
+        numbers, gone = _values(variable, table[variable.column or variable.name], variable.name in imputed, changed)
+        values[variable.name] = numbers
+        if variable.name in imputed:
+            empty[variable.name] = gone
+    codes = {}
+    for attribute in plan.attributes:
+        if attribute.variable is None:
+            column = table[attribute.column or attribute.name]
+            codes[attribute.name] = _codes(attribute, column, attribute.name in imputed)
+            if attribute.name in imputed:
+                empty[attribute.name] = codes[attribute.name] < 0
+    records = Records(
+        plan,
+        table.rows,
+        _weights(plan, table, changed, codes),
+        values,
+        codes,
+        empty,
+        _clusters(plan, table, codes),
+        _replicates(plan, table),
+        changed,
+    )
+    _require_room(records)
+    return with_intervals(records)
+
+
+def with_intervals(records: Records) -> Records:
+    """Adds the attributes that cut a variable into intervals; again after the variable was imputed."""
+    plan, found = records.plan, {}
+    for attribute in plan.attributes:
+        if attribute.variable is not None:
+            step = plan.variable(attribute.variable).step
+            inner = np.array([int(cut / step) if (cut / step).denominator == 1 else -(-cut // step) for cut in
+                              attribute.cuts[1:-1]], dtype=np.int64)  # fmt: skip
+            found[attribute.name] = np.searchsorted(inner, records.values[attribute.variable], side="right").astype(
+                np.int32
+            )
+    return records.with_values({}, found)
+
+
+def columns_of(plan: SurveyPlan) -> list[str]:
+    """The columns of the file that a plan reads, each once."""
+    found = [one.column or one.name for one in plan.variables]
+    found += [one.column or one.name for one in plan.attributes if one.variable is None]
+    found += [plan.weights.column] if plan.weights is not None else []
+    found += [plan.design.clusters] if plan.design.clusters is not None else []
+    found += plan.design.replicates.columns if plan.design.replicates is not None else ()
+    return list(dict.fromkeys(found))
+
+
+# -- one column at a time ----------------------------------------------------------------------------------------
+
+
+def _read(opened: Input, plan: SurveyPlan) -> Table:
+    wanted = columns_of(plan)
+    missing = [name for name in wanted if name not in opened.kinds]
+    if missing:
+        raise errors.missing_columns(TABLE, missing)
+    # A file of records that are only counted has no column to read; any one tells how many there are.
+    return read_table(opened, wanted or list(opened.kinds)[:1]).table
+
+
+def _require_number(plan: SurveyPlan, rows: int) -> None:
+    most = plan.sample.most
+    if rows < plan.sample.fewest or (most is not None and rows > most):
+        raise errors.survey_rows(rows, plan.sample.fewest, most)
+
+
+def _numbers(column: Column) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
+    """The distinct values of a column in whole numbers of 1 / scale, which of them are empty, and the scale."""
+    found, digits = whole_values(column)
+    empty = np.array([one is None for one in found], dtype=np.bool_)
+    numbers = [one or 0 for one in found]
+    kind = np.int64 if all(abs(one) < LARGEST for one in numbers) else object
+    return np.array(numbers, dtype=kind), empty, 10**digits
+
+
+def _values(
+    variable: VariableSection, column: Column, imputed: bool, changed: dict[str, int]
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """The values of a variable in multiples of its step, and which records have none."""
+    numbers, empty, scale = _numbers(column)
+    many = np.bincount(column.codes, minlength=column.cardinality)
+    if empty.any() and variable.missing is None and not imputed:
+        raise errors.survey_empty(column.name, int(many[empty].sum()))
+    low, high = variable.lower * scale, variable.upper * scale
+    below, above = ~empty & (numbers < -(-low // 1)), ~empty & (numbers > high // 1)
+    if (rows := int(many[below | above].sum())) and variable.outside == "refuse":
+        raise errors.survey_outside(column.name, rows, written(variable.lower), written(variable.upper))
+    changed[column.name] = rows
+    ratio = Fraction(1) / (scale * variable.step)
+    multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
+    between = ~exact & ~empty & ~below & ~above
+    if (rows := int(many[between].sum())) and variable.rounding == "refuse":
+        raise errors.survey_off_lattice(column.name, rows, written(variable.step))
+    multiples[below], multiples[above] = int(variable.lower / variable.step), int(variable.upper / variable.step)
+    multiples[empty] = int((variable.missing or 0) / variable.step)
+    return multiples[column.codes], empty[column.codes]
+
+
+def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
+    """The place of each record's value among those that the plan lists."""
+    found = pc.index_in(as_text(column.values), value_set=pa.array(attribute.values, pa.string()), skip_nulls=True)
+    places = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+    empty = np.asarray(column.values.is_null().to_numpy(zero_copy_only=False))
+    if attribute.missing is not None:
+        places[empty] = attribute.values.index(attribute.missing)
+    strange = (places < 0) & ~(empty & imputed)
+    if strange.any():
+        rows = int(np.bincount(column.codes, minlength=column.cardinality)[strange].sum())
+        raise errors.survey_category(column.name, rows)
+    return places[column.codes]
+
+
+def _weights(plan: SurveyPlan, table: Table, changed: dict[str, int], codes: Mapping[str, Codes]) -> Whole:
+    if plan.weights is None:
+        return np.ones(table.rows, dtype=np.int64)
+    column, rule = table[plan.weights.column], plan.weight_rule
+    assert rule is not None
+    numbers, empty, scale = _numbers(column)
+    if numbers.dtype == object:
+        raise errors.survey_digits(column.name)
+    effects = rule.effects(numbers[column.codes], scale, empty[column.codes])
+    changed[column.name] = effects.below + effects.above
+    weights = rule.apply(numbers[column.codes], scale, empty[column.codes])
+    strata = plan.design.strata
+    if strata is not None:
+        limits = [plan.stratum_weights(value) for value in plan.attribute(strata).values]
+        low, high = (np.array([int(end / rule.step) for end in ends]) for ends in zip(*limits, strict=True))
+        places = codes[strata]
+        outside = (weights < low[places]) | (weights > high[places])
+        if outside.any() and plan.weights.outside == "refuse":
+            raise errors.survey_outside(column.name, int(outside.sum()), "the lower", "the upper bound of its stratum")
+        changed[column.name] += int(outside.sum())
+        weights = np.clip(weights, low[places], high[places])
+    return weights
+
+
+def _clusters(plan: SurveyPlan, table: Table, codes: Mapping[str, Codes]) -> Whole | None:
+    """The number of each record's primary unit; clusters of one name in two strata are two clusters."""
+    if plan.design.clusters is None:
+        return None
+    column = table[plan.design.clusters]
+    if column.values.null_count:
+        many = np.bincount(column.codes, minlength=column.cardinality)
+        raise errors.survey_empty(column.name, int(many[column.values.is_null().to_numpy(zero_copy_only=False)].sum()))
+    numbers = column.codes.astype(np.int64)
+    if plan.design.strata is not None:
+        numbers = numbers + codes[plan.design.strata].astype(np.int64) * column.cardinality
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def _replicates(plan: SurveyPlan, table: Table) -> tuple[NDArray[np.float64], ...]:
+    if plan.design.replicates is None:
+        return ()
+    found = []
+    for name in plan.design.replicates.columns:
+        numbers, empty, scale = _numbers(table[name])
+        if empty.any():
+            raise errors.survey_empty(name, int(empty[table[name].codes].sum()))
+        found.append((numbers.astype(np.float64) / scale)[table[name].codes])
+    return tuple(found)
+
+
+def _require_room(records: Records) -> None:
+    """Raise if a sum of the plan could be too large for whole numbers of 64 bits."""
+    plan = records.plan
+    weight = int(records.weights.max(initial=0))
+    for query in plan.queries:
+        if query.of is not None:
+            variable = plan.variable(query.of)
+            value = max(abs(variable.lower), abs(variable.upper)) / variable.step
+            if weight * value * records.rows >= LARGEST:
+                raise errors.survey_digits(variable.column or variable.name)
+
+
+def _recoded(plan: SurveyPlan, name: str) -> tuple[Whole, int]:
+    """For each value of the attribute behind a name its place among the values of the name, and their number."""
+    schema = plan.schema([name])
+    values = schema.values(name)
+    recode = next((one for one in plan.recodes if one.name == name), None)
+    if recode is None:
+        return np.arange(len(values), dtype=np.int64), len(values)
+    place = {value: at for at, group in enumerate(recode.groups.values()) for value in group}
+    labels = plan.attribute(name).labels
+    return np.array([place[label] for label in labels], dtype=np.int64), len(values)
