@@ -15,8 +15,8 @@ from test_least_squares import build, questions
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.estimates import ErrorLaw, Term
+from stirred.margins.margin_blocks import Margin
 from stirred.topdown.comparing import ask
-from stirred.topdown.margin_blocks import Margin
 from stirred.topdown.plan import TopDownPlan
 
 SEX = {"sex": ("f", "m"), "colour": ("x", "y", "z")}

@@ -10,10 +10,10 @@ import pytest
 from census import SPENT, fields, plan
 
 from stirred.errors import StirredError
+from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.semantics import exposure
 from stirred.spec.allocations import allocation
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.schema import Attribute, Recode, Schema
 
 TOML = """
 stirred = 1

@@ -147,6 +147,7 @@ from stirred.errors.loss import (
     too_many_outputs,
     unknown_choice,
 )
+from stirred.errors.margins import margin_plan, measured_margin, nested_levels, shares_question
 from stirred.errors.noise import (
     NoiseError,
     noise_not_a_number,
@@ -331,7 +332,6 @@ from stirred.errors.topdown import (
     topdown_count,
     topdown_crossing,
     topdown_earlier,
-    topdown_geography,
     topdown_infeasible,
     topdown_memory,
     topdown_place,
@@ -464,6 +464,8 @@ __all__ = [
     "linked_without_record",
     "listed",
     "many_unchangeable",
+    "margin_plan",
+    "measured_margin",
     "measurements_do_not_fit",
     "measures_differ",
     "mechanism_taken",
@@ -475,6 +477,7 @@ __all__ = [
     "nearly_distinct",
     "needs_extra",
     "needs_posix",
+    "nested_levels",
     "no_amplification",
     "no_rule",
     "no_signers",
@@ -580,6 +583,7 @@ __all__ = [
     "several_deployments",
     "share_of_one",
     "shares_do_not_add_up",
+    "shares_question",
     "single_unit_strata",
     "size_not_positive",
     "size_too_large",
@@ -622,7 +626,6 @@ __all__ = [
     "topdown_count",
     "topdown_crossing",
     "topdown_earlier",
-    "topdown_geography",
     "topdown_infeasible",
     "topdown_memory",
     "topdown_place",

@@ -48,15 +48,15 @@ def not_estimable(table: str, what: str) -> StirredError:
     return StirredError(
         "not-estimable",
         f"No measurement of '{table}' determines {what}.",
-        "Ask for a margin or a level that the plan's queries determine.",
+        "Ask for a margin (in a geography: or a level) that the plan's queries determine.",
     )
 
 
 def estimate_too_wide(table: str, size: int, most: int) -> StirredError:
     return StirredError(
         "estimate-too-wide",
-        f"The recodes of '{table}' tie {size:,} numbers together in every geounit; at most {most:,} are solved for.",
-        "Ask of a release whose plan has fewer or coarser recodes.",
+        f"The recodes of '{table}' tie {size:,} numbers together; at most {most:,} are solved for.",
+        "Use a plan with fewer or coarser recodes, or measure fewer margins by them.",
     )
 
 

@@ -15,10 +15,6 @@ def topdown_plan(what: str, must: str) -> PlanError:
     )
 
 
-def topdown_geography(level: str, problem: str) -> DataError:
-    return DataError("topdown-geography", f"The level '{level}' {problem}.", "Correct the list of geounits.")
-
-
 def topdown_place(table: str, column: str, rows: int) -> DataError:
     return DataError(
         "topdown-place",

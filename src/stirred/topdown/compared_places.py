@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.estimates.estimates import Estimates
+from stirred.margins.margin_blocks import Array
+from stirred.margins.spine import Index
 from stirred.topdown.design import Design
-from stirred.topdown.margin_blocks import Array
-from stirred.topdown.spine import Index
 
 if TYPE_CHECKING:
     from stirred.topdown.estimating import MeasuredRelease

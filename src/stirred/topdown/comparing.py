@@ -24,12 +24,12 @@ from stirred.estimates.answers import Answers
 from stirred.estimates.derived import Parts
 from stirred.estimates.estimates import KINDS, Estimates
 from stirred.estimates.intervals import WORTHWHILE
+from stirred.margins.margin_blocks import Array, Margin
+from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
+from stirred.margins.spine import Index
 from stirred.topdown.compared_places import Sites, Union
 from stirred.topdown.design import Design
-from stirred.topdown.margin_blocks import Array, Margin
 from stirred.topdown.measures import PLACES, Contrast, Count, Measure, measure_of
-from stirred.topdown.noise_sums import CHEAP, MOST_TERMS, noise_terms
-from stirred.topdown.spine import Index
 
 if TYPE_CHECKING:
     from stirred.estimates import Term

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._shown import withheld
+from stirred.margins.schema import Groups, Schema, refines
+from stirred.margins.spine import Spine
 from stirred.topdown.counting import Counted, added_up, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import ConstraintSection, TableSection
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
-from stirred.topdown.schema import Groups, Schema, refines
-from stirred.topdown.spine import Spine
 
 Counts = NDArray[np.int64]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._shown import withheld
+from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
@@ -28,7 +29,6 @@ from stirred.tables.read import read_parts, read_table
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
-from stirred.topdown.spine import Index, Spine, build_spine
 
 GEOGRAPHY = "geography"
 """What the public list of geounits is called among the inputs."""
@@ -85,7 +85,7 @@ def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
     columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
     for name, column in zip(plan.spine.levels, columns, strict=True):
         if column.values.null_count:
-            raise errors.topdown_geography(name, "has nulls")
+            raise errors.nested_levels(name, "has nulls")
     return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
 
 

@@ -18,26 +18,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred import errors
+from stirred.margins.hierarchy import BlockTree, Upward
+from stirred.margins.margin_blocks import Array, Margin
+from stirred.margins.shapes import Shapes
+from stirred.margins.spine import Index, Spine
+from stirred.margins.split import Groups, Split
 from stirred.topdown.constraints import Counts
-from stirred.topdown.hierarchy import BlockTree, Upward
-from stirred.topdown.margin_blocks import Array, Axis, Block, Margin, axes_for, blocks_of, contracted
 from stirred.topdown.measuring import Entry, Measurements, entries, parts
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.shapes import Shapes
-from stirred.topdown.spine import Index, Spine
 
 LEAST = 1e-6
 """Smaller variances are taken for this one: such noise is never met, and no digits are lost on it."""
 
 LARGEST = 512
 """Numbers that recodes may tie together in a unit."""
-
-_TINY = 1e-9
-
-
-Groups = tuple[Margin, Index]
-"""Some groups of a margin, in the order of a tensor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +59,11 @@ class Design:
     spine: Spine
     shapes: Shapes
     asked: Margin
-    axes: tuple[Axis, ...]
+    split: Split
     measured: tuple[tuple[Measured, ...], ...]
     """By level."""
     fixed: tuple[tuple[tuple[int, Margin], ...], ...]
     """By level the invariants that are taken into account: their number in the plan, and their margin."""
-    blocks: tuple[Block, ...]
     trees: tuple[BlockTree, ...]
 
     @classmethod
@@ -95,10 +88,7 @@ class Design:
             one = plan.invariants[number]
             fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
         known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
-        axes = axes_for(asked, known)
-        blocks = blocks_of(axes)
-        if (size := max(block.size for block in blocks)) > LARGEST:
-            raise errors.estimate_too_wide(table, size, LARGEST)
+        split = Split.of(table, [asked], known, LARGEST)
         trees = [
             BlockTree.of(
                 spine,
@@ -107,19 +97,19 @@ class Design:
                 [[(block.information(one.margin), one.variance) for one in level] for level in measured],
                 [[block.information(margin) for _, margin in level] for level in fixed],
             )
-            for block in blocks
+            for block in split.blocks
         ]
-        return cls(spine, shapes, asked, axes, measured, tuple(map(tuple, fixed)), tuple(blocks), tuple(trees))
+        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees))
 
     def numbers(self, level: int) -> int:
         """How many numbers a level has in all blocks."""
-        return self.spine.units(level) * math.prod(sum(axis.widths) for axis in self.axes)
+        return self.spine.units(level) * self.split.numbers
 
     # -- variances -------------------------------------------------------------------------------------------
 
     def variances(self, level: int) -> Array:
         """The variance of every asked group in every unit of a level; infinite where nothing is measured."""
-        found = self._variances([tree.covariances_of(level) for tree in self.trees])
+        found = self.split.variances(self.asked, [tree.covariances_of(level) for tree in self.trees])
         spread = self.asked.spread(found)[self.shapes.everywhere[level].of_unit]
         unknown = np.array([self.unknown(at) for at in range(level + 1)])
         spread[unknown[self._tops[level]]] = np.inf
@@ -129,7 +119,7 @@ class Design:
         """The median over a level's units of the largest variance of an asked group; infinite where nothing tells."""
         if self.unknown(level).any():
             return math.inf
-        found = self._variances([tree.covariances_of(level) for tree in self.trees]).max(axis=1)
+        found = self.split.variances(self.asked, [tree.covariances_of(level) for tree in self.trees]).max(axis=1)
         many = np.bincount(self.shapes.everywhere[level].of_unit, minlength=len(found))
         order = np.argsort(found)
         return float(found[order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)])
@@ -137,12 +127,12 @@ class Design:
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
         """The variance of every asked group in the union of some units of each level."""
         totals = []
-        for tree, block in zip(self.trees, self.blocks, strict=True):
+        for tree, block in zip(self.trees, self.split.blocks, strict=True):
             each = np.eye(block.size)
             forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
             found = tree.covariances(forms)
             totals.append(sum(found[level][some].sum(axis=0) for level, some in units.items())[None])
-        spread = self.asked.spread(self._variances(totals))
+        spread = self.asked.spread(self.split.variances(self.asked, totals))
         for level in units:
             spread[:, self.unknown(level)] = np.inf
         return spread
@@ -151,32 +141,18 @@ class Design:
         """Which groups, by default the asked ones, have no estimate in a unit of this level that is not an only
         child."""
         margin = margin or self.asked
-        found = np.zeros(len(self.blocks[0].loadings(margin)[1]), dtype=np.bool_)
-        for tree, block in zip(self.trees, self.blocks, strict=True):
-            shared, squares = block.loadings(margin)
-            unseen = np.abs(shared @ tree.known[level].unknown).max(axis=1, initial=0)
-            found |= unseen * np.sqrt(squares) > _TINY
+        found = self.split.unseen(margin, [tree.known[level].unknown for tree in self.trees])
         return np.asarray(margin.spread(found[None].astype(np.float64))[0] > 0)
 
     def covariances(self, matrices: Sequence[Array], one: Groups, other: Groups) -> Array:
-        """The covariance of pairs of groups, given for each block the covariance of the vectors of pairs of places:
-        a row for each pair of places, a column for each pair of groups.
-
-        The groups may be of any margins that are sums of the asked one's groups.
-        """
-        total = np.zeros((len(matrices[0]), len(one[1])))
-        for block, between in zip(self.blocks, matrices, strict=True):
-            factor = block.products(*one, *other)
-            both = [block.loadings(margin)[0][groups] for margin, groups in (one, other)]
-            pairs, same = np.unique(np.round(np.hstack(both), 12), axis=0, return_inverse=True)
-            left, right = pairs[:, : block.size], pairs[:, block.size :]
-            total += np.einsum("fi,kij,fj->kf", left, between, right, optimize=True)[:, same.ravel()] * factor
-        return total
+        """The covariance of pairs of groups of margins that are sums of the asked one's groups; see
+        :meth:`Split.covariances`."""
+        return self.split.covariances(matrices, one, other)
 
     def covariances_among(self, level: int, units: Index, one: Groups, other: Groups) -> Array:
         """The covariance of one group in each of some units of a level with another group in each of them."""
         total = np.zeros((len(units), len(units)))
-        for tree, block in zip(self.trees, self.blocks, strict=True):
+        for tree, block in zip(self.trees, self.split.blocks, strict=True):
             factor = float(block.products(*one, *other)[0])
             if factor:
                 left, right = (
@@ -188,7 +164,7 @@ class Design:
     def between(self, places: Sequence[Mapping[int, Index]]) -> list[list[list[Array]]]:
         """For every two of some unions of units and each block, the covariance of their vectors."""
         found: list[list[list[Array]]] = [[[] for _ in places] for _ in places]
-        for tree, block in zip(self.trees, self.blocks, strict=True):
+        for tree, block in zip(self.trees, self.split.blocks, strict=True):
             each = np.eye(block.size)
             for second, units in enumerate(places):
                 forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
@@ -197,20 +173,6 @@ class Design:
                     added = sum(with_all[level][some].sum(axis=0) for level, some in others.items())
                     found[first][second].append(np.asarray(added)[None])
         return found
-
-    def _variances(self, covariances: Sequence[Array]) -> Array:
-        """From one covariance matrix per block and kind, a row for each kind; groups in the order of a tensor."""
-        total: Array | None = None
-        scale: Array | None = None
-        for block, matrices in zip(self.blocks, covariances, strict=True):
-            shared, squares = block.loadings(self.asked)
-            rows, same = np.unique(np.round(shared, 12), axis=0, return_inverse=True)
-            part = np.einsum("fi,kij,fj->kf", rows, matrices, rows, optimize=True)[:, same.ravel()] * squares
-            bound = (np.abs(matrices).max(axis=(1, 2))[:, None] * (rows**2).sum(axis=1))[:, same.ravel()] * squares
-            total = part if total is None else total + part
-            scale = bound if scale is None else scale + bound
-        assert total is not None and scale is not None
-        return np.where(total <= 1e-13 * scale, 0.0, total)
 
     @cached_property
     def _tops(self) -> list[Index]:
@@ -241,26 +203,17 @@ class Design:
     def weights(self, units: Mapping[int, Index]) -> Iterator[tuple[Measured, slice, Array]]:
         """The weight of every measured value in the estimate of the one asked group in a union of units."""
         assert self.asked.groups == 1
-        shape = [axis.basis.shape[1] for axis in self.axes]
-        form = contracted(np.ones((1,) * (1 + len(shape))), [f @ a.basis for f, a in self._pairs(self.asked)])
-        tensors = [np.zeros((self.spine.units(level), *shape)) for level in range(len(self.spine.levels))]
-        for tree, block in zip(self.trees, self.blocks, strict=True):
+        form = self.split.projected(self.asked, np.ones((1, 1)))
+        tensors = [np.zeros((self.spine.units(level), *self.split.shape)) for level in range(len(self.spine.levels))]
+        for tree, block in zip(self.trees, self.split.blocks, strict=True):
             part = block.take(form)
             forms = {level: (some, np.repeat(part, len(some), axis=0)) for level, some in units.items()}
             for tensor, numbers in zip(tensors, tree.covariances(forms), strict=True):
                 block.put(tensor, numbers)
         for tensor, level in zip(tensors, self.measured, strict=True):
             for one in level:
-                matrices = [(f @ a.basis).T for f, a in self._pairs(one.margin)]
                 for some in parts(one.entry.units, one.entry.cells):
-                    yield one, some, one.margin.spread(contracted(tensor[some], matrices)) / one.variance
-
-    def _pairs(self, margin: Margin) -> Iterator[tuple[Array, Axis]]:
-        return zip(margin.factors, self.axes, strict=True)
-
-    def projected(self, margin: Margin, values: NDArray[np.generic]) -> Array:
-        """A'y in the basis of the blocks, as a tensor."""
-        return contracted(margin.arranged(values), [f @ a.basis for f, a in self._pairs(margin)])
+                    yield one, some, self.split.told(one.margin, tensor[some]) / one.variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,16 +229,15 @@ class Answer:
         """Read every query of the table once, in ranges of units, and go up the trees."""
         weighted, fixed = [], []
         for number, level in enumerate(design.measured):
-            shape = [axis.basis.shape[1] for axis in design.axes]
-            total = np.zeros((design.spine.units(number), *shape))
+            total = np.zeros((design.spine.units(number), *design.split.shape))
             for one in level:
                 for units in parts(one.entry.units, one.entry.cells):
                     values = measurements.values(one.entry, units)
-                    total[units] += design.projected(one.margin, values) / one.variance
+                    total[units] += design.split.projected(one.margin, values) / one.variance
             weighted.append(total)
-            fixed.append([design.projected(margin, _given(exact[at])) for at, margin in design.fixed[number]])
+            fixed.append([design.split.projected(margin, _given(exact[at])) for at, margin in design.fixed[number]])
         upward = []
-        for block, tree in zip(design.blocks, design.trees, strict=True):
+        for block, tree in zip(design.split.blocks, design.trees, strict=True):
             rights = {level: block.take(tensor) for level, tensor in enumerate(weighted)}
             known = {level: [block.take(tensor) for tensor in tensors] for level, tensors in enumerate(fixed)}
             upward.append(tree.up(rights, known, deepest))
@@ -294,11 +246,10 @@ class Answer:
     def values(self, level: int) -> Array:
         """The estimate of every asked group in every unit of a level."""
         design = self.design
-        tensor = np.zeros((design.spine.units(level), *(axis.basis.shape[1] for axis in design.axes)))
-        for block, tree, upward in zip(design.blocks, design.trees, self.upward, strict=True):
+        tensor = np.zeros((design.spine.units(level), *design.split.shape))
+        for block, tree, upward in zip(design.split.blocks, design.trees, self.upward, strict=True):
             block.put(tensor, tree.down(upward, level))
-        matrices = [(factor @ axis.basis).T for factor, axis in zip(design.asked.factors, design.axes, strict=True)]
-        return design.asked.spread(contracted(tensor, matrices))
+        return design.split.told(design.asked, tensor)
 
 
 def _given(values: Counts | None) -> Counts:

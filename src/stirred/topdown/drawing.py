@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.documents import draw_nonce
 from stirred.releases.mechanism import Data
@@ -22,7 +23,6 @@ from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.specifying import specify
-from stirred.topdown.spine import Spine
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
     INVARIANTS,

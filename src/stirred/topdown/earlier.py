@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
+from stirred.margins.spine import Spine
 from stirred.releases.ledger import Ledger, manifest_of
 from stirred.releases.manifest import differences, read_manifest
 from stirred.releases.release_folder import ReleaseFolder
@@ -20,7 +21,6 @@ from stirred.topdown.counting import count_rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import EarlierSection, InvariantSection
 from stirred.topdown.problems import Histograms
-from stirred.topdown.spine import Spine
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,6 +27,9 @@ from stirred._received import inside, read_json
 from stirred.estimates import Answers, Estimates, Source, Term
 from stirred.estimates.intervals import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
+from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
+from stirred.margins.shapes import Shapes
+from stirred.margins.spine import Index, Spine
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.comparing import ask
@@ -34,10 +37,7 @@ from stirred.topdown.constraints import Counts
 from stirred.topdown.design import Answer, Design
 from stirred.topdown.measures import Contrast
 from stirred.topdown.measuring import INDEX, Measurements, entries
-from stirred.topdown.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.shapes import Shapes
-from stirred.topdown.spine import Index, Spine
 from stirred.topdown.table_regression import regress
 from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
 

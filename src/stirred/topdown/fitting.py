@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from stirred import errors
+from stirred.margins.schema import Groups, refines
+from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.earlier import Agreement
@@ -31,8 +33,6 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding import round_level
-from stirred.topdown.schema import Groups, refines
-from stirred.topdown.spine import Spine
 
 CHUNK = 1 << 24
 """Measured values that are held at a time."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from stirred import errors
 from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
-from stirred.topdown.margin_blocks import Array
+from stirred.margins.margin_blocks import Array
 
 PLACES: Literal["places"] = "places"
 """In place of an attribute and two of its values: the places of a question against those they are compared with."""

@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._received import inside, plain, read_json
+from stirred.margins.schema import Schema
+from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
 from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import slug
-from stirred.topdown.schema import Schema
-from stirred.topdown.spine import Spine
 
 Drawn = tuple["Entry", slice, NDArray[np.int64]]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stirred.margins.spine import Spine
 from stirred.releases.documents import ReleasedTable
 from stirred.tables import Column, Table
 from stirred.tables.write import EXTENSIONS, Cell, Chunk
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
-from stirred.topdown.spine import Spine
 
 ROWS = 1 << 20
 """Rows that are made at a time."""

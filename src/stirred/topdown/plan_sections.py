@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
+from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section
-from stirred.topdown.schema import Attribute, Recode, Schema
 
 TOTAL = "total"
 """The name of the query that counts all records."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stirred import errors
+from stirred.margins.shapes import Shapes
+from stirred.margins.spine import Spine
 from stirred.topdown.design import Design
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.shapes import Shapes
-from stirred.topdown.spine import Spine
 
 
 @dataclass(frozen=True)

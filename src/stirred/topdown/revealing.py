@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
+from stirred.margins.schema import Groups, refines
+from stirred.margins.spine import Index, Spine
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
-from stirred.topdown.schema import Groups, refines
-from stirred.topdown.spine import Index, Spine
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import polars as pl
 
 from stirred import errors
 from stirred.estimates.table_fits import TableFit, fit_table
+from stirred.margins.margin_blocks import Array
+from stirred.margins.spine import Index
 from stirred.topdown.comparing import Question
-from stirred.topdown.margin_blocks import Array
-from stirred.topdown.spine import Index
 
 MOST_PLACES = 4000
 """Units whose covariance matrix is worked out for one fit."""

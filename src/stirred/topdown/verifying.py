@@ -20,6 +20,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from stirred._received import inside, read_json
+from stirred.margins.spine import Spine
 from stirred.releases.documents import Certificate
 from stirred.releases.manifest import digest_of
 from stirred.releases.release_folder import (
@@ -48,7 +49,6 @@ from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
 from stirred.topdown.specifying import specify
-from stirred.topdown.spine import Spine
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
     INVARIANTS,

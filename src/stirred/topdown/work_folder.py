@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import inside, read_json
+from stirred.margins.spine import Spine
 from stirred.releases.folder import KEPT, is_unfinished
 from stirred.releases.manifest import NAME, differences, digest_of, read_manifest, write_manifest
 from stirred.releases.plans import InputSection
@@ -26,7 +27,6 @@ from stirred.topdown.counting import read_spine
 from stirred.topdown.measuring import INDEX, entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection, slug
-from stirred.topdown.spine import Spine
 
 DRAWN = "draw.json"
 MEASUREMENTS = "measurements"

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from stirred.estimates import Term
-from stirred.topdown.margin_blocks import Array
+from stirred.estimates.error_laws import Noise
+from stirred.margins.margin_blocks import Array
 
 MOST_TERMS = 400
 """Different weights that the noise of an estimate may have for its law to be listed."""
@@ -16,7 +17,7 @@ CHEAP = 1 << 22
 """Measured values whose weights are worked out for one question, so that laws of errors can be listed."""
 
 
-def noise_terms(weights: Iterable[tuple[float, Array]]) -> tuple[Term, ...]:
+def noise_terms(weights: Iterable[tuple[float, Array]], noise: Noise = "gaussian") -> tuple[Term, ...]:
     """Noise with the same weight and parameter together, from parameters and the weights of values that have them."""
     counts: dict[tuple[float, float], int] = {}
     for parameter, some in weights:
@@ -24,4 +25,4 @@ def noise_terms(weights: Iterable[tuple[float, Array]]) -> tuple[Term, ...]:
         for size, times in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True):
             key = float(size), parameter
             counts[key] = counts.get(key, 0) + int(times)
-    return tuple(Term(size, parameter, times) for (size, parameter), times in sorted(counts.items()))
+    return tuple(Term(size, parameter, times, noise) for (size, parameter), times in sorted(counts.items()))

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stirred import errors
-from stirred.topdown.margin_blocks import Array
-from stirred.topdown.shapes import Shapes
-from stirred.topdown.spine import Index, Spine
+from stirred.margins.margin_blocks import Array
+from stirred.margins.shapes import Shapes
+from stirred.margins.spine import Index, Spine
 
 _GATHERED = 1 << 22
 """Matrix entries that are held for many units at a time."""
@@ -59,10 +59,10 @@ class Known:
         precision = sum((matrix / variance for matrix, variance in measured), nothing)
         told = [] if below is None or not below.exact.shape[1] else [below.exact @ below.exact.T]
         equations = np.vstack([np.zeros((0, size)), *told, *fixed])
-        exact, rest = _split(sum((_scaled(matrix) for matrix in (*told, *fixed)), nothing))
-        seen = sum((_scaled(matrix) for matrix, _ in measured), exact @ exact.T)
-        known, unknown = _split(seen if below is None else seen + below.proper @ below.proper.T)
-        proper = known @ _split(known.T @ rest @ rest.T @ known)[0]
+        exact, rest = range_and_null(sum((scaled(matrix) for matrix in (*told, *fixed)), nothing))
+        seen = sum((scaled(matrix) for matrix, _ in measured), exact @ exact.T)
+        known, unknown = range_and_null(seen if below is None else seen + below.proper @ below.proper.T)
+        proper = known @ range_and_null(known.T @ rest @ rest.T @ known)[0]
         solve = np.linalg.pinv(equations, rcond=_TINY) if len(equations) else np.zeros((size, 0))
         return cls(precision, exact, proper, unknown, solve, equations)
 
@@ -273,7 +273,7 @@ def times(matrices: Array, kinds: Index, vectors: Array) -> Array:
     return found
 
 
-def _split(matrix: Array) -> tuple[Array, Array]:
+def range_and_null(matrix: Array) -> tuple[Array, Array]:
     """Orthonormal bases of the range and of the null space of a symmetric matrix."""
     if not len(matrix):
         return np.zeros((0, 0)), np.zeros((0, 0))
@@ -282,7 +282,7 @@ def _split(matrix: Array) -> tuple[Array, Array]:
     return vectors[:, positive], vectors[:, ~positive]
 
 
-def _scaled(matrix: Array) -> Array:
+def scaled(matrix: Array) -> Array:
     """The same null space, with entries of order one: how precise a query is does not decide what it is about."""
     largest = float(np.abs(matrix).max(initial=0))
     return matrix / largest if largest > 0 else matrix

@@ -68,7 +68,7 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
     """
     rows = len(columns[0].codes)
     if rows == 0:
-        raise errors.topdown_geography(levels[-1], "lists no unit")
+        raise errors.nested_levels(levels[-1], "lists no unit")
     unit = np.zeros(rows, dtype=np.int64)
     names: list[pa.Array] = []
     first_child: list[Index] = []
@@ -79,7 +79,7 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
         parent_of = np.full(column.cardinality, -1, dtype=np.int64)
         parent_of[codes] = unit
         if not np.array_equal(parent_of[codes], unit):
-            raise errors.topdown_geography(level, "is not nested: a unit lies in two units of the level above it")
+            raise errors.nested_levels(level, "is not nested: a unit lies in two units of the level above it")
         order = np.lexsort((np.arange(column.cardinality), parent_of))
         number = np.empty(column.cardinality, dtype=np.int64)
         number[order] = np.arange(column.cardinality)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stirred.topdown.spine import Index, Spine
+from stirred.margins.spine import Index, Spine
 
 
 @dataclass(frozen=True, eq=False)

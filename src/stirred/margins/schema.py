@@ -35,7 +35,7 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if not self.values or len(set(self.values)) < len(self.values):
-            raise errors.topdown_plan(f"The attribute '{self.name}'", "must list each of its values once")
+            raise errors.margin_plan(f"The attribute '{self.name}'", "must list each of its values once")
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class Schema:
 
     def __post_init__(self) -> None:
         if self.cells > MOST_CELLS:
-            raise errors.topdown_plan("A table", f"can have at most {MOST_CELLS:,} cells, not {self.cells:,}")
+            raise errors.margin_plan("A table", f"can have at most {MOST_CELLS:,} cells, not {self.cells:,}")
         names = self.names
         if len(set(names)) < len(names):
-            raise errors.topdown_plan("A table", "cannot have two attributes or recodes of the same name")
+            raise errors.margin_plan("A table", "cannot have two attributes or recodes of the same name")
         for recode in self.recodes:
             base = self._attribute(recode.of)
             listed = [value for _, values in recode.groups for value in values]
             if sorted(listed) != sorted(base.values):
-                raise errors.topdown_plan(
+                raise errors.margin_plan(
                     f"The recode '{recode.name}'", f"must put each value of '{recode.of}' into exactly one group"
                 )
 
@@ -127,7 +127,7 @@ class Schema:
             known = self.values(name)
             strange = [value for value in wanted if value not in known]
             if strange:
-                raise errors.topdown_plan(f"The value '{strange[0]}'", f"is not one of the values of '{name}'")
+                raise errors.margin_plan(f"The value '{strange[0]}'", f"is not one of the values of '{name}'")
             codes = np.array([value in wanted for value in known])
             chosen &= codes[self._codes(name)]
         return chosen

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown.schema import Schema
+from stirred.margins.schema import Schema
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -40,7 +40,7 @@ _TINY = 1e-9
 class Margin:
     """The groups of a marginal, perhaps of some values only: for each attribute a row of zeros and ones per group.
 
-    >>> from stirred.topdown.schema import Attribute
+    >>> from stirred.margins.schema import Attribute
     >>> schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("0", "1", "2"))))
     >>> Margin.of(schema, ["sex"], {"age": ["1", "2"]}).factors[1].tolist()
     [[0.0, 1.0, 1.0]]
@@ -166,12 +166,16 @@ class Axis:
         return self.shared, self.basis.shape[1] - self.shared
 
 
-def axes_for(asked: Margin, known: Sequence[Margin]) -> tuple[Axis, ...]:
-    """Bases for an asked margin, given all the margins that measurements and invariants are about."""
+def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[int] = ()) -> tuple[Axis, ...]:
+    """Bases for asked margins, given all the margins that measurements and invariants are about.
+
+    Of the attributes at the places ``apart`` no two values are taken to be alike.
+    """
     found = []
-    for place, factor in enumerate(asked.factors):
+    for place in range(len(asked[0].factors)):
+        factor = np.vstack([margin.factors[place] for margin in asked])
         values = factor.shape[1]
-        alike = np.zeros(values, dtype=np.int64)
+        alike = np.arange(values) if place in apart else np.zeros(values, dtype=np.int64)
         for margin in known:
             groups = np.unique(margin.factors[place].T, axis=0, return_inverse=True)[1].ravel()
             if int(groups.max()) + 1 < values:
@@ -182,6 +186,29 @@ def axes_for(asked: Margin, known: Sequence[Margin]) -> tuple[Axis, ...]:
         _, singular, rows = np.linalg.svd(rest, full_matrices=False)
         found.append(Axis(np.hstack([shared, rows[singular > _TINY].T]), shared.shape[1]))
     return tuple(found)
+
+
+def representatives(asked: Margin, axes: Sequence[Axis]) -> tuple[Margin, Places]:
+    """Some groups of a margin, such that every group has the variance of one of them; and for each group, in the order
+    of a tensor, which one that is, in the order of a tensor too.
+
+    For each attribute, groups that have the same part on sets of alike values, and contrasts of the same size, are one.
+    """
+    factors, places = [], np.zeros(1, dtype=np.int64)
+    for axis, factor in zip(axes, asked.factors, strict=True):
+        part = factor @ axis.basis
+        inner = (part[:, axis.shared :] ** 2).sum(axis=1, keepdims=True)
+        first, same = _same_rows(np.hstack([part[:, : axis.shared], inner]))
+        factors.append(factor[first])
+        places = (places[:, None] * len(first) + same).ravel()
+    sizes = tuple(len(factor) for factor in factors)
+    return Margin(asked.names, sizes, tuple(range(len(sizes))), tuple(factors)), places
+
+
+def _same_rows(matrix: Array) -> tuple[Places, Places]:
+    """The first of each set of rows that are equal to twelve digits, and for each row the number of its set."""
+    _, first, same = np.unique(np.round(matrix, 12), axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.int64), same.ravel().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +252,17 @@ class Block:
                 inner_squares = np.repeat(inner_squares, len(part))
                 shared = (shared[:, None, :, None] * part[None, :, None, :]).reshape(len(shared) * len(part), -1)
         return shared, inner_squares
+
+    def distinct(self, asked: Margin) -> tuple[Array, Places]:
+        """The different rows of coefficients on the numbers of a copy, and which of them each asked group has; groups
+        are in the order of a tensor."""
+        rows, places = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+        for axis, inner, factor in zip(self.axes, self.within, asked.factors, strict=True):
+            part = np.ones((len(factor), 1)) if inner else factor @ axis.basis[:, self._part(axis, inner)]
+            first, same = _same_rows(part)
+            rows = (rows[:, None, :, None] * part[first][None, :, None, :]).reshape(len(rows) * len(first), -1)
+            places = (places[:, None] * len(first) + same).ravel()
+        return rows, places
 
     def products(self, one: Margin, first: Places, other: Margin, second: Places) -> Array:
         """For pairs of a group of one margin and a group of another, the sum over copies of the products of their
