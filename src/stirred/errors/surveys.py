@@ -238,3 +238,57 @@ def too_many_pairs(units: int, most: int, design: str) -> SurveyError:
 
 def weights_do_not_fit(problem: str, remedy: str) -> SurveyError:
     return SurveyError("weights-do-not-fit", f"{problem}.", f"{remedy}.")
+
+
+def weight_rule(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("weight-rule", f"The rule for weights cannot be used: {problem}.", f"{remedy}.")
+
+
+def weights_not_whole(problem: str) -> SurveyError:
+    return SurveyError(
+        "weights-not-whole",
+        f"Weights {problem}.",
+        "Give an array of whole numbers of a stated unit, such as hundredths (scale=100): a float is not the decimal "
+        "that was written.",
+    )
+
+
+def weight_missing(records: int) -> SurveyError:
+    return SurveyError(
+        "weight-missing",
+        f"{records:,} records have no weight.",
+        "Give each record a weight, or leave out of the file what is not in the sample.",
+    )
+
+
+def weight_not_positive(records: int) -> SurveyError:
+    return SurveyError(
+        "weight-not-positive",
+        f"{records:,} records have a weight of 0 or less.",
+        "Leave out of the file what is not in the sample; weights are positive.",
+    )
+
+
+def weight_outside(records: int, lower: str, upper: str) -> SurveyError:
+    return SurveyError(
+        "weight-outside",
+        f"{records:,} records have a weight outside the bounds {lower} to {upper} of the rule.",
+        'State other bounds from public knowledge, never from these records, or cut weights to them (outside = "cut").',
+    )
+
+
+def weight_off_lattice(records: int, step: str, shrunk: bool) -> SurveyError:
+    after = " after they are drawn to the centre" if shrunk else ""
+    return SurveyError(
+        "weight-off-lattice",
+        f"{records:,} records have a weight that is no whole multiple of {step}{after}.",
+        'State a finer step, or round weights to it (rounding = "nearest").',
+    )
+
+
+def weight_facts(problem: str) -> SurveyError:
+    return SurveyError(
+        "weight-facts",
+        f"What is said about the weights does not fit together: {problem}.",
+        "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
+    )
