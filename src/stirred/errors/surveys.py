@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, PlanError, StirredError, listed
+from stirred.errors.kinds import StirredError, listed
 
 
 class SurveyError(StirredError):
@@ -240,69 +240,55 @@ def weights_do_not_fit(problem: str, remedy: str) -> SurveyError:
     return SurveyError("weights-do-not-fit", f"{problem}.", f"{remedy}.")
 
 
-# -- plans and files of the survey mechanism ---------------------------------------------------------------------
+def weight_rule(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("weight-rule", f"The rule for weights cannot be used: {problem}.", f"{remedy}.")
 
 
-def survey_plan(what: str, must: str) -> PlanError:
-    return PlanError(
-        "survey-plan",
-        f"In a survey plan this must hold: {what} {must}.",
-        "docs/surveys.md explains its fields (stirred docs surveys).",
+def weights_not_whole(problem: str) -> SurveyError:
+    return SurveyError(
+        "weights-not-whole",
+        f"Weights {problem}.",
+        "Give an array of whole numbers of a stated unit, such as hundredths (scale=100): a float is not the decimal "
+        "that was written.",
     )
 
 
-def survey_rows(rows: int, fewest: int, most: int | None) -> DataError:
-    limits = f"at least {fewest:,}" + (f" and at most {most:,}" if most is not None else "")
-    return DataError(
-        "survey-rows",
-        f"The file has {rows:,} records, and the plan says that there are {limits}.",
-        "Correct [sample] of the plan from what the design says, or give the right file.",
+def weight_missing(records: int) -> SurveyError:
+    return SurveyError(
+        "weight-missing",
+        f"{records:,} records have no weight.",
+        "Give each record a weight, or leave out of the file what is not in the sample.",
     )
 
 
-def survey_empty(column: str, rows: int) -> DataError:
-    return DataError(
-        "survey-empty",
-        f"{rows:,} records have an empty cell in column '{column}'.",
-        "Say in the plan what an empty cell counts as (missing = ...), impute it ([[imputation]]), or fill it in.",
+def weight_not_positive(records: int) -> SurveyError:
+    return SurveyError(
+        "weight-not-positive",
+        f"{records:,} records have a weight of 0 or less.",
+        "Leave out of the file what is not in the sample; weights are positive.",
     )
 
 
-def survey_outside(column: str, rows: int, low: str, high: str) -> DataError:
-    return DataError(
-        "survey-outside",
-        f"{rows:,} records have a number in column '{column}' that is below {low} or above {high}.",
-        'State wider bounds from public knowledge, or let such numbers be cut at the bounds (outside = "cut").',
+def weight_outside(records: int, lower: str, upper: str) -> SurveyError:
+    return SurveyError(
+        "weight-outside",
+        f"{records:,} records have a weight outside the bounds {lower} to {upper} of the rule.",
+        'State other bounds from public knowledge, never from these records, or cut weights to them (outside = "cut").',
     )
 
 
-def survey_off_lattice(column: str, rows: int, step: str) -> DataError:
-    return DataError(
-        "survey-off-lattice",
-        f"{rows:,} records have a number in column '{column}' that is no whole multiple of the step {step}.",
-        'State a finer step, or let such numbers be rounded (rounding = "nearest").',
+def weight_off_lattice(records: int, step: str, shrunk: bool) -> SurveyError:
+    after = " after they are drawn to the centre" if shrunk else ""
+    return SurveyError(
+        "weight-off-lattice",
+        f"{records:,} records have a weight that is no whole multiple of {step}{after}.",
+        'State a finer step, or round weights to it (rounding = "nearest").',
     )
 
 
-def survey_category(column: str, rows: int) -> DataError:
-    return DataError(
-        "survey-category",
-        f"{rows:,} records have no value in column '{column}', or one that the plan does not list.",
-        "List every value that can occur, from the code book; for empty cells say what they count as (missing = ...).",
-    )
-
-
-def survey_digits(column: str) -> DataError:
-    return DataError(
-        "survey-digits",
-        f"Sums of column '{column}' times the weights do not fit into 62 bits.",
-        "State a coarser step, or closer bounds.",
-    )
-
-
-def survey_design(problem: str) -> DataError:
-    return DataError(
-        "survey-design",
-        f"The design in the plan does not fit the file: {problem}.",
-        "Correct [design] of the plan from the description of the survey, or give the right file.",
+def weight_facts(problem: str) -> SurveyError:
+    return SurveyError(
+        "weight-facts",
+        f"What is said about the weights does not fit together: {problem}.",
+        "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
     )

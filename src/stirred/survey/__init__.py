@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stirred.survey.facts import Bounds, SurveyFacts, Units
     from stirred.survey.frames import Frame, Groups
     from stirred.survey.pipeline import Pipeline
+    from stirred.survey.public_weights import PublicWeights
     from stirred.survey.renyi_amplification import amplify_renyi, amplify_zcdp, sampled_gaussian
     from stirred.survey.sampled_mechanisms import SampledMechanism
     from stirred.survey.selections import Selection, UnitClass
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from stirred.survey.simple_designs import Bernoulli, Census, SimpleRandom, WithReplacement
     from stirred.survey.size_designs import Poisson, Sampford, SystematicBySize
     from stirred.survey.systematic import EveryKth, Systematic
+    from stirred.survey.weight_rules import WeightEffects, WeightRule
+    from stirred.survey.weight_trade import TradePoint, WeightTrade
 
 __all__ = [
     "SETTINGS",
@@ -65,6 +68,7 @@ __all__ = [
     "Pipeline",
     "Poisson",
     "Proportional",
+    "PublicWeights",
     "Sampford",
     "Sample",
     "SampledMechanism",
@@ -78,11 +82,15 @@ __all__ = [
     "SurveyFacts",
     "Systematic",
     "SystematicBySize",
+    "TradePoint",
     "TwoStage",
     "UnitClass",
     "UnitFractions",
     "Units",
     "Vanishing",
+    "WeightEffects",
+    "WeightRule",
+    "WeightTrade",
     "WithReplacement",
     "advise",
     "amplify",
@@ -132,6 +140,9 @@ __getattr__, __dir__ = lazy(
             "stirred.survey.claims": "Claim SamplingFacts may_claim",
             "stirred.survey.renyi_amplification": "amplify_renyi amplify_zcdp sampled_gaussian",
             "stirred.survey.sampled_mechanisms": "SampledMechanism",
+            "stirred.survey.public_weights": "PublicWeights",
+            "stirred.survey.weight_rules": "WeightEffects WeightRule",
+            "stirred.survey.weight_trade": "TradePoint WeightTrade",
         }
     ),
 )

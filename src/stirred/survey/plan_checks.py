@@ -80,7 +80,8 @@ def _names(plan: SurveyPlan) -> None:
 def _on_lattice(what: str, step: Fraction, **numbers: Fraction | None) -> None:
     if step <= 0 or (step * 10**MOST_DECIMALS).denominator != 1:
         raise errors.survey_plan(
-            f"The step of {what}", f"must be a positive decimal number with at most {MOST_DECIMALS} digits after the point"
+            f"The step of {what}",
+            f"must be a positive decimal number with at most {MOST_DECIMALS} digits after the point",
         )
     for name, number in numbers.items():
         if number is not None and (number / step).denominator != 1:
@@ -138,7 +139,7 @@ def _design(plan: SurveyPlan) -> None:
         raise errors.survey_plan("With strata, the numbers of selected units", "must be stated for each under sizes")
     values = plan.attribute(design.strata).values
     if set(design.sizes) != set(values):
-        raise errors.survey_plan(f"The sizes of strata", f"must be stated for every value of '{design.strata}'")
+        raise errors.survey_plan("The sizes of strata", f"must be stated for every value of '{design.strata}'")
     for name, stratum in design.sizes.items():
         _fpc(f"the stratum '{name}'", stratum.selected, stratum.population)
         if stratum.selected < 2 and design.single == "refuse":
@@ -170,7 +171,9 @@ def _imputation(plan: SurveyPlan, imputation: ImputationSection) -> None:
     if imputation.kind in ("hot deck", "mean", "regression"):
         raise errors.imputation_refused(imputation.kind)
     if plan.starts in ("edited and imputed data", "weights"):
-        raise errors.survey_plan("A release with imputation", f"cannot start at the {plan.starts}: imputation is earlier")
+        raise errors.survey_plan(
+            "A release with imputation", f"cannot start at the {plan.starts}: imputation is earlier"
+        )
     if imputation.share <= 0:
         raise errors.survey_plan(f"The imputation of '{imputation.of}'", "must have a share of the budget")
     if imputation.kind == "frequencies":
@@ -184,7 +187,9 @@ def _imputation(plan: SurveyPlan, imputation: ImputationSection) -> None:
             plan.attribute(name)
     else:
         if plan.variable(imputation.of).missing is not None:
-            raise errors.survey_plan(f"The variable '{imputation.of}'", "is imputed, so it can have no value for empty cells")
+            raise errors.survey_plan(
+                f"The variable '{imputation.of}'", "is imputed, so it can have no value for empty cells"
+            )
         if len(imputation.given) != 1:
             raise errors.survey_plan(f"The imputation of '{imputation.of}' by a line", "must be given one variable")
         plan.variable(imputation.given[0])
@@ -207,7 +212,9 @@ def _queries(plan: SurveyPlan) -> None:
         _unlike(f"attribute of the query '{query.name}'", [plan.attribute(name).name for name in query.by])
         cells = math.prod(len(plan.schema([name]).values(name)) for name in query.by)
         if cells > MOST_CELLS:
-            raise errors.survey_plan(f"The query '{query.name}'", f"can have at most {MOST_CELLS:,} cells, not {cells:,}")
+            raise errors.survey_plan(
+                f"The query '{query.name}'", f"can have at most {MOST_CELLS:,} cells, not {cells:,}"
+            )
 
 
 def _calibration(plan: SurveyPlan, calibration: CalibrationSection) -> None:
@@ -273,7 +280,9 @@ def _require_probabilities(plan: SurveyPlan, wanted: PublishSection) -> None:
     if any(not 0 < one < 1 for one in wanted.probabilities):
         raise errors.survey_plan(f"The probabilities of '{wanted.name}'", "must lie between 0 and 1")
     if wanted.errors:
-        raise errors.survey_plan(f"The table '{wanted.name}'", "cannot have measured standard errors: quantiles have none")
+        raise errors.survey_plan(
+            f"The table '{wanted.name}'", "cannot have measured standard errors: quantiles have none"
+        )
 
 
 def _shares(plan: SurveyPlan) -> None:

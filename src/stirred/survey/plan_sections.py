@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
@@ -108,7 +109,7 @@ class AttributeSection(Section):
         if self.variable is None:
             return self.values
         ends = [written(cut) for cut in self.cuts]
-        return tuple(f"{low} to {high}" for low, high in zip(ends, ends[1:], strict=False))
+        return tuple(f"{low} to {high}" for low, high in pairwise(ends))
 
 
 class RecodeSection(Section):

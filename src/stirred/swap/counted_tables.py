@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from stirred._shown import withheld
-from stirred.tables.exact_numbers import ExactNumbers, row_numbers
 from stirred.swap.plan_sections import PublishedTable
 from stirred.swap.sources import Source
 from stirred.tables import Column
 from stirred.tables.columns import Codes
+from stirred.tables.exact_numbers import ExactNumbers, row_numbers
 from stirred.tables.groups import cells, free_label, group
 from stirred.tables.write import Cell, Chunk
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from stirred._shown import withheld
 from stirred.swap.cell_pairs import key_of, look_up, pairs
 from stirred.swap.dataset import Dataset
-from stirred.tables.exact_numbers import row_numbers
 from stirred.swap.expectation import CellFacts, ExpectedTable, labels_of, places_of
 from stirred.swap.moments import score_covariance, stratum_constants
 from stirred.swap.plan_sections import PublishedTable
@@ -26,6 +25,7 @@ from stirred.swap.rates import one_rate
 from stirred.swap.sources import Source, source_of
 from stirred.swap.vanishing import log_chance_of_empty
 from stirred.tables import Column
+from stirred.tables.exact_numbers import row_numbers
 from stirred.tables.groups import Groups, anonymous, cells, group
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import withheld
 from stirred.swap.dataset import Dataset
-from stirred.tables.exact_numbers import require_numeric
 from stirred.swap.plan_sections import PublishedTable
 from stirred.tables import Column, Table
+from stirred.tables.exact_numbers import require_numeric
 
 
 @withheld
