@@ -46,18 +46,23 @@ TABLE_6_3: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Where amplification could come from, by the stage at which the mechanism starts: nonresponse (NR), sampling (S),
 building the frame (FR)."""
 
-_DATASETS = {
+DATASETS = {
     "population": "populations of {survey}, with the answers that every unit would give",
     "frame": "frames of {survey}, with the answers that every unit would give",
     "target sample": "target samples of {survey}",
     "responding sample": "responding samples of {survey}",
+    "edited and imputed data": "responding samples of {survey}, after editing and imputation",
+    "weights": "files of {survey} after editing, imputation and weighting",
 }
-_INVARIANTS = {
+"""What the datasets are called, by the stage at which a guarantee starts."""
+HELD = {
     "population": Invariant(name="the population that the frame is built from"),
     "frame": Invariant(name="the frame that the sample is drawn from"),
     "target sample": Invariant(name="the target sample, selected units with their answers"),
 }
-_SAME_UNITS = Invariant(name="which units the dataset holds")
+"""What all compared datasets agree on, by the stage that is held fixed."""
+SAME_UNITS = Invariant(name="which units the dataset holds")
+"""What they agree on as well if units only give other answers."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +132,11 @@ that the sample is drawn from.
         """
         _require_change(change)
         domain = Domain(
-            _DATASETS[self.level].format(survey=survey), starts=f"the {self.level}", record=f"{unit}: {self.protects}"
+            DATASETS[self.level].format(survey=survey), starts=f"the {self.level}", record=f"{unit}: {self.protects}"
         )
-        kept = [_INVARIANTS[stage.name] for stage in self.pipeline.held_fixed]
+        kept = [HELD[stage.name] for stage in self.pipeline.held_fixed]
         if change == "value":
-            kept.append(_SAME_UNITS)
+            kept.append(SAME_UNITS)
         return flavors.pure(unit, domain=domain, invariants=kept).at(epsilon, name=f"setting {self.number}")
 
     @property

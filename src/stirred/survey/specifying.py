@@ -1,0 +1,76 @@
+"""The guarantee of a survey plan, as its five blocks; it follows from the plan alone.
+
+The multiverse compares only datasets that agree on the stages that are held fixed (Definitions 6.3.1 to 6.3.3), and in
+the reading ``value`` also on which units there are and on what stands in the frame. The guarantee is about records of
+the stage at which the release starts, and about no other stage.
+"""
+
+from __future__ import annotations
+
+from stirred.errors import listed
+from stirred.spec import Domain, Invariant, OutputPremetric, Specification, facts, flavors, lint
+from stirred.spec.exact import written
+from stirred.spec.specification import NOT_FOR_RELEASE
+from stirred.survey.plan import SurveyPlan
+from stirred.survey.query_noise import weights_may_move
+from stirred.survey.settings import DATASETS, HELD, SAME_UNITS
+
+
+def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
+    """The specification of a plan; it does not depend on the data."""
+    pure = plan.noise == "laplace"
+    output = OutputPremetric("multiplicative" if pure else "normalised-renyi")
+    flavor = flavors.flavor(output, plan.unit, domain=_domain(plan), invariants=_held(plan))
+    stated = flavor.at(
+        plan.budget,
+        conversion=_conversion(plan),
+        nearest=1,
+        covers=("the measured sums and standard errors, and every estimate made from them",),
+        facts=_facts(plan),
+        marks=() if for_release else (NOT_FOR_RELEASE,),
+    )
+    return stated.with_findings(*lint(stated))
+
+
+def _domain(plan: SurveyPlan) -> Domain:
+    survey = plan.dataset or "the survey"
+    restricted = []
+    if plan.weights is not None and plan.weights.outside == "refuse":
+        restricted.append("weights outside their stated bounds, with which a release is refused")
+    for one in plan.variables:
+        if one.outside == "refuse":
+            restricted.append(f"values of '{one.name}' outside their stated bounds, with which a release is refused")
+    return Domain(
+        DATASETS[plan.starts].format(survey=survey),
+        starts=f"the {plan.starts}",
+        record=f"{plan.unit}: {plan.pipeline.protects}",
+        restricted_by=tuple(restricted),
+    )
+
+
+def _held(plan: SurveyPlan) -> list[Invariant]:
+    kept = [HELD[stage.name] for stage in plan.pipeline.held_fixed]
+    if plan.change == "value":
+        kept.append(SAME_UNITS)
+    return kept
+
+
+def _conversion(plan: SurveyPlan) -> str:
+    budget = "epsilon" if plan.noise == "laplace" else "rho"
+    parts = [f"{written(plan.budget * plan.share(one))} for {one.name}" for one in plan.queries]
+    parts += [
+        f"{written(one.errors * plan.budget)} for standard errors of {one.name}" for one in plan.publish if one.errors
+    ]
+    parts += [f"{written(one.share * plan.budget)} for imputing {one.of}" for one in plan.imputation]
+    why = weights_may_move(plan)
+    weights = f"; the noise covers that one record may change all weights ({why})" if why else ""
+    return f"sum of {budget}: {listed(parts)}{weights}"
+
+
+def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
+    found: dict[str, str | int | bool] = {facts.MECHANISM: plan.mechanism, facts.ROW_ORDER: "sorted"}
+    if plan.chosen_from is not None:
+        found[facts.PARAMETERS_FROM] = plan.chosen_from
+    if plan.starts in ("edited and imputed data", "weights"):
+        found[facts.IMPUTED] = True
+    return tuple(found.items())
