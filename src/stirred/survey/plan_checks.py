@@ -245,6 +245,13 @@ def _published(plan: SurveyPlan, wanted: PublishSection) -> None:
         raise errors.survey_plan(
             what, "must say of what it is ('of'; none for counts), and a ratio also over what ('over')"
         )
+    if not 0 < wanted.confidence < 1:
+        raise errors.survey_plan(f"The confidence of '{wanted.name}'", "must lie between 0 and 1")
+    if wanted.errors and plan.design.strata is None and plan.design.selected is None:
+        raise errors.survey_plan(
+            f"The standard errors of '{wanted.name}'",
+            "need the number of selected primary units: [design] selected, or sizes for every stratum",
+        )
     if (wanted.kind == "quantiles") != bool(wanted.probabilities):
         raise errors.survey_plan(what, "must list probabilities if it is of quantiles, and else none")
     needed: list[tuple[str | None, tuple[str, ...]]] = []

@@ -217,6 +217,8 @@ class PublishSection(Section):
     by: Names = ()
     calibration: str | None = None
     probabilities: tuple[Number, ...] = Field(default=(), max_length=MOST_NAMES)
+    confidence: Number = Fraction(19, 20)
+    """Of the intervals that are written."""
     errors: Share = Fraction(0)
     """The share of the budget with which the standard errors of the design are measured; without it they are bounded
     from public facts, where that is possible."""

@@ -1,0 +1,395 @@
+"""Answers questions to a survey release: totals, means, shares, ratios and quantiles, with intervals.
+
+Everything is computed from the measured sums and standard errors of the release and costs nothing. Estimates of totals
+are unbiased, over sampling and over noise; quotients are nearly so. An interval covers both errors: that of sampling,
+measured or bounded (:mod:`stirred.survey.sampling_errors`), and that of the noise, whose law the plan fixes. What is
+not known about sampling is said, and the interval is then about the weighted sum that the file would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stirred import errors
+from stirred.estimates.answers import Answers
+from stirred.estimates.derived import Parts
+from stirred.releases.release_folder import ReleaseFolder
+from stirred.spec.exact import near
+from stirred.survey.calibrated import Calibrated, calibrated
+from stirred.survey.combining import Array, MeasuredSurvey, Where
+from stirred.survey.interval_ends import linear_ends, quantiles, quotient_ends
+from stirred.survey.plan_sections import PublishSection
+from stirred.survey.quantile_answers import quantile_answers
+from stirred.survey.released import read_measured
+from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source, degrees_of_freedom, measured_errors
+
+KINDS: Mapping[Source, str] = {
+    "measured": "an interval for sampling and noise; the sampling error was measured under the budget",
+    "bounded": "an interval for sampling and noise; the sampling error is an upper bound from public facts",
+    "unknown": "an interval for noise only: it is about the number that the file would give without noise",
+}
+
+_QUOTIENTS = ("mean", "proportion", "ratio")
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What an answer is made of: a sum for each row, or two whose quotient it is, with noise and sampling errors."""
+
+    above: Array
+    noise: Array
+    below: Array | None = None
+    noise_below: Array | None = None
+    noise_between: Array | None = None
+    sampling: SamplingErrors | None = None
+    remarks: tuple[str, ...] = ()
+
+    def ends(self, confidence: float, law: str, freedom: int | None) -> Parts:
+        """Values and intervals."""
+        assert self.sampling is not None
+        sampling = self.sampling.variances
+        known = freedom if self.sampling.source == "measured" else None
+        if self.below is None or self.noise_below is None or self.noise_between is None:
+            reach = quantiles(confidence, _share(self.noise, sampling), law, known)
+            return linear_ends(self.above, sampling, self.noise, reach)
+        reach = quantiles(confidence, _share(self.residual_noise, sampling), law, known)
+        noise = (self.noise, self.noise_below, self.noise_between)
+        return quotient_ends(self.above, self.below, sampling, noise, reach)
+
+    @property
+    def residual_noise(self) -> Array:
+        """The noise variance of Y - R X."""
+        assert self.below is not None and self.noise_below is not None and self.noise_between is not None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.nan_to_num(np.where(self.below > 0, self.above / self.below, 0.0))
+        return np.maximum(self.noise - 2 * ratio * self.noise_between + ratio**2 * self.noise_below, 0.0)
+
+    def by_source(self) -> dict[str, Array]:
+        """The standard error of each answer by where it comes from."""
+        assert self.sampling is not None
+        noise = self.noise if self.below is None else self.residual_noise
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = 1.0 if self.below is None else np.where(self.below > 0, self.below, np.nan)
+            sampling = np.sqrt(self.sampling.variances) / size
+            if self.sampling.source == "unknown":
+                sampling = np.full(np.shape(noise), np.nan)
+            return {"sampling_error": sampling, "noise_error": np.sqrt(noise) / size}
+
+
+def _share(noise: Array, sampling: Array) -> Array:
+    total = noise + sampling
+    return np.divide(noise, total, out=np.ones_like(noise), where=total > 0)
+
+
+def estimate(
+    release: str | Path,
+    by: Sequence[str] = (),
+    *,
+    where: Where | None = None,
+    table: str | None = None,
+    kind: str | None = None,
+    of: str | None = None,
+    over: str | None = None,
+    share: str | None = None,
+    probabilities: Sequence[Any] = (),
+    calibration: str | None = None,
+    difference: tuple[str, str, str] | None = None,
+) -> Answers:
+    """Estimates from a release folder; ``kind`` is count, total, mean, proportion, ratio or quantiles.
+
+    Without ``kind`` it follows from the rest: ``of`` a variable gives means, ``over`` another ratios, ``share`` of an
+    attribute proportions, ``probabilities`` quantiles of an attribute that cuts a variable, nothing counts.
+    """
+    if table is not None:
+        raise errors.estimate_question("A survey release", "has no tables to choose from: leave --table out")
+    survey = read_measured(ReleaseFolder.open(release))
+    if kind is None:
+        asked = {"proportion": share, "quantiles": probabilities, "ratio": over, "mean": of}
+        kind = next((name for name, given in asked.items() if given), "count")
+    wanted = PublishSection(
+        kind=kind, of=share or of, over=over, by=tuple(by), calibration=calibration, probabilities=tuple(probabilities)
+    )  # type: ignore[arg-type]
+    return answer(survey, wanted, where or {}, difference=difference)
+
+
+def answer(
+    survey: MeasuredSurvey,
+    wanted: PublishSection,
+    where: Where | None = None,
+    *,
+    difference: tuple[str, str, str] | None = None,
+) -> Answers:
+    """The answer to one question: a table to publish, with conditions, or the difference of two of its rows."""
+    plan, where = survey.plan, {name: _listed(values) for name, values in (where or {}).items()}
+    for name in (*wanted.by, *where):
+        plan.attribute(name)
+    if wanted.kind == "quantiles":
+        if difference is not None:
+            raise errors.estimate_question("A difference of quantiles", "is not offered")
+        return quantile_answers(survey, wanted, where)
+    found = calibrated(survey, wanted, where) if wanted.calibration else None
+    sums = _adjusted(found) if found is not None else _sums(survey, wanted, where)
+    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
+    labels = plan.schema(by).labels(by)
+    if difference is not None:
+        return _difference(survey, wanted, where, sums, by, labels, difference)
+    return _answers(survey, wanted, where, sums, by, tuple(labels))
+
+
+# -- sums --------------------------------------------------------------------------------------------------------
+
+
+def _sums(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Sums:
+    of = None if wanted.kind in ("count", "proportion") else wanted.of
+    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
+    family = survey.family(of)
+    above, noise = family.estimates(by, where), family.noise_variances(by, where)
+    if wanted.kind not in _QUOTIENTS:
+        return _with_sampling(survey, wanted, where, Sums(above, noise))
+    other = survey.family(wanted.over if wanted.kind == "ratio" else None)
+    below, noise_below = other.estimates(wanted.by, where), other.noise_variances(wanted.by, where)
+    between = np.zeros(len(above))
+    if wanted.kind == "proportion":
+        values = len(above) // len(below)
+        groups = np.arange(len(above))
+        pairs = np.column_stack([groups, groups // values])
+        between = other.noise_covariances(by, where, pairs, wanted.by)
+        below, noise_below = np.repeat(below, values), np.repeat(noise_below, values)
+    elif other is family:
+        between = noise.copy()
+    return _with_sampling(survey, wanted, where, Sums(above, noise, below, noise_below, between))
+
+
+def _with_sampling(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Sums:
+    """Measured standard errors where the plan measured these very ones; else bounds, as far as there are any."""
+    if not where and (found := _measured(survey, wanted)) is not None:
+        return replace(sums, sampling=found)
+    unknown = SamplingErrors(np.zeros(len(sums.above)), "unknown")
+    bound = DesignBound.of(survey.plan)
+    squares = None if bound is None else _squares(survey, wanted, where, sums)
+    if bound is None or squares is None:
+        return replace(sums, sampling=unknown)
+    if sums.below is None:
+        return replace(sums, sampling=SamplingErrors(bound.total(squares, sums.above), "bounded"))
+    return replace(sums, sampling=SamplingErrors(bound.residuals(squares), "bounded"))
+
+
+def _measured(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors | None:
+    for one in survey.plan.publish:
+        same = (one.kind, one.of, one.over, one.by) == (wanted.kind, wanted.of, wanted.over, wanted.by)
+        if same and one.errors and not wanted.calibration:
+            return measured_errors(survey, one)
+    return None
+
+
+def _squares(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Array | None:
+    """An upper bound of the weighted sum of squared residuals; counts are raised by one standard error of noise."""
+    plan = survey.plan
+
+    def raised(values: Array, noise: Array) -> Array:
+        return np.asarray(np.maximum(values, 0.0) + np.sqrt(noise))
+
+    if wanted.kind == "count":
+        return raised(sums.above, sums.noise)
+    if wanted.kind == "proportion":
+        assert sums.below is not None and sums.noise_below is not None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.clip(np.nan_to_num(sums.above / sums.below, nan=0.5), 0.0, 1.0)
+        return raised(sums.below, sums.noise_below) * ratio * (1 - ratio)
+    low, high = (near(end) for end in plan.variable(str(wanted.of)).bounds.ends)
+    if wanted.kind == "total" and low >= 0:
+        return high * raised(sums.above, sums.noise)
+    try:
+        counts = survey.family(None)
+        number = raised(counts.estimates(wanted.by, where), counts.noise_variances(wanted.by, where))
+    except errors.StirredError:
+        return None  # weighted counts of these groups were not measured
+    if wanted.kind == "total":
+        return max(abs(low), abs(high)) ** 2 * number
+    assert sums.below is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(sums.above / sums.below, nan=(low + high) / 2)
+    if wanted.kind == "mean":
+        ratio = np.clip(ratio, low, high)
+        return number * (high - ratio) * (ratio - low)
+    ends = [near(end) for end in plan.variable(str(wanted.over)).bounds.ends]
+    corners = [np.abs(value - ratio * other) for value in (low, high) for other in ends]
+    return number * np.max(corners, axis=0) ** 2
+
+
+def _adjusted(found: Calibrated) -> Sums:
+    return Sums(found.values, found.noise, sampling=found.sampling, remarks=found.remarks)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------
+
+
+def _answers(
+    survey: MeasuredSurvey,
+    wanted: PublishSection,
+    where: Mapping[str, tuple[str, ...]],
+    sums: Sums,
+    by: tuple[str, ...],
+    labels: tuple[tuple[str, ...], ...],
+) -> Answers:
+    plan, sampling = survey.plan, sums.sampling
+    assert sampling is not None
+    limits = _limits(survey, wanted)
+    freedom = degrees_of_freedom(plan)
+
+    def ends(confidence: float) -> Parts:
+        return sums.ends(confidence, plan.noise, freedom).within(*limits)
+
+    at = ends(0.9)
+    return Answers(
+        table="survey",
+        by=by,
+        where=dict(where),
+        measure=measure_words(wanted),
+        labels=labels,
+        values=at.values,
+        variances=at.variances,
+        naive=None,
+        kinds=(sampling.source,) * len(labels),
+        kind_words=KINDS,
+        ends=ends,
+        whole=wanted.kind in ("count", "total") and wanted.calibration is None,
+        remarks=(*sums.remarks, *_remarks(sampling.source)),
+        parts=sums.by_source(),
+    )
+
+
+def _remarks(source: Source) -> tuple[str, ...]:
+    if source != "unknown":
+        return ()
+    return (
+        "The error of sampling is not in these intervals: the plan measures no standard errors for this table, and "
+        "does not state enough about the design to bound them ([design] selected, largest_cluster).",
+    )
+
+
+def _limits(survey: MeasuredSurvey, wanted: PublishSection) -> tuple[float, float]:
+    """Between which numbers the truth lies whatever the data."""
+    if wanted.kind == "count":
+        return 0.0, np.inf
+    if wanted.kind == "proportion":
+        return 0.0, 1.0
+    bounds = survey.plan.variable(str(wanted.of)).bounds
+    if wanted.kind == "mean":
+        return near(bounds.low), near(bounds.high)
+    return (0.0 if wanted.kind == "total" and bounds.low >= 0 else -np.inf), np.inf
+
+
+def measure_words(wanted: PublishSection) -> str:
+    """What is estimated, in a few words."""
+    words = {
+        "count": "count",
+        "total": f"total of {wanted.of}",
+        "mean": f"mean of {wanted.of}",
+        "proportion": f"share of {wanted.of}",
+        "ratio": f"{wanted.of} per {wanted.over}",
+        "quantiles": f"quantile of {wanted.of}",
+    }[wanted.kind]
+    return f"{words}, {wanted.calibration}" if wanted.calibration else words
+
+
+def _difference(
+    survey: MeasuredSurvey,
+    wanted: PublishSection,
+    where: Mapping[str, tuple[str, ...]],
+    sums: Sums,
+    by: tuple[str, ...],
+    labels: Sequence[tuple[str, ...]],
+    contrast: tuple[str, str, str],
+) -> Answers:
+    """Rows of one value minus those of another. Sampling errors of the two may be related in any way, so they are
+    added up; the noise of two rows is related as least squares makes it."""
+    name, one, other = contrast
+    if name not in by or wanted.calibration:
+        raise errors.estimate_question(
+            f"The difference of '{name}'", "must be of an attribute that the table is by, and not calibrated"
+        )
+    at = by.index(name)
+    known = survey.plan.schema([name]).values(name)
+    for value in (one, other):
+        if value not in known:
+            raise errors.unknown_choice(f"value of '{name}'", value, known)
+    place = {label: number for number, label in enumerate(labels)}
+    rest = [label for label in labels if label[at] == one]
+    first = np.array([place[label] for label in rest])
+    second = np.array([place[(*label[:at], other, *label[at + 1 :])] for label in rest])
+    plan, sampling = survey.plan, sums.sampling
+    assert sampling is not None
+    whole = sums.ends(0.9, plan.noise, None)
+    size = np.ones(len(labels)) if sums.below is None else np.maximum(sums.below, 1e-300)
+    roots = np.sqrt(sampling.variances) / size
+    between = (roots[first] + roots[second]) ** 2
+    noise = _noise_of_difference(survey, wanted, where, sums, by, first, second)
+    values = whole.values[first] - whole.values[second]
+
+    def ends(confidence: float) -> Parts:
+        return linear_ends(values, between, noise, quantiles(confidence, _share(noise, between), plan.noise))
+
+    return Answers(
+        table="survey",
+        by=tuple(part for part in by if part != name),
+        where=dict(where),
+        measure=f"{measure_words(wanted)}, {one} minus {other}",
+        labels=tuple(tuple(part for number, part in enumerate(label) if number != at) for label in rest),
+        values=values,
+        variances=between + noise,
+        naive=None,
+        kinds=(sampling.source,) * len(rest),
+        kind_words=KINDS,
+        ends=ends,
+        whole=wanted.kind in ("count", "total"),
+        remarks=_remarks(sampling.source),
+        parts={"sampling_error": np.sqrt(between), "noise_error": np.sqrt(noise)},
+    )
+
+
+def _noise_of_difference(
+    survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums, by: tuple[str, ...], first: Any, second: Any
+) -> Array:
+    of = None if wanted.kind in ("count", "proportion") else wanted.of
+    pairs = np.column_stack([first, second])
+    above = survey.family(of).noise_covariances(by, where, pairs)
+    if sums.below is None:
+        return np.maximum(sums.noise[first] + sums.noise[second] - 2 * above, 0.0)
+    residual = sums.residual_noise
+    size = np.maximum(sums.below, 1e-300)
+    ratio = np.nan_to_num(sums.above / size)
+    if wanted.kind == "proportion" and by[-1] == wanted.of:
+        # Both shares have the same denominator where the difference is between two values of the attribute.
+        values = len(sums.above) // survey.plan.schema(wanted.by).number_of_groups(wanted.by)
+        groups = np.column_stack([first // values, second // values])
+    else:
+        groups = pairs
+    other = survey.family(wanted.over if wanted.kind == "ratio" else None)
+    below = other.noise_covariances(wanted.by, where, groups)
+    covariance = above + ratio[first] * ratio[second] * below
+    if wanted.kind == "proportion":
+        crossed = np.column_stack([first, groups[:, 1]]), np.column_stack([second, groups[:, 0]])
+        family = survey.family(None)
+        covariance -= ratio[second] * family.noise_covariances(by, where, crossed[0], wanted.by)
+        covariance -= ratio[first] * family.noise_covariances(by, where, crossed[1], wanted.by)
+    covariance = covariance / (size[first] * size[second])
+    return np.maximum(residual[first] / size[first] ** 2 + residual[second] / size[second] ** 2 - 2 * covariance, 0.0)
+
+
+def _listed(values: Any) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else tuple(str(one) for one in values)
+
+
+def as_probabilities(text: str) -> list[Fraction]:
+    """``0.1,0.5,0.9`` as exact numbers."""
+    try:
+        return [Fraction(part.strip()) for part in text.split(",")]
+    except (ValueError, ZeroDivisionError):
+        raise errors.estimate_question(f"The probabilities {text!r}", "must be numbers between 0 and 1") from None

@@ -1,0 +1,90 @@
+"""Ends of intervals whose error is part sampling (nearly normal) and part noise (normal or Laplace).
+
+The error of an estimate is the sum of two independent parts. Normal noise keeps the sum normal. Laplace noise has longer
+tails: the quantile of the sum of a normal and a Laplace law with these variances is taken, which is exact for one
+measured number and rather wide for sums of several. Quotients have Fieller's intervals: t is inside if Y - t X is within
+so many of its own standard errors of 0.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred._lazy import later
+from stirred.estimates.derived import Parts
+
+special = later("scipy.special")
+
+Array = NDArray[np.float64]
+
+_GRID = 200
+"""Shares of noise at which quantiles are computed; between them they are interpolated."""
+
+
+def quantiles(confidence: float, noise_shares: Array, law: str, freedom: int | None = None) -> Array:
+    """How many standard errors an interval reaches to either side, by the share of noise in the variance.
+
+    >>> quantiles(0.95, np.array([0.0, 1.0]), "laplace").round(3).tolist(), quantiles(0.95, np.ones(1), "gaussian").round(3)
+    ([1.96, 2.118], array([1.96]))
+    """
+    tail = (1 + confidence) / 2
+    normal = float(special.ndtri(tail))
+    wider = 1.0 if not freedom else float(special.stdtrit(freedom, tail)) / normal
+    if law == "gaussian":
+        found = np.full(len(noise_shares), normal)
+    else:
+        found = np.interp(np.nan_to_num(noise_shares), np.linspace(0, 1, _GRID + 1), _laplace(confidence))
+    # A standard error from few primary units is uncertain itself, as far as the error is one of sampling.
+    return np.asarray(found * (1 + (wider - 1) * (1 - np.nan_to_num(noise_shares))))
+
+
+@lru_cache(maxsize=32)
+def _laplace(confidence: float) -> Array:
+    """Quantiles of the absolute value of a normal plus a Laplace number with variance 1 together."""
+    shares = np.linspace(0, 1, _GRID + 1)
+    low, high = np.zeros(len(shares)), np.full(len(shares), 60.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        inside = _within(middle, shares) >= confidence
+        low, high = np.where(inside, low, middle), np.where(inside, middle, high)
+    return high
+
+
+def _within(reach: Array, shares: Array) -> Array:
+    """The probability that the sum is within ``reach`` of 0."""
+    s, b = np.sqrt(np.maximum(1 - shares, 1e-12)), np.sqrt(np.maximum(shares, 1e-12) / 2)
+    z, r = reach / s, s / b
+    # F(x) = Phi(z) - (exp(-x/b) Phi(z - r) - exp(x/b) Phi(-z - r)) exp(r^2 / 2) / 2, by logarithms.
+    first = np.exp(np.minimum(r**2 / 2 - reach / b + special.log_ndtr(z - r), 50.0))
+    second = np.exp(np.minimum(r**2 / 2 + reach / b + special.log_ndtr(-z - r), 50.0))
+    return np.asarray(2 * (special.ndtr(z) - (first - second) / 2) - 1)
+
+
+def linear_ends(values: Array, sampling: Array, noise: Array, reach: Array) -> Parts:
+    """Intervals of sums."""
+    variances = sampling + noise
+    half = reach * np.sqrt(variances)
+    return Parts(values, variances, values - half, values + half)
+
+
+def quotient_ends(
+    above: Array, below: Array, sampling: Array, noise: tuple[Array, Array, Array], reach: Array
+) -> Parts:
+    """Intervals of quotients Y / X, from the sampling variance of Y - R X and the noise variances of Y and X and their
+    covariance. Ends are infinite where X may be 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(below > 0, above / below, np.nan)
+        known = np.nan_to_num(values)
+        spread = sampling + noise[0] - 2 * known * noise[2] + known**2 * noise[1]
+        variances = np.where(below > 0, spread / below**2, np.inf)
+        square = below**2 - reach**2 * noise[1]
+        middle = above * below - reach**2 * noise[2]
+        constant = above**2 - reach**2 * (sampling + noise[0])
+        usable = (square > 0) & (below > 0)
+        root = np.sqrt(np.maximum(middle**2 - square * constant, 0.0))
+        lower = np.where(usable, (middle - root) / square, -np.inf)
+        upper = np.where(usable, (middle + root) / square, np.inf)
+    return Parts(values, np.maximum(variances, 0.0), lower, upper)

@@ -1,0 +1,139 @@
+"""The files of a survey release: a table of noisy sums for each query, and of noisy standard errors where measured.
+
+Sums are written as exact decimal numbers, which are whole multiples of the query's step; standard errors as whole
+multiples of a unit that follows from the plan. Every cell of the plan has a row, in the order of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stirred import errors
+from stirred.releases.documents import ReleasedTable
+from stirred.releases.release_folder import ReleaseFolder
+from stirred.survey.combining import MeasuredSurvey
+from stirred.survey.design_errors import ErrorTable, error_names
+from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan_sections import PublishSection
+from stirred.survey.query_noise import query_step
+from stirred.survey.records import Whole
+from stirred.tables import Column, Table
+from stirred.tables.columns import ColumnEncoder
+from stirred.tables.write import EXTENSIONS, Cell, write_table
+
+ATTRIBUTE, MEASURED = "attribute", "measured"
+"""Roles of columns in the data dictionary."""
+VALUE, CENTRE, MULTIPLE = "value", "centre", "multiple"
+ORDER = "in the order of the plan's values, the last column fastest"
+
+
+def error_name(wanted: PublishSection) -> str:
+    """The name of the table with the measured standard errors of a table to publish."""
+    return f"errors-{wanted.name}"
+
+
+def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
+    """All measured tables, encoded."""
+    plan = survey.plan
+    for query in plan.queries:
+        step = query_step(plan, query)
+        yield _encoded(plan, query.name, query.by, {VALUE: decimals(survey.sums[query.name], step)})
+    for wanted in measured_tables(plan):
+        found = survey.errors[wanted.name]
+        centred = {CENTRE: pa.array(found.centres)} if wanted.kind not in ("count", "total") else {}
+        columns = {**centred, MULTIPLE: pa.array(found.multiples)}
+        yield _encoded(plan, error_name(wanted), error_names(wanted), columns)
+
+
+def measured_tables(plan: SurveyPlan) -> list[PublishSection]:
+    """The tables to publish whose standard errors are measured."""
+    return [one for one in plan.publish if one.errors]
+
+
+def described(plan: SurveyPlan, table: Table) -> ReleasedTable:
+    """What the data dictionary says about a table."""
+    numbers = (VALUE, CENTRE, MULTIPLE)
+    columns = tuple((name, MEASURED if name in numbers else ATTRIBUTE) for name in table.columns)
+    file = table.name + EXTENSIONS[plan.format]
+    return ReleasedTable(table.name, file, plan.format, table.rows, ORDER, columns, table)
+
+
+def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
+    """Write a measured table."""
+    cells = [Cell(name, column.codes, column) for name, column in table.columns.items()]
+    write_table(folder / f"{table.name}{EXTENSIONS[plan.format]}", plan.format, [cells])
+
+
+def read_measured(release: ReleaseFolder) -> MeasuredSurvey:
+    """The measured sums and standard errors of a release folder, each cell where the plan has it."""
+    plan = SurveyPlan.from_published(release.certificate["plan"])
+    sums, found = {}, {}
+    for query in plan.queries:
+        table = _read(release, plan, query.name, query.by)
+        sums[query.name] = _multiples(release, table[VALUE], query_step(plan, query))
+    for wanted in measured_tables(plan):
+        table = _read(release, plan, error_name(wanted), error_names(wanted))
+        zeros = np.zeros(table.rows, dtype=np.int64)
+        centres = _integers(table[CENTRE]) if CENTRE in table.columns else zeros
+        found[wanted.name] = ErrorTable(centres, _integers(table[MULTIPLE]))
+    return MeasuredSurvey(plan, sums, found)
+
+
+def decimals(multiples: Whole, step: Fraction) -> pa.Array:
+    """Whole multiples of a decimal step as exact decimal numbers; integers where the step is one.
+
+    >>> decimals(np.array([3, -1]), Fraction(1, 4)).to_pylist()
+    [Decimal('0.75'), Decimal('-0.25')]
+    """
+    scale = 0
+    while (step * 10**scale).denominator != 1:
+        scale += 1
+    unit = int(step * 10**scale)
+    if not scale:
+        return pa.array(multiples * unit)
+    if unit * int(np.abs(multiples).max(initial=0)) >= 1 << 62:
+        whole = pa.array([int(one) * unit for one in multiples.tolist()], pa.decimal128(38, 0))
+        return pa.array([one.scaleb(-scale) for one in whole.to_pylist()], pa.decimal128(38, scale))
+    numbers = multiples * unit
+    words = np.column_stack([numbers, numbers >> 63])  # two words of 64 bits each, the second one the sign
+    return pa.Array.from_buffers(pa.decimal128(38, scale), len(numbers), [None, pa.py_buffer(words.tobytes())])
+
+
+def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
+    labels = plan.schema(by).labels(by)
+    columns = {one: pa.array([label[at] for label in labels], pa.string()) for at, one in enumerate(by)}
+    return Table(name, len(labels), {one: _column(one, array) for one, array in (columns | numbers).items()})
+
+
+def _column(name: str, array: pa.Array) -> Column:
+    encoder = ColumnEncoder("", name, array.type, len(array))
+    encoder.add(array)
+    return encoder.finish()
+
+
+def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]) -> Table:
+    table = release.read(name).table
+    labels = plan.schema(by).labels(by)
+    if table.rows != len(labels):
+        raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
+    for at, one in enumerate(by):
+        stated = table[one].decode(table[one].codes).to_pylist()
+        if stated != [label[at] for label in labels]:
+            raise errors.not_a_release(release.path, f"the rows of table {name} are not the cells of the plan in order")
+    return table
+
+
+def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
+    values = [Fraction(one) / step for one in column.values.to_pylist()]
+    if any(one.denominator != 1 for one in values):
+        raise errors.not_a_release(release.path, "a measured sum is no whole multiple of its step")
+    return np.array([int(one) for one in values], dtype=np.int64)[column.codes]
+
+
+def _integers(column: Column) -> Whole:
+    return np.asarray(column.values.cast(pa.int64()).to_numpy(zero_copy_only=False)[column.codes], dtype=np.int64)
