@@ -219,7 +219,8 @@ def records_touched(name: str, missing: int, copies: int | None = None) -> int:
     """In how many records of the completed file one respondent may have a part, their own included.
 
     A guarantee that starts after imputation holds for one such record. For a respondent, multiply epsilon by this
-    number and rho by its square (:func:`stirred.spec.per_respondent`; Proposition 2.4.15).
+    number and rho by its square (:func:`stirred.spec.per_respondent`; Proposition 2.4.15). Private parameters are not
+    counted here: their share is added.
 
     Parameters
     ----------

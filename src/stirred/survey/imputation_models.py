@@ -80,7 +80,11 @@ def read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
     wanted = {"stirred_imputation", "kind", "noise", word} | own
     if set(fields) != wanted:
         raise errors.not_an_imputation_model(f"its fields are not {', '.join(sorted(wanted))}")
-    if fields["stirred_imputation"] != VERSION or fields["kind"] != kind:
+    if (
+        type(fields["stirred_imputation"]) is not int
+        or fields["stirred_imputation"] != VERSION
+        or fields["kind"] != kind
+    ):
         raise errors.not_an_imputation_model(f"it is of another version or kind than {VERSION} and '{kind}'")
     if not isinstance(fields[word], str):
         raise errors.not_an_imputation_model(f"{word} is not a text such as '1/2'")
