@@ -158,6 +158,15 @@ def test_the_guide_to_surveys_runs(monkeypatch, capsys):
     assert found.attempted >= 8 and not found.failed
 
 
+def test_the_guide_to_imputation_runs(monkeypatch, capsys):
+    names: dict[str, object] = {}
+    run_blocks("docs/imputation.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "\n6\n2\n1\n" in printed and '"kind": "conditional frequencies"' in printed
+    assert (names["completed"] >= 0).all() and (names["completed_income"] >= 0).all()
+    assert 350 < names["line"].slope < 650  # 500 by construction; its standard deviation is below 20
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)

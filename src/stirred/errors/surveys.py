@@ -292,3 +292,60 @@ def weight_facts(problem: str) -> SurveyError:
         f"What is said about the weights does not fit together: {problem}.",
         "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
     )
+
+
+def unknown_imputation(known: Sequence[str]) -> SurveyError:
+    return SurveyError("imputation-kind", "There is no such kind of imputation.", f"Choose one of {listed(known)}.")
+
+
+def hot_deck_refused() -> SurveyError:
+    return SurveyError(
+        "hot-deck",
+        "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value depends "
+        "on another record and not only on parameters of a model: one respondent may decide every imputed value, and "
+        "no bound that does not grow with their number is known (section 7.6).",
+        "Impute row by row from parameters that are estimated under a share of the budget (stirred.survey.imputing), "
+        "or leave the values missing and make 'missing' one of the values that are counted.",
+    )
+
+
+def imputation_depends(kind: str, why: str) -> SurveyError:
+    return SurveyError(
+        "imputation-depends",
+        f"The losses of parameters and analysis do not add up for {kind}: {why}.",
+        "Impute row by row from parameters that are public, or that are estimated under a share of the budget "
+        "(stirred.survey.imputing).",
+    )
+
+
+def imputation_number(what: str, wanted: str) -> SurveyError:
+    return SurveyError("imputation-number", f"{what} must be {wanted}.", "Correct what is said about the imputation.")
+
+
+def imputation_codes(column: str, problem: str) -> SurveyError:
+    return SurveyError(
+        "imputation-codes",
+        f"The codes of the {column} {problem}.",
+        "Give one whole number from 0 on for each record, by the values that the plan lists; -1 in the target only, "
+        "where the answer is missing.",
+    )
+
+
+def imputation_share() -> SurveyError:
+    return SurveyError(
+        "imputation-share",
+        "The parameters of an imputation model need one positive share of the budget.",
+        "Give either epsilon (discrete Laplace noise) or rho (discrete Gaussian noise), as a number above 0.",
+    )
+
+
+def imputation_too_large(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("imputation-too-large", f"{problem}.", f"{remedy}.")
+
+
+def not_an_imputation_model(problem: str) -> SurveyError:
+    return SurveyError(
+        "not-an-imputation-model",
+        f"This does not describe an imputation model: {problem}.",
+        "Give the fields as to_json writes them.",
+    )
