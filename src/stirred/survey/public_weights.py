@@ -3,9 +3,9 @@
 Known are either the weights themselves, with the number of records that have each (a published design), or bounds of a
 weight, of the number of records, and of the sum of all weights, which is the size of the population up to rounding.
 
-With n weights in [lower, upper] and the sum N, a convex function of the weights that treats them alike is largest where
-all but one stand at the ends: k = floor((N - n lower) / (upper - lower)) at the upper one, one in between, the others at
-the lower one. These weights majorise all others, so that they are the worst for all such functions at once.
+With n weights in [lower, upper] and the sum N, a sum of one convex function of each weight is largest where all but one
+stand at the ends: k = floor((N - n lower) / (upper - lower)) at the upper one, one in between, the others at the lower
+one. These weights majorise all others, so that they are the worst for all such functions at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PublicWeights:
             raise errors.weight_facts("the population is positive, and the slack is not negative")
         if self.fewest > self.most:
             raise errors.weight_facts("the fewest records are more than the most")
-        low, high = self._records
+        low, high = self.records
         if low > high:
             raise errors.weight_facts(
                 f"{self.fewest:,} to {self.most:,} weights from {written(self.lower)} to {written(self.upper)} do not "
@@ -95,6 +95,14 @@ class PublicWeights:
         records, total = sum(found.values()), sum((weight * count for weight, count in classes), Fraction(0))
         return cls(min(found), max(found), total, records, records, classes=classes)
 
+    @property
+    def records(self) -> tuple[int, int]:
+        """The fewest and the most records whose weights can add up to the population within their bounds."""
+        return (
+            max(self.fewest, math.ceil((self.population - self.slack) / self.upper)),
+            min(self.most, math.floor((self.population + self.slack) / self.lower)),
+        )
+
     @cached_property
     def worst(self) -> tuple[Classes, ...]:
         """The weights that are the worst for any cut or shrinking: the listed ones, or those at the ends.
@@ -104,7 +112,7 @@ class PublicWeights:
         """
         if self.classes:
             return (self.classes,)
-        low, high = self._records
+        low, high = self.records
         smallest, largest = self.population - self.slack, self.population + self.slack
         full = min(max(math.ceil(largest / self.upper), low), high)
         found = [
@@ -114,14 +122,6 @@ class PublicWeights:
         if full > low:  # one record less, all at the upper bound
             found.append(_at_ends(full - 1, (full - 1) * self.upper, self.lower, self.upper))
         return tuple(dict.fromkeys(found))
-
-    @property
-    def _records(self) -> tuple[int, int]:
-        """The numbers of records with which the bounds can add up to the population."""
-        return (
-            max(self.fewest, math.ceil((self.population - self.slack) / self.upper)),
-            min(self.most, math.floor((self.population + self.slack) / self.lower)),
-        )
 
     def most_above(self, level: Any, records: int | None = None) -> Fraction:
         """The largest possible sum of (weight - level) over weights above a level, of at most so many records.

@@ -63,8 +63,8 @@ class WeightRule:
     >>> rule = WeightRule(1, 50, "0.5", outside="cut", rounding="nearest")
     >>> rule.apply([75, 125, 130, 9900], scale=100)  # 0.75, 1.25, 1.30 and 99, as multiples of 0.5
     array([  2,   2,   3, 100])
-    >>> print(rule)
-    Weights below 1 are raised to 1, and weights above 50 are cut to 50. They are rounded to the nearest multiple of 0.5, ties to the even one.
+    >>> print(WeightRule(1, 50, "0.5"))
+    Weights are at least 1 and at most 50; others are refused. They are whole multiples of 0.5; others are refused.
     """
 
     lower: Fraction
