@@ -8,12 +8,13 @@ changes one row of what is measured, and the losses of the parameters and of the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from stirred.noise import RandomSource
-from stirred.survey.imputation_models import MISSING, ParameterShare
+from stirred.survey.imputation_models import MISSING
 from stirred.survey.imputing import ConditionalFrequencies, estimate_frequencies, impute_categories
 from stirred.survey.linear_imputing import Lattice, LinearModel, estimate_linear, impute_linear
 from stirred.survey.plan import SurveyPlan
@@ -35,10 +36,9 @@ def fill_in(records: Records, source: RandomSource) -> tuple[Records, Mapping[st
     return (with_intervals(records) if models else records), models
 
 
-def share_of(plan: SurveyPlan, section: ImputationSection) -> ParameterShare:
+def _budget(plan: SurveyPlan, section: ImputationSection) -> dict[str, Fraction]:
     """What the parameters of an imputation may cost."""
-    budget = plan.budget * section.share
-    return ParameterShare("laplace" if plan.noise == "laplace" else "gaussian", budget)
+    return {"epsilon" if plan.noise == "laplace" else "rho": plan.budget * section.share}
 
 
 def _categories(records: Records, section: ImputationSection, source: RandomSource) -> tuple[Records, Model]:
@@ -46,8 +46,16 @@ def _categories(records: Records, section: ImputationSection, source: RandomSour
     groups = records.cells(section.given)
     answers = records.codes[section.of].astype(np.int64)
     number = plan.schema(section.given).number_of_groups(section.given)
-    share = share_of(plan, section)
-    model = estimate_frequencies(groups, answers, number, len(plan.attribute(section.of).labels), share, source)
+    model = estimate_frequencies(
+        groups,
+        answers,
+        group_count=number,
+        value_count=len(plan.attribute(section.of).labels),
+        source=source,
+        **_budget(plan, section),
+        target=section.of,
+        by=section.given,
+    )
     filled = impute_categories(model, groups, answers, source).astype(np.int32)
     return records.with_values({}, {section.of: filled}), model
 
@@ -60,7 +68,16 @@ def _numbers(records: Records, section: ImputationSection, source: RandomSource)
         lattices[name] = Lattice(variable.lower, variable.upper, variable.step)
         codes[name] = records.values[name] - int(variable.lower / variable.step)
     answers = np.where(records.empty[section.of], MISSING, codes[section.of])
-    model = estimate_linear(codes[given], answers, lattices[given], lattices[section.of], share_of(plan, section), source)
+    model = estimate_linear(
+        codes[given],
+        answers,
+        predictor_lattice=lattices[given],
+        target_lattice=lattices[section.of],
+        source=source,
+        **_budget(plan, section),
+        target=section.of,
+        by=given,
+    )
     low = int(plan.variable(section.of).lower / plan.variable(section.of).step)
     filled = impute_linear(model, codes[given], answers, source) + low
     return records.with_values({section.of: filled}, {}), model

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred import errors
+from stirred.survey.imputation_accounting import loss_with_imputation
 from stirred.survey.pipeline import Pipeline
 from stirred.survey.plan_sections import (
     COUNT,
@@ -168,8 +169,8 @@ def _fpc(what: str, selected: int | None, population: int | None) -> None:
 
 
 def _imputation(plan: SurveyPlan, imputation: ImputationSection) -> None:
-    if imputation.kind in ("hot deck", "mean", "regression"):
-        raise errors.imputation_refused(imputation.kind)
+    if imputation.kind not in ("frequencies", "linear"):
+        loss_with_imputation(imputation.kind, plan.budget)  # refuses it, with the reason
     if plan.starts in ("edited and imputed data", "weights"):
         raise errors.survey_plan(
             "A release with imputation", f"cannot start at the {plan.starts}: imputation is earlier"

@@ -234,7 +234,8 @@ class ImputationSection(Section):
     """How empty cells of one attribute or variable are filled in: row by row, from a model estimated with noise."""
 
     of: str
-    kind: Literal["frequencies", "linear", "hot deck", "mean", "regression"]
+    kind: Literal["frequencies", "linear", "hot deck", "mean", "conditional frequencies", "linear regression"]
+    """The first two estimate their parameters with noise; the others are known and refused, each with its reason."""
     given: Names = ()
     """The attributes (``frequencies``) or the one variable (``linear``) that the model predicts from."""
     share: Share = Fraction(0)

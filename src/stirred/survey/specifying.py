@@ -7,7 +7,6 @@ the stage at which the release starts, and about no other stage.
 
 from __future__ import annotations
 
-from stirred.errors import listed
 from stirred.spec import Domain, Invariant, OutputPremetric, Specification, facts, flavors, lint
 from stirred.spec.exact import written
 from stirred.spec.specification import NOT_FOR_RELEASE
@@ -64,7 +63,7 @@ def _conversion(plan: SurveyPlan) -> str:
     parts += [f"{written(one.share * plan.budget)} for imputing {one.of}" for one in plan.imputation]
     why = weights_may_move(plan)
     weights = f"; the noise covers that one record may change all weights ({why})" if why else ""
-    return f"sum of {budget}: {listed(parts)}{weights}"
+    return f"sum of {budget}: {', '.join(parts)}{weights}"
 
 
 def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
