@@ -39,8 +39,8 @@ def decimal(steps: Integers | Floats, decimals: int) -> pl.Series:
 
 def steps_of(weights: Floats | pl.Series, decimals: int) -> Integers:
     """How many times the step each weight is, rounded, at least once."""
-    exact = np.asarray(weights, dtype=np.float64) * 10**decimals
-    return np.maximum(1, np.rint(exact)).astype(np.int64)
+    steps: Integers = np.maximum(1, np.rint(np.asarray(weights, dtype=np.float64) * 10**decimals)).astype(np.int64)
+    return steps
 
 
 def with_limits(strata: pl.DataFrame, decimals: int, final_weights: bool) -> pl.DataFrame:
