@@ -174,7 +174,8 @@ def rake_table(
 
     Cells that noise made negative are set to 0 unless ``negative`` says otherwise: that raises the sum of small cells a
     little. Kept as they are, they leave post-stratified sums free of that bias, but raking need not converge, and a
-    margin that adds up to 0 or less is refused. Factors are products, so cells with the count 0 have one too; use it
+    margin that adds up to 0 or less is refused. Cells of 0 stay 0: with many of them no factors may reach the totals,
+    which is refused as well (``must_converge``). Factors are products, so cells with the count 0 have one too; use it
     for other sums of the same cell.
     """
     table = _table(counts)

@@ -65,7 +65,9 @@ class FirstStage:
         ``selected``, clusters that have a record are counted: right only if every selected cluster has one. Without
         ``population``, or where it is infinite, selection is taken as being with replacement. With ``nested``, codes
         of clusters start anew in every stratum; else a cluster in two strata is refused. ``lonely`` is about strata
-        with one selected cluster of several; a stratum whose only cluster is selected adds nothing in any case.
+        with one selected cluster of several; a stratum whose only cluster is selected adds nothing in any case. A
+        centred stratum without a record in a domain counts there with the total 0, so that a standard error stays a
+        norm of the clusters' totals; svy and R's survey leave such a stratum out.
 
         >>> stage = FirstStage.of(strata=[0, 0, 1, 1], selected=[2, 3], population=[10, 20])
         >>> stage.degrees_of_freedom

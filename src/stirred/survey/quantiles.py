@@ -89,7 +89,8 @@ def woodruff_intervals(
     """Quantiles with intervals: the quantiles of p - t s and p + t s (Woodruff 1952).
 
     ``standard_error`` takes a value and gives s, the standard error of the share at or below it (with the noise, where
-    counts hold some). t is the quantile of the normal distribution, or of Student's with ``degrees_of_freedom``.
+    counts hold some). t is the quantile of the normal distribution, or of Student's with ``degrees_of_freedom``. With
+    the rule "step", R's survey goes out from the share at the quantile, which may exceed p; give that share to match.
 
     >>> found = woodruff_intervals([0, 10, 20], [5, 5], [0.5], lambda value: 0.1, confidence=0.9)
     >>> found.values.round(2).tolist(), found.lower.round(2).tolist(), found.upper.round(2).tolist()
