@@ -158,6 +158,14 @@ def test_the_guide_to_surveys_runs(monkeypatch, capsys):
     assert found.attempted >= 8 and not found.failed
 
 
+def test_the_guide_to_the_context_of_a_release_runs_and_its_section_is_one(tmp_path, monkeypatch, capsys):
+    run_blocks("docs/context.md", {}, monkeypatch)
+    assert "[context]" in capsys.readouterr().out
+    ((_, text),) = [block for block in blocks("docs/context.md") if block[0] == "toml"]
+    plan = SwapPlan(swap=["county"], hold=["tenure"], rate="1/2", **tomllib.loads(text))
+    assert plan.context is not None and len(plan.context.answers()) == 10
+
+
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)
