@@ -204,7 +204,7 @@ MODES: Mapping[str, Mode] = {
         "files that anyone may have (open data, public use files)",
         "Example 8.2.1",
         Context(
-            flow="outputs to the public",
+            flow=("outputs to the public",),
             recipient="the general public, researchers among them",
             transmission_principles="published for everybody; what is done with the files is not supervised",
             people="not vetted: anyone may have the files",
@@ -218,7 +218,7 @@ MODES: Mapping[str, Mode] = {
         "authorised researchers in a secure environment (data enclave)",
         "Example 8.2.2",
         Context(
-            flow=["data to researchers", "outputs to the public"],
+            flow=("data to researchers", "outputs to the public"),
             recipient="authorised researchers inside the enclave; the public, of what leaves it",
             transmission_principles="access for approved research only, under an agreement, inside the enclave",
             people="vetted: researchers with a scientific record who commit themselves to confidentiality",
@@ -232,7 +232,7 @@ MODES: Mapping[str, Mode] = {
         "synthetic data for researchers, whose results are validated on the confidential data",
         "Example 8.2.3",
         Context(
-            flow=["data to researchers", "outputs to the public"],
+            flow=("data to researchers", "outputs to the public"),
             recipient="researchers with permission, of the synthetic data; the public, of validated results",
             transmission_principles="researchers send programs; the custodian runs them on the confidential data",
             people="vetted to a moderate degree: researchers whose proposed analysis was accepted",
