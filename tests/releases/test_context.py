@@ -74,7 +74,7 @@ def test_every_question_is_printed_with_its_answer_or_as_not_answered():
         assert f"{name} {NOT_ANSWERED} The guarantee does not speak about this" in text
     for name in ("data", "outputs"):
         assert f"{name} {NOT_ANSWERED} The guarantee speaks about a part of this" in text
-    assert 'sender "The <Office>" (a statistical agency' in text
+    assert 'sender "The <Office>" (statistical agencies' in text
     assert text.count(NOT_ANSWERED) == len(SAFES) + len(PARAMETERS) - 2
     assert "Flow of information: not answered" in context_section(Context())
     assert "(Remark 8.4.2)" in text and "(Remark 8.4.3)" in text and "not scored" in text

@@ -111,11 +111,12 @@ class Safe:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of contextual integrity, and what it is among the five safes (Table 8.1)."""
+    """A parameter of contextual integrity, and what it is among the five safes."""
 
     name: str
     question: str
     meaning: str
+    """As Table 8.1 prints it."""
     safes: tuple[str, ...]
 
     @property
@@ -159,14 +160,16 @@ SAFES = (
     ),
 )
 PARAMETERS = (
-    Parameter("sender", "Who sends the information?", "a statistical agency or another data custodian", ()),
-    Parameter("recipient", "Who receives it?", "people: researchers (8.1), the general public (8.2)", ("people",)),
-    Parameter("subject", "Whom is it about?", "a part of data (8.1)", ("data",)),
-    Parameter("information_type", "What is it about?", "a part of data (8.1) and outputs (8.2)", ("data", "outputs")),
+    Parameter("sender", "Who sends the information?", "statistical agencies/NSOs/data custodians", ()),
+    Parameter("recipient", "Who receives it?", "people: researchers (8.1) and general public (8.2)", ("people",)),
+    Parameter("subject", "Whom is it about?", "is a component of data (8.1)", ("data",)),
+    Parameter(
+        "information_type", "What is it about?", "is a component of data (8.1) and outputs (8.2)", ("data", "outputs")
+    ),
     Parameter(
         "transmission_principles",
         "On which conditions does it flow?",
-        "projects, settings, and more",
+        "encompass projects, settings, and more",
         ("projects", "settings"),
     ),
 )
