@@ -49,9 +49,9 @@ class TopDownPlan(Plan):
         Releases that this one must agree with.
     passes
         Whether totals are fitted first.
-    dataset, chosen_from, format, licence, released_by
+    dataset, chosen_from, format, licence, released_by, context
         As in every plan: the dataset's name in a ledger, where the choices came from, the format of released files,
-        the licence of the data and who releases them.
+        the licence of the data, who releases them, and answers about the five safes.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class TopDownPlan(Plan):
 
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
-        later = ("publish", "earlier", "passes", "licence", "released_by")
+        later = ("publish", "earlier", "passes", "licence", "released_by", "context")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
