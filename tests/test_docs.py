@@ -158,7 +158,6 @@ def test_the_guide_to_surveys_runs(monkeypatch, capsys):
     assert found.attempted >= 8 and not found.failed
 
 
-<<<<<<< HEAD
 def test_the_guide_to_imputation_runs(monkeypatch, capsys):
     names: dict[str, object] = {}
     run_blocks("docs/imputation.md", names, monkeypatch)
@@ -166,14 +165,14 @@ def test_the_guide_to_imputation_runs(monkeypatch, capsys):
     assert "\n6\n2\n1\n" in printed and '"kind": "conditional frequencies"' in printed
     assert (names["completed"] >= 0).all() and (names["completed_income"] >= 0).all()
     assert 350 < names["line"].slope < 650  # 500 by construction; its standard deviation is below 20
-=======
+
+
 def test_the_guide_to_the_context_of_a_release_runs_and_its_section_is_one(tmp_path, monkeypatch, capsys):
     run_blocks("docs/context.md", {}, monkeypatch)
     assert "[context]" in capsys.readouterr().out
     ((_, text),) = [block for block in blocks("docs/context.md") if block[0] == "toml"]
     plan = SwapPlan(swap=["county"], hold=["tenure"], rate="1/2", **tomllib.loads(text))
     assert plan.context is not None and len(plan.context.answers()) == 10
->>>>>>> h-context
 
 
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):

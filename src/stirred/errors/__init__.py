@@ -308,16 +308,13 @@ from stirred.errors.surveys import (
     frame_column,
     frame_lacks,
     frame_units,
-<<<<<<< HEAD
     hot_deck_refused,
     imputation_codes,
     imputation_depends,
     imputation_number,
     imputation_share,
     imputation_too_large,
-=======
     more_clusters_than_exist,
->>>>>>> h-variance
     no_amplification,
     no_such_setting,
     not_a_listed_design,
@@ -639,14 +636,11 @@ __all__ = [
     "study_part",
     "study_too_large",
     "survey_bounds_missing",
-<<<<<<< HEAD
     "survey_category",
+    "survey_column",
     "survey_design",
     "survey_digits",
     "survey_empty",
-=======
-    "survey_column",
->>>>>>> h-variance
     "survey_fact",
     "survey_off_lattice",
     "survey_outside",

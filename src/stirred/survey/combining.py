@@ -120,8 +120,6 @@ class MeasuredSurvey:
             if not queries:
                 known = [one or "weighted counts" for one in dict.fromkeys(query.of for query in self.plan.queries)]
                 raise errors.unknown_choice("measured variable", of or "weighted counts", known)
-            values = tuple(
-                self.sums[one.name].astype(np.float64) * near(query_step(self.plan, one)) for one in queries
-            )
+            values = tuple(self.sums[one.name].astype(np.float64) * near(query_step(self.plan, one)) for one in queries)
             self._families[of] = Family(self.plan, of, queries, values)
         return self._families[of]

@@ -36,9 +36,8 @@ def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> 
     for query in plan.queries:
         step = near(query_step(plan, query))
         true, noisy = true_sums(records, query) * step, survey.sums[query.name] * step
-        frame = _labelled(plan, query.by).with_columns(
-            pl.Series("true", true), pl.Series("released", noisy), pl.Series("noise", noisy - true)
-        )
+        numbers = {"true": true, "released": noisy, "noise": noisy - true}
+        frame = pl.DataFrame([*_labels(plan, query.by), *(pl.Series(name, one) for name, one in numbers.items())])
         frame.write_csv(folder / f"{query.name}.csv")
     for wanted in plan.publish:
         if wanted.kind != "quantiles" and wanted.calibration is None:
@@ -59,8 +58,8 @@ def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers,
         sample: Any = ReplicatedSample.of(
             weights,
             np.column_stack(records.replicates),
-            method=section.method,
-            fay=near(section.fay),
+            section.method,
+            fay=near(section.fay) if section.method == "fay" else None,
             coefficients=[near(one) for one in section.scales] or None,
             domains=domains,
             number_of_domains=groups,
@@ -69,7 +68,9 @@ def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers,
         return found.values.ravel(), np.sqrt(found.variances).ravel()
     stage = first_stage(records)
     if stage is None:
-        found = _asked(linearised, WeightedSample.of(weights, domains=domains, number_of_domains=groups), records, wanted)
+        found = _asked(
+            linearised, WeightedSample.of(weights, domains=domains, number_of_domains=groups), records, wanted
+        )
         return found.values.ravel(), np.full(found.values.size, np.nan)
     sample = WeightedSample.of(weights, stage, domains=domains, number_of_domains=groups)
     found = _asked(linearised, sample, records, wanted)
@@ -93,9 +94,12 @@ def first_stage(records: Records) -> FirstStage | None:
         ]
     population = [near(float(N)) if N else np.inf for _, N in sizes]
     return FirstStage.of(
-        strata, clusters, selected=[n for n, _ in sizes], population=population,
+        strata=strata,
+        clusters=clusters,
+        selected=[n for n, _ in sizes],
+        population=population,
         lonely="certainty" if design.single == "certain" else "refuse",
-    )  # fmt: skip
+    )
 
 
 def _asked(module: Any, sample: Any, records: Records, wanted: PublishSection) -> Any:
@@ -124,6 +128,6 @@ def _compared(survey: MeasuredSurvey, records: Records, wanted: PublishSection) 
     return frame.with_columns(pl.Series("without_noise", true), pl.Series("design_standard_error", design))
 
 
-def _labelled(plan: SurveyPlan, by: tuple[str, ...]) -> pl.DataFrame:
+def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:
     labels = plan.schema(by).labels(by)
-    return pl.DataFrame([pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)])
+    return [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]

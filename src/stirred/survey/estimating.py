@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.estimates.answers import Answers
@@ -167,17 +168,17 @@ def _sums(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Sums:
 
 
 def _with_sampling(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Sums:
-    """Measured standard errors where the plan measured these very ones; else bounds, as far as there are any."""
-    if not where and (found := _measured(survey, wanted)) is not None:
-        return replace(sums, sampling=found)
-    unknown = SamplingErrors(np.zeros(len(sums.above)), "unknown")
+    """Measured standard errors where the plan measured these very ones, and bounds, as far as there are any."""
+    found = None if where else _measured(survey, wanted)
     bound = DesignBound.of(survey.plan)
     squares = None if bound is None else _squares(survey, wanted, where, sums)
     if bound is None or squares is None:
-        return replace(sums, sampling=unknown)
-    if sums.below is None:
-        return replace(sums, sampling=SamplingErrors(bound.total(squares, sums.above), "bounded"))
-    return replace(sums, sampling=SamplingErrors(bound.residuals(squares), "bounded"))
+        return replace(sums, sampling=found or SamplingErrors(np.zeros(len(sums.above)), "unknown"))
+    most = bound.total(squares, sums.above) if sums.below is None else bound.residuals(squares)
+    if found is None:
+        return replace(sums, sampling=SamplingErrors(most, "bounded"))
+    # Where the noise of a measured standard error takes it above the bound, the bound says more.
+    return replace(sums, sampling=replace(found, variances=np.minimum(found.variances, most)))
 
 
 def _measured(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors | None:
@@ -355,8 +356,15 @@ def _difference(
 
 
 def _noise_of_difference(
-    survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums, by: tuple[str, ...], first: Any, second: Any
+    survey: MeasuredSurvey,
+    wanted: PublishSection,
+    where: Where,
+    sums: Sums,
+    by: tuple[str, ...],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
 ) -> Array:
+    """The noise variance of the difference of rows ``first`` and ``second``."""
     of = None if wanted.kind in ("count", "proportion") else wanted.of
     pairs = np.column_stack([first, second])
     above = survey.family(of).noise_covariances(by, where, pairs)

@@ -1,9 +1,9 @@
 """Ends of intervals whose error is part sampling (nearly normal) and part noise (normal or Laplace).
 
-The error of an estimate is the sum of two independent parts. Normal noise keeps the sum normal. Laplace noise has longer
-tails: the quantile of the sum of a normal and a Laplace law with these variances is taken, which is exact for one
-measured number and rather wide for sums of several. Quotients have Fieller's intervals: t is inside if Y - t X is within
-so many of its own standard errors of 0.
+The error of an estimate is the sum of two independent parts. Normal noise keeps the sum normal. Laplace noise has
+longer tails: the quantile of the sum of a normal and a Laplace law with these variances is taken, which is exact for
+one measured number and rather wide for sums of several. Quotients have Fieller's intervals: t is inside if Y - t X is
+within so many of its own standard errors of 0.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _GRID = 200
 def quantiles(confidence: float, noise_shares: Array, law: str, freedom: int | None = None) -> Array:
     """How many standard errors an interval reaches to either side, by the share of noise in the variance.
 
-    >>> quantiles(0.95, np.array([0.0, 1.0]), "laplace").round(3).tolist(), quantiles(0.95, np.ones(1), "gaussian").round(3)
-    ([1.96, 2.118], array([1.96]))
+    >>> quantiles(0.95, np.array([0.0, 1.0]), "laplace").round(3).tolist()
+    [1.96, 2.118]
     """
     tail = (1 + confidence) / 2
     normal = float(special.ndtri(tail))

@@ -25,9 +25,7 @@ _WORDS: Mapping[Source, str] = {
 }
 
 
-def quantile_answers(
-    survey: MeasuredSurvey, wanted: PublishSection, where: Mapping[str, tuple[str, ...]]
-) -> Answers:
+def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapping[str, tuple[str, ...]]) -> Answers:
     """The quantiles of every group, a row for each group and probability."""
     plan, attribute = survey.plan, survey.plan.attribute(str(wanted.of))
     by, grid = (*wanted.by, str(wanted.of)), len(attribute.labels)
@@ -68,9 +66,7 @@ def quantile_answers(
         return Parts(values.ravel(), ((upper - lower) / 2).ravel() ** 2, lower.ravel(), upper.ravel())
 
     one = ends(0.6826894921370859)
-    labels = [
-        (*label, written(p)) for label in plan.schema(wanted.by).labels(wanted.by) for p in wanted.probabilities
-    ]
+    labels = [(*label, written(p)) for label in plan.schema(wanted.by).labels(wanted.by) for p in wanted.probabilities]
     return Answers(
         table="survey",
         by=(*wanted.by, "probability"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from stirred.errors import not_kept
+from stirred.errors import unknown_choice
 from stirred.releases.documents import Certificate, write_documents
 from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -92,7 +92,7 @@ class SurveyRelease:
         for wanted in self.plan.publish:
             if wanted.name == name:
                 return estimates_frame(self.survey, wanted)
-        raise not_kept(name, [one.name for one in self.plan.publish])
+        raise unknown_choice("table of estimates", name, [one.name for one in self.plan.publish])
 
     def write(
         self,

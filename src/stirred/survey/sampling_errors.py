@@ -2,9 +2,10 @@
 
 The linearised variance of a sum of residuals e = w r is at most f (Q - T^2 / n), where Q is the sum over primary units
 of their squared totals, T the sum of all, n the number of selected primary units and f the largest n_h / (n_h - 1). A
-primary unit of at most m records has a squared total of at most m times the sum of its squared residuals, and w^2 <= W w
-for weights of at most W. So Q <= m W times a weighted sum of r^2, and that is bounded by what is released: the count of
-a domain for r = 1, its count times (high - R)(R - low) for deviations of a variable in [low, high] from its mean R.
+primary unit of at most m records has a squared total of at most m times the sum of its squared residuals, and
+w^2 <= W w for weights of at most W. So Q <= m W times a weighted sum of r^2, and that is bounded by what is released:
+the count of a domain for r = 1, its count times (high - R)(R - low) for deviations of a variable in [low, high] from
+its mean R.
 
 The invariant a reader must know: a design standard error is never published without protection.
 """
@@ -18,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.spec.exact import near
+from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.design_errors import error_noise, units
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
-from stirred.survey.combining import MeasuredSurvey
 
 Array = NDArray[np.float64]
 Source = Literal["measured", "bounded", "unknown"]
