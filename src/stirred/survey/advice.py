@@ -19,9 +19,10 @@ from typing import Any
 
 from stirred import errors
 from stirred.spec.exact import exact, significant, written
+from stirred.survey.claims import claimable
 from stirred.survey.facts import SurveyFacts
 from stirred.survey.sensitivity import Estimator, Sensitivity, sensitivity, weights_fixed
-from stirred.survey.settings import CHANGES, SETTINGS, Change, Setting, claimable, printed_amplification
+from stirred.survey.settings import CHANGES, SETTINGS, Change, Setting, printed_amplification
 
 _WIDTH = 110
 _READINGS = {"value": "other answers", "unit": "another unit"}
