@@ -22,7 +22,8 @@ With a plan: ``check``, ``release``. With a release: ``verify``, ``tabulate``, `
 With any guarantee: ``read``, ``explain``, ``compare``, ``lint``, ``compose``, ``report``. The guarantee itself:
 ``Specification``, ``flavors`` (named types of guarantees). A record of all releases of one dataset: ``Ledger``.
 Modules: ``swap``, ``topdown``, ``survey`` (the mechanisms), ``limits`` (the most that anyone can learn), ``semantics``,
-``loss`` (privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of them).
+``loss`` (privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of
+them).
 
 Every error meant for users is a ``StirredError``: its message says what is wrong, then what to do.
 """

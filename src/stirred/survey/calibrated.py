@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.spec.exact import near
@@ -19,6 +20,10 @@ from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stra
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
 from stirred.survey.sampling_errors import DesignBound, SamplingErrors
+
+Codes = NDArray[np.int64]
+Forms = dict[tuple[str | None, tuple[str, ...]], Array]
+"""Coefficients of a sum on measured cells, by family and table."""
 
 MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
@@ -61,7 +66,7 @@ class _Adjusted:
     def __init__(self, survey: MeasuredSurvey, section: CalibrationSection, names: tuple[str, ...]) -> None:
         self.survey, self.section, self.names = survey, section, names
         plan = survey.plan
-        self.schema = plan.schema(names)
+        self.schema = plan.schema_of(names)
         self.shape = tuple(len(self.schema.values(name)) for name in names)
         self.counts = survey.family(None).estimates(names, {}).reshape(self.shape)
         self.margins = [
@@ -97,7 +102,7 @@ class _Adjusted:
         cells, groups, sums = self._sums(of, by)
         factors = self.adjusted.factors.ravel()[cells]
         number = int(groups.max()) + 1
-        values = np.bincount(groups, factors * sums, number)
+        values = np.bincount(groups, factors * sums, number).astype(np.float64)
         fits = self._fits(of, cells, groups, sums, number)
         noise = np.array(
             [self._noise_of(self._forms(of, by, group, cells, groups, fits[group])) for group in range(number)]
@@ -105,7 +110,7 @@ class _Adjusted:
         return Calibrated(values, noise, self._sampling(of, fits, cells, groups, sums, number), self._remarks())
 
     def quotient(
-        self, of: str | None, by: tuple[str, ...], below_by: tuple[str, ...], above: Calibrated, below: Array, at: Array
+        self, of: str | None, by: tuple[str, ...], below_by: tuple[str, ...], above: Calibrated, below: Array, at: Codes
     ) -> Calibrated:
         """Calibrated totals over calibrated counts."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -135,10 +140,10 @@ class _Adjusted:
     def _together(self, by: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.names, *by)))
 
-    def _sums(self, of: str | None, by: Sequence[str]) -> tuple[Array, Array, Array]:
+    def _sums(self, of: str | None, by: Sequence[str]) -> tuple[Codes, Codes, Array]:
         """For every cell by calibration variables and names together: its calibration cell, its group and its sum."""
         together = self._together(by)
-        schema = self.survey.plan.schema(together)
+        schema = self.survey.plan.schema_of(together)
         bases = [schema.base(name) for name in together]
         if len(set(bases)) < len(bases):
             raise errors.estimate_question(
@@ -150,7 +155,7 @@ class _Adjusted:
             raise errors.estimate_question("A calibrated table", f"can have at most {MOST_FORMS:,} rows")
         places = dict(zip(together, np.indices(sizes).reshape(len(sizes), -1), strict=True))
 
-        def codes(names: Sequence[str]) -> Array:
+        def codes(names: Sequence[str]) -> Codes:
             found = np.zeros(len(sums), dtype=np.int64)
             for name in names:
                 found = found * len(schema.values(name)) + places[name]
@@ -158,7 +163,7 @@ class _Adjusted:
 
         return codes(self.names), codes(by), sums
 
-    def _fits(self, of: str | None, cells: Array, groups: Array, sums: Array, number: int) -> Array:
+    def _fits(self, of: str | None, cells: Codes, groups: Codes, sums: Array, number: int) -> Array:
         """For each group and calibration cell, the fit of the cell's sum per count to the calibration margins."""
         size = int(np.prod(self.shape))
         by_cell = np.zeros((number, size))
@@ -174,25 +179,21 @@ class _Adjusted:
         solved = np.linalg.pinv(moments, hermitian=True) @ (dummies.T @ (weights[:, None] * means.T))
         return np.asarray((dummies @ solved).T)
 
-    def _forms(
-        self, of: str | None, by: Sequence[str], group: int, cells: Array, groups: Array, fit: Array
-    ) -> dict[tuple[str | None, tuple[str, ...]], Array]:
+    def _forms(self, of: str | None, by: Sequence[str], group: int, cells: Codes, groups: Codes, fit: Array) -> Forms:
         """The coefficients of a calibrated total on measured cells, by family and table: g on sums, -g b on counts."""
         factors = self.adjusted.factors.ravel()
-        found: dict[tuple[str | None, tuple[str, ...]], Array] = {
-            (of, self._together(by)): np.where(groups == group, factors[cells], 0.0)
-        }
+        found: Forms = {(of, self._together(by)): np.where(groups == group, factors[cells], 0.0)}
         key = (None, self.names)
         found[key] = found.get(key, 0.0) - factors * fit
         return found
 
-    def _noise_of(self, forms: dict[tuple[str | None, tuple[str, ...]], Array]) -> float:
+    def _noise_of(self, forms: Forms) -> float:
         """The noise variance of a sum of forms; forms of one family are put together first."""
         total = 0.0
         for of in {of for of, _ in forms}:
             own = {names: values for (family, names), values in forms.items() if family == of}
             together = tuple(dict.fromkeys(name for names in own for name in names))
-            schema = self.survey.plan.schema(together)
+            schema = self.survey.plan.schema_of(together)
             sizes = [len(schema.values(name)) for name in together]
             whole = np.zeros(sizes)
             for names, values in own.items():
@@ -204,7 +205,7 @@ class _Adjusted:
         return total
 
     def _sampling(
-        self, of: str | None, fits: Array, cells: Array, groups: Array, sums: Array, number: int
+        self, of: str | None, fits: Array, cells: Codes, groups: Codes, sums: Array, number: int
     ) -> SamplingErrors:
         """A bound of the sampling variance: the largest weight after adjustment times squared residuals."""
         plan = self.survey.plan

@@ -18,7 +18,7 @@ from stirred.releases.texts import check_json, fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
-from stirred.survey.combining import MeasuredSurvey
+from stirred.survey.combining import Array, MeasuredSurvey
 from stirred.survey.comparing import design_estimates
 from stirred.survey.design_errors import require_design
 from stirred.survey.effective_size import design_effect, effective_sample_size
@@ -190,7 +190,7 @@ def _expected(survey: MeasuredSurvey, records: Records, name: str) -> TableError
     )
 
 
-def _median(values: np.ndarray) -> float:  # type: ignore[type-arg]
+def _median(values: Array) -> float:
     finite = values[np.isfinite(values)]
     return float(np.median(finite)) if len(finite) else float("nan")
 

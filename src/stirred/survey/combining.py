@@ -41,9 +41,9 @@ class Family:
     values: tuple[Array, ...]
 
     @cached_property
-    def schema(self) -> Schema:
+    def schema_of(self) -> Schema:
         """All attributes that the family's queries are by."""
-        return self.plan.schema(self.plan.names_of(self.of))
+        return self.plan.schema_of(self.plan.names_of(self.of))
 
     @cached_property
     def variances(self) -> tuple[Array, ...]:

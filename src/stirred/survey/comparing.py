@@ -50,7 +50,7 @@ def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers,
     """The estimates of the file without noise and their design standard errors, NaN where nothing tells them.
     Confidential."""
     plan = records.plan
-    groups = plan.schema(wanted.by).number_of_groups(wanted.by)
+    groups = plan.schema_of(wanted.by).number_of_groups(wanted.by)
     weights = records.weights * near(plan.weight_step)
     domains = records.cells(wanted.by)
     if plan.design.replicates is not None:
@@ -118,7 +118,7 @@ def _asked(module: Any, sample: Any, records: Records, wanted: PublishSection) -
         return module.ratios(sample, values(str(wanted.of)), values(str(wanted.over)))
     if wanted.kind == "proportion":
         name = str(wanted.of)
-        return module.proportions(sample, records.cells([name]), plan.schema([name]).number_of_groups([name]))
+        return module.proportions(sample, records.cells([name]), plan.schema_of([name]).number_of_groups([name]))
     raise errors.estimate_question(f"A table of {wanted.kind}", "has no design standard error")
 
 
@@ -129,5 +129,5 @@ def _compared(survey: MeasuredSurvey, records: Records, wanted: PublishSection) 
 
 
 def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:
-    labels = plan.schema(by).labels(by)
+    labels = plan.schema_of(by).labels(by)
     return [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]

@@ -63,7 +63,7 @@ def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
     """The noise of measured standard errors, in multiples of the unit of each cell."""
     largest, values = Fraction(FINE), 1
     if wanted.kind == "proportion":  # half of the 5 weights, and half a step of rounding for each value
-        values = plan.schema([str(wanted.of)]).number_of_groups([str(wanted.of)])
+        values = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
         largest = FINE * Fraction(5, 2) + values
     others = Fraction(0)
     if weights_may_move(plan):
@@ -74,7 +74,7 @@ def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
         moved = largest * (plan.sample.most - 1) * (1 - low / high) + plan.sample.most * values
         others = TWO_TOGETHER * (moved + 2 * largest) - 2 * largest
     reach = Reach(True, (largest,), (largest,), others)
-    cells = plan.schema(error_names(wanted)).number_of_groups(error_names(wanted))
+    cells = plan.schema_of(error_names(wanted)).number_of_groups(error_names(wanted))
     return noise_for(plan, reach, np.zeros(cells, dtype=np.int64), Fraction(1), wanted.errors)
 
 
@@ -118,14 +118,14 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
     """Standard errors without noise, in multiples of the unit of each cell, rounded down. Confidential."""
     plan = records.plan
     groups = records.cells(wanted.by)
-    number = plan.schema(wanted.by).number_of_groups(wanted.by)
+    number = plan.schema_of(wanted.by).number_of_groups(wanted.by)
     sizes = _largest(plan, wanted, centres)
     places = _Places.of(records)
     if wanted.kind != "proportion":
         residuals = _rounded(_residuals(records, wanted, centres[groups]), sizes[groups])
         return places.lengths(residuals, groups, number)
     shares = records.cells([str(wanted.of)])
-    each = plan.schema([str(wanted.of)]).number_of_groups([str(wanted.of)])
+    each = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
     found = np.zeros((number, each), dtype=object)
     for value in range(each):
         here = centres.reshape(number, each)[groups, value]
@@ -252,7 +252,7 @@ class _Places:
         common = math.lcm(*(part.denominator for part in parts.values())) if parts else 1
         found = []
         for row_sums, row_squares in zip(sums, squares, strict=True):
-            here = [at for at in np.flatnonzero(row_squares) if at in parts]
+            here = [at for at in np.flatnonzero(row_squares).tolist() if at in parts]
             total = sum(
                 int(parts[at] * common) * (self.selected[at] * int(row_squares[at]) - int(row_sums[at]) ** 2)
                 for at in here

@@ -30,7 +30,7 @@ from stirred.survey.quantile_answers import quantile_answers
 from stirred.survey.released import read_measured
 from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source, degrees_of_freedom, measured_errors
 
-KINDS: Mapping[Source, str] = {
+KINDS: Mapping[str, str] = {
     "measured": "an interval for sampling and noise; the sampling error was measured under the budget",
     "bounded": "an interval for sampling and noise; the sampling error is an upper bound from public facts",
     "unknown": "an interval for noise only: it is about the number that the file would give without noise",
@@ -113,9 +113,8 @@ def estimate(
     if kind is None:
         asked = {"proportion": share, "quantiles": probabilities, "ratio": over, "mean": of}
         kind = next((name for name, given in asked.items() if given), "count")
-    wanted = PublishSection(
-        kind=kind, of=share or of, over=over, by=tuple(by), calibration=calibration, probabilities=tuple(probabilities)
-    )  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"kind": kind, "of": share or of, "over": over, "calibration": calibration}
+    wanted = PublishSection(**fields, by=tuple(by), probabilities=tuple(probabilities))
     return answer(survey, wanted, where or {}, difference=difference)
 
 
@@ -127,20 +126,21 @@ def answer(
     difference: tuple[str, str, str] | None = None,
 ) -> Answers:
     """The answer to one question: a table to publish, with conditions, or the difference of two of its rows."""
-    plan, where = survey.plan, {name: _listed(values) for name, values in (where or {}).items()}
-    for name in (*wanted.by, *where):
+    plan = survey.plan
+    chosen = {name: _listed(values) for name, values in (where or {}).items()}
+    for name in (*wanted.by, *chosen):
         plan.attribute(name)
     if wanted.kind == "quantiles":
         if difference is not None:
             raise errors.estimate_question("A difference of quantiles", "is not offered")
-        return quantile_answers(survey, wanted, where)
-    found = calibrated(survey, wanted, where) if wanted.calibration else None
-    sums = _adjusted(found) if found is not None else _sums(survey, wanted, where)
+        return quantile_answers(survey, wanted, chosen)
+    found = calibrated(survey, wanted, chosen) if wanted.calibration else None
+    sums = _adjusted(found) if found is not None else _sums(survey, wanted, chosen)
     by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-    labels = plan.schema(by).labels(by)
+    labels = plan.schema_of(by).labels(by)
     if difference is not None:
-        return _difference(survey, wanted, where, sums, by, labels, difference)
-    return _answers(survey, wanted, where, sums, by, tuple(labels))
+        return _difference(survey, wanted, chosen, sums, by, labels, difference)
+    return _answers(survey, wanted, chosen, sums, by, tuple(labels))
 
 
 # -- sums --------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _squares(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums:
         assert sums.below is not None and sums.noise_below is not None
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.clip(np.nan_to_num(sums.above / sums.below, nan=0.5), 0.0, 1.0)
-        return raised(sums.below, sums.noise_below) * ratio * (1 - ratio)
+        return np.asarray(raised(sums.below, sums.noise_below) * ratio * (1 - ratio))
     low, high = (near(end) for end in plan.variable(str(wanted.of)).bounds.ends)
     if wanted.kind == "total" and low >= 0:
         return high * raised(sums.above, sums.noise)
@@ -218,10 +218,10 @@ def _squares(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums:
         ratio = np.nan_to_num(sums.above / sums.below, nan=(low + high) / 2)
     if wanted.kind == "mean":
         ratio = np.clip(ratio, low, high)
-        return number * (high - ratio) * (ratio - low)
+        return np.asarray(number * (high - ratio) * (ratio - low))
     ends = [near(end) for end in plan.variable(str(wanted.over)).bounds.ends]
     corners = [np.abs(value - ratio * other) for value in (low, high) for other in ends]
-    return number * np.max(corners, axis=0) ** 2
+    return np.asarray(number * np.max(corners, axis=0) ** 2)
 
 
 def _adjusted(found: Calibrated) -> Sums:
@@ -317,7 +317,7 @@ def _difference(
             f"The difference of '{name}'", "must be of an attribute that the table is by, and not calibrated"
         )
     at = by.index(name)
-    known = survey.plan.schema([name]).values(name)
+    known = survey.plan.schema_of([name]).values(name)
     for value in (one, other):
         if value not in known:
             raise errors.unknown_choice(f"value of '{name}'", value, known)
@@ -375,7 +375,7 @@ def _noise_of_difference(
     ratio = np.nan_to_num(sums.above / size)
     if wanted.kind == "proportion" and by[-1] == wanted.of:
         # Both shares have the same denominator where the difference is between two values of the attribute.
-        values = len(sums.above) // survey.plan.schema(wanted.by).number_of_groups(wanted.by)
+        values = len(sums.above) // survey.plan.schema_of(wanted.by).number_of_groups(wanted.by)
         groups = np.column_stack([first // values, second // values])
     else:
         groups = pairs
@@ -388,7 +388,8 @@ def _noise_of_difference(
         covariance -= ratio[second] * family.noise_covariances(by, where, crossed[0], wanted.by)
         covariance -= ratio[first] * family.noise_covariances(by, where, crossed[1], wanted.by)
     covariance = covariance / (size[first] * size[second])
-    return np.maximum(residual[first] / size[first] ** 2 + residual[second] / size[second] ** 2 - 2 * covariance, 0.0)
+    apart = residual[first] / size[first] ** 2 + residual[second] / size[second] ** 2 - 2 * covariance
+    return np.asarray(np.maximum(apart, 0.0))
 
 
 def _listed(values: Any) -> tuple[str, ...]:

@@ -181,7 +181,7 @@ class SurveyPlan(Plan):
         known = [*(one.name for one in self.attributes), *(one.name for one in self.recodes)]
         raise errors.unknown_choice("attribute or recode", name, known)
 
-    def schema(self, names: Sequence[str]) -> Schema:
+    def schema_of(self, names: Sequence[str]) -> Schema:
         """The attributes behind some names, with all their recodes, in the order of the plan."""
         used = {self.attribute(name).name for name in names}
         return Schema(

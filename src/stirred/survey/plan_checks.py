@@ -41,9 +41,9 @@ def require_sound(plan: SurveyPlan) -> None:
         _variable(variable)
     for attribute in plan.attributes:
         _attribute(plan, attribute)
-    plan.schema(())  # recodes are looked at with their attributes below
+    plan.schema_of(())  # recodes are looked at with their attributes below
     for recode in plan.recodes:
-        plan.schema([recode.name])
+        plan.schema_of([recode.name])
     _design(plan)
     if plan.sample.most is not None and plan.sample.fewest > plan.sample.most:
         raise errors.survey_plan("The fewest records of a sample", "can be at most as many as the most")
@@ -211,7 +211,7 @@ def _queries(plan: SurveyPlan) -> None:
         if query.of is not None:
             plan.variable(query.of)
         _unlike(f"attribute of the query '{query.name}'", [plan.attribute(name).name for name in query.by])
-        cells = math.prod(len(plan.schema([name]).values(name)) for name in query.by)
+        cells = math.prod(len(plan.schema_of([name]).values(name)) for name in query.by)
         if cells > MOST_CELLS:
             raise errors.survey_plan(
                 f"The query '{query.name}'", f"can have at most {MOST_CELLS:,} cells, not {cells:,}"
@@ -225,7 +225,7 @@ def _calibration(plan: SurveyPlan, calibration: CalibrationSection) -> None:
         raise errors.survey_plan(what, "must have margins, and exactly one if it post-stratifies")
     sums = set()
     for margin in calibration.margins:
-        cells = plan.schema(margin.by).number_of_groups(margin.by)
+        cells = plan.schema_of(margin.by).number_of_groups(margin.by)
         if len(margin.totals) != cells:
             raise errors.survey_plan(f"{what} by {', '.join(margin.by)}", f"must state {cells:,} totals")
         if any(total <= 0 for total in margin.totals):
@@ -294,8 +294,8 @@ def _require_probabilities(plan: SurveyPlan, wanted: PublishSection) -> None:
 
 
 def _shares(plan: SurveyPlan) -> None:
-    parts = (*plan.queries, *plan.publish, *plan.imputation)
-    shares = [plan.share(one) for one in parts]
+    shares = [plan.share(one) for one in plan.queries]
+    shares += [plan.share(one) for one in plan.publish] + [plan.share(one) for one in plan.imputation]
     if any(plan.share(one) <= 0 for one in plan.queries):
         raise errors.survey_plan("Every query", "must have a positive share of the budget")
     if (total := sum(shares, Fraction(0))) != 1:

@@ -19,7 +19,7 @@ from stirred.survey.plan_sections import PublishSection
 from stirred.survey.quantiles import cumulated_shares, grid_quantiles
 from stirred.survey.sampling_errors import DesignBound, Source
 
-_WORDS: Mapping[Source, str] = {
+_WORDS: Mapping[str, str] = {
     "bounded": "the values whose shares are within the interval of the share; sampling errors are upper bounds",
     "unknown": "as far as noise goes: the values whose shares are within the noise of the share",
 }
@@ -66,7 +66,9 @@ def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapp
         return Parts(values.ravel(), ((upper - lower) / 2).ravel() ** 2, lower.ravel(), upper.ravel())
 
     one = ends(0.6826894921370859)
-    labels = [(*label, written(p)) for label in plan.schema(wanted.by).labels(wanted.by) for p in wanted.probabilities]
+    labels = [
+        (*label, written(p)) for label in plan.schema_of(wanted.by).labels(wanted.by) for p in wanted.probabilities
+    ]
     return Answers(
         table="survey",
         by=(*wanted.by, "probability"),
@@ -101,7 +103,7 @@ def _share_noise(
         # The derivative of (sum of the first j counts) / total: 1 - share for the first j, minus the share for others.
         steps = np.tri(grid)[None] - shares[:, :, None]
         found = np.einsum("gji,gik,gjk->gj", steps, between, steps) / totals[:, None] ** 2
-    return np.maximum(np.nan_to_num(found), 0.0)
+    return np.asarray(np.maximum(np.nan_to_num(found), 0.0))
 
 
 def _read_back(edges: Array, shares: Array, wanted: Array, side: str) -> Array:

@@ -174,7 +174,7 @@ def may_vanish(plan: SurveyPlan) -> bool:
 def reach(plan: SurveyPlan, bounds: Bounds, by: Sequence[str]) -> tuple[Reach, Classes]:
     """How far one record can move the sums of a value with these bounds in the cells by some names; and the class of
     each cell."""
-    schema = plan.schema(by)
+    schema = plan.schema_of(by)
     others = Fraction(0)
     if weights_may_move(plan):
         facts = facts_of(plan)

@@ -264,7 +264,7 @@ def _require_room(records: Records) -> None:
 
 def _recoded(plan: SurveyPlan, name: str) -> tuple[Whole, int]:
     """For each value of the attribute behind a name its place among the values of the name, and their number."""
-    schema = plan.schema([name])
+    schema = plan.schema_of([name])
     values = schema.values(name)
     recode = next((one for one in plan.recodes if one.name == name), None)
     if recode is None:

@@ -105,7 +105,7 @@ def decimals(multiples: Whole, step: Fraction) -> pa.Array:
 
 
 def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
-    labels = plan.schema(by).labels(by)
+    labels = plan.schema_of(by).labels(by)
     columns = {one: pa.array([label[at] for label in labels], pa.string()) for at, one in enumerate(by)}
     return Table(name, len(labels), {one: _column(one, array) for one, array in (columns | numbers).items()})
 
@@ -118,7 +118,7 @@ def _column(name: str, array: pa.Array) -> Column:
 
 def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]) -> Table:
     table = release.read(name).table
-    labels = plan.schema(by).labels(by)
+    labels = plan.schema_of(by).labels(by)
     if table.rows != len(labels):
         raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
     for at, one in enumerate(by):

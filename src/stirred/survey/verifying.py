@@ -39,6 +39,9 @@ CLOSE = 1e-6
 """How far, relative to their size, published estimates may be from those that are computed again: sums of
 floating-point numbers differ in their last digits between machines."""
 
+LONGEST = 30
+"""Signs that a published number may have."""
+
 
 def recount(release: ReleaseFolder) -> list[Verdict]:
     """What can be checked of a survey release in particular."""
@@ -102,9 +105,9 @@ def _alike(text: str, made: str) -> bool:
         if first.equals(second):
             continue
         numbers = [column.cast(pl.Float64, strict=False).to_numpy() for column in (first, second)]
-        if np.isnan(numbers[1]).any() or not np.allclose(*numbers, rtol=CLOSE, atol=0.0):
+        if np.isnan(numbers[1]).any() or not np.allclose(numbers[0], numbers[1], rtol=CLOSE, atol=0.0):
             return False
-        if first.str.len_chars().max() > 30:
+        if max(map(len, first.to_list())) > LONGEST:
             return False
     return True
 
@@ -136,6 +139,6 @@ def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | Non
     for name in by:
         survey.plan.attribute(name)
     family = survey.family(of)
-    labels = survey.plan.schema(by).labels(by)
+    labels = survey.plan.schema_of(by).labels(by)
     columns = [pa.array([label[at] for label in labels], pa.string()) for at in range(len(by))]
     return pa.table([*columns, pa.array(family.estimates(by, {}))], names=[*by, "count" if of is None else of])

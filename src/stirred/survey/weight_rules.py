@@ -4,8 +4,9 @@ The rule takes each weight by itself, in this order: cut to the bounds, w -> min
 public centre, w -> (1 - s) w + s c (the regularisation of Seeman et al. 2024; s = 1 gives equal weights); round to the
 nearest multiple of a step, ties to the even one. Everything is computed in whole numbers.
 
-Keep in mind: the rule looks at one weight and at public numbers only, never at another record. One record that changes
-therefore changes one weight after the rule, and :attr:`WeightRule.after` bounds it.
+Keep in mind: the rule looks at one weight and at public numbers only, never at another record. If one weight changes
+before the rule, only that one changes after it, within :attr:`WeightRule.after`. Weights that were raked or calibrated
+may all have changed before it.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ class WeightTrade:
             least = self.recommended_shrink(target)
             shrinks = sorted({*(Fraction(k, 40) for k in range(41)), least.rule.shrink})
             title = "What does shrinking weights cost, and what does it save?"
-            axis = f"share of the way to {written(self.centre)}; at 1 all weights are equal"
+            axis = f"share of the way to the centre, {near(self.centre):.4g}; at 1 all weights are equal"
             said = f"The smallest error is at {written(least.rule.shrink)}: {_up(least.squared(target))}"
             points = [self.at(shrink=s) for s in shrinks]
             x = [near(s) for s in shrinks]
