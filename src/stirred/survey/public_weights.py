@@ -123,27 +123,37 @@ class PublicWeights:
             found.append(_at_ends(full - 1, (full - 1) * self.upper, self.lower, self.upper))
         return tuple(dict.fromkeys(found))
 
+    @cached_property
+    def unit(self) -> int:
+        """How many parts of 1 all worst weights are whole multiples of."""
+        return math.lcm(*{weight.denominator for classes in self.worst for weight, _ in classes})
+
     def most_above(self, level: Any, records: int | None = None) -> Fraction:
         """The largest possible sum of (weight - level) over weights above a level, of at most so many records.
 
         >>> PublicWeights(1, 10, population=100, fewest=40, most=40).most_above(8)
         Fraction(12, 1)
         """
-        at = number(level, "A level of weights")
-        return self.largest_sum(lambda weight: max(weight - at, Fraction(0)), records)
+        return self._most(level, 1, records)
 
     def most_below(self, level: Any, records: int | None = None) -> Fraction:
         """The largest possible sum of (level - weight) over weights below a level, of at most so many records."""
-        at = number(level, "A level of weights")
-        return self.largest_sum(lambda weight: max(at - weight, Fraction(0)), records)
+        return self._most(level, -1, records)
 
-    def largest_sum(self, change: Callable[[Fraction], Fraction], records: int | None = None) -> Fraction:
+    def _most(self, level: Any, sign: int, records: int | None) -> Fraction:
+        given = number(level, "A level of weights")
+        unit = math.lcm(self.unit, given.denominator)
+        at = int(given * unit)
+        return Fraction(self.largest_sum(lambda weight: max(sign * (weight - at), 0), unit, records), unit)
+
+    def largest_sum(self, change: Callable[[int], int], unit: int, records: int | None = None) -> int:
         """The largest sum of a function of the weights, over all records or the at most so many where it is largest.
 
-        The function is convex, and either never falls, is not above 0 at 0 and not below 0 at the upper bound, or never
-        rises and is not below 0 at the lower bound. Listed weights allow any function.
+        The function gets weights times ``unit``, a multiple of :attr:`unit`. It is convex, and either never falls, is
+        not above 0 at 0 and not below 0 at the upper bound, or never rises and is not below 0 at the lower bound. With
+        listed weights it may be any function.
         """
-        return max(_largest(classes, change, records) for classes in self.worst)
+        return max(_largest(classes, change, unit, records) for classes in self.worst)
 
 
 def _at_ends(records: int, total: Fraction, lower: Fraction, upper: Fraction) -> Classes:
@@ -156,11 +166,11 @@ def _at_ends(records: int, total: Fraction, lower: Fraction, upper: Fraction) ->
     return tuple((weight, count) for weight, count in found if count)
 
 
-def _largest(classes: Classes, change: Callable[[Fraction], Fraction], records: int | None) -> Fraction:
-    changes = [(change(weight), count) for weight, count in classes]
+def _largest(classes: Classes, change: Callable[[int], int], unit: int, records: int | None) -> int:
+    changes = [(change(weight.numerator * (unit // weight.denominator)), count) for weight, count in classes]
     if records is None:
-        return sum((by * count for by, count in changes), Fraction(0))
-    total, left = Fraction(0), records
+        return sum(by * count for by, count in changes)
+    total, left = 0, records
     for by, count in sorted(changes, reverse=True):
         if by <= 0 or not left:
             break

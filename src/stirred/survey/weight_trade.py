@@ -1,9 +1,8 @@
 """What cutting or shrinking weights costs in bias, and what it saves in noise, from public facts only.
 
-A weight w that is cut at u and then shrunk by s towards c is moved down by h(w) = (w - u)^+ + s (min(w, u) - c), or up
-where that is negative. The bias of a weighted sum is the sum of -h(w) x; at worst it is that of the weights in
-:attr:`PublicWeights.worst`. Noise is in proportion to the largest weight after the rule. Both are exact fractions, and
-the recommended rule has the smallest sum of squared worst bias and variance of the noise.
+Bias is the largest that the public facts allow (:mod:`stirred.survey.weight_bias`); noise is in proportion to the
+largest weight after the rule. Both are exact fractions, and the recommended rule has the smallest sum of the squared
+bias and the variance of the noise.
 
 Keep in mind: nothing here looks at the data, and nothing may. A cut chosen by looking at the weights of the sample
 would be a statistic without protection. Sampling error, which trimming lowers as well, is not part of it.
@@ -26,6 +25,7 @@ from stirred.spec.exact import near, significant, written
 from stirred.survey.facts import Bounds, number
 from stirred.survey.public_weights import PublicWeights
 from stirred.survey.settings import CHANGES, Change
+from stirred.survey.weight_bias import cell_bias, total_bias
 from stirred.survey.weight_rules import WeightRule
 
 Target = Literal["cell", "total"]
@@ -33,7 +33,7 @@ TARGETS: tuple[Target, ...] = ("cell", "total")
 
 _SHOWN = 9
 """Cuts and shrinkings in a table, beside the recommended one."""
-_DRAWN, _FAR = 200, 9
+_DRAWN, _FAR = 100, 9
 """Cuts in a picture, and how many times the squared error without a cut they may have."""
 
 
@@ -163,15 +163,8 @@ class WeightTrade:
     def at(self, cut: Any = None, shrink: Any = 0) -> TradePoint:
         """Bias and noise of one rule; without arguments, of the weights as they are."""
         rule = self.rule(cut, shrink)
-        low, high = self.value.ends
-        if high <= 0:  # the bias of -x is that of x with the other sign
-            low, high = -high, -low
         return TradePoint(
-            rule,
-            self.cells,
-            self._cell_bias(rule, low, high, self.cell_records) + self._rounding_bias(rule, self.cell_records),
-            self._total_bias(rule, low, high) + self._rounding_bias(rule, None),
-            self._variance(rule.after),
+            rule, self.cells, self._bias(rule, "cell"), self._bias(rule, "total"), self._variance(rule.after)
         )
 
     def recommended_cut(self, target: Target = "cell", within: tuple[Any, Any] | None = None) -> TradePoint:
@@ -189,7 +182,7 @@ class WeightTrade:
             raise errors.weight_rule("no multiple of the step is in the range of cuts", "Give a wider range")
 
         def squared(steps: int) -> Fraction:
-            return self.at(steps * self.step).squared(_target(target))
+            return self._squared(self.rule(steps * self.step), _target(target))
 
         while first < last:
             middle = (first + last) // 2
@@ -203,8 +196,9 @@ class WeightTrade:
         """The shrinking with the smallest error at worst, among 0, 1/grid, 2/grid, ..., 1, after a cut."""
         if type(grid) is not int or grid < 1:
             raise errors.survey_fact("The number of shrinkings that are tried", "is a whole number, at least 1")
-        points = (self.at(cut, Fraction(k, grid)) for k in range(grid + 1))
-        return min(points, key=lambda point: point.squared(_target(target)))
+        rules = (self.rule(cut, Fraction(k, grid)) for k in range(grid + 1))
+        best = min(rules, key=lambda rule: self._squared(rule, _target(target)))
+        return self.at(cut, best.shrink)
 
     def recommended(self, target: Target = "cell") -> TradePoint:
         """The better of the recommended cut and, where there is a centre, the recommended shrinking."""
@@ -259,57 +253,15 @@ class WeightTrade:
             found.append(self._picture("weight-shrink", title, said, axis, x, points, target))
         return tuple(found)
 
-    # -- bias ------------------------------------------------------------------------------------------------------
+    # -- error -----------------------------------------------------------------------------------------------------
 
-    def _cell_bias(self, rule: WeightRule, low: Fraction, high: Fraction, records: int | None) -> Fraction:
-        """Any records may be those of the cell: at worst those whose weights move one way with values of one sign."""
-        zero, public = Fraction(0), self.weights
-        negative, positive = max(-low, zero), high
+    def _squared(self, rule: WeightRule, target: Target) -> Fraction:
+        return self._bias(rule, target) ** 2 + self._variance(rule.after) * (1 if target == "cell" else self.cells)
 
-        def down(weight: Fraction) -> Fraction:
-            return max(_moved_down(rule, weight), zero)
-
-        def up(weight: Fraction) -> Fraction:
-            return max(-_moved_down(rule, weight), zero)
-
-        if negative and len(public.worst) == 1:  # values of both signs, and one worst vector for both at once
-            return max(
-                public.largest_sum(lambda weight: positive * up(weight) + negative * down(weight), records),
-                public.largest_sum(lambda weight: positive * down(weight) + negative * up(weight), records),
-            )
-        ups, downs = public.largest_sum(up, records), public.largest_sum(down, records)
-        return max(positive * ups + negative * downs, positive * downs + negative * ups)
-
-    def _total_bias(self, rule: WeightRule, low: Fraction, high: Fraction) -> Fraction:
-        """All records are counted. With values x = low + y for y in [0, high - low], the sum of h x is at most that of
-        (high - low) h^+ + low h, and the sum of -h x at most that of (high - low) (-h)^+ - low h.
-
-        The first function of a weight is convex and never falls. The second is convex and never rises with s (w - c)
-        in the place of its last h, which is not smaller than that: an upper bound, attained where nothing is cut.
-        """
-        if low < 0:
-            return self._cell_bias(rule, low, high, None)
-        width, zero = high - low, Fraction(0)
-
-        def down(weight: Fraction) -> Fraction:
-            moved = _moved_down(rule, weight)
-            return width * max(moved, zero) + low * moved
-
-        def up(weight: Fraction) -> Fraction:
-            moved = _moved_down(rule, weight)
-            certain = moved if self.weights.classes else rule.shrink * (weight - (rule.centre or 0))
-            return width * max(-moved, zero) - low * certain
-
-        return max(self.weights.largest_sum(down), self.weights.largest_sum(up), zero)
-
-    def _rounding_bias(self, rule: WeightRule, records: int | None) -> Fraction:
-        """Rounding moves each weight by at most half a step."""
-        if rule.rounding == "refuse":
-            return Fraction(0)
-        counted = self.weights.records[1] if records is None else min(records, self.weights.records[1])
-        return counted * self.step / 2 * max(map(abs, self.value.ends))
-
-    # -- noise -----------------------------------------------------------------------------------------------------
+    def _bias(self, rule: WeightRule, target: Target) -> Fraction:
+        if target == "total":
+            return total_bias(self.weights, rule, self.value)
+        return cell_bias(self.weights, rule, self.value, self.cell_records)
 
     def _variance(self, after: Bounds) -> Fraction:
         """The variance of the noise of one cell, for weights within these bounds.
@@ -388,12 +340,6 @@ def _target(target: Target) -> Target:
     if target not in TARGETS:
         raise errors.survey_fact("The target of a trade", f"is one of {', '.join(TARGETS)}")
     return target
-
-
-def _moved_down(rule: WeightRule, weight: Fraction) -> Fraction:
-    """By how much the rule lowers a weight that is not below the bounds, rounding apart: h in the formulas above."""
-    cut = min(weight, rule.upper)
-    return weight - cut + rule.shrink * (cut - (rule.centre or 0))
 
 
 def _root(squared: Fraction) -> float:
