@@ -41,7 +41,7 @@ class Family:
     values: tuple[Array, ...]
 
     @cached_property
-    def schema_of(self) -> Schema:
+    def schema(self) -> Schema:
         """All attributes that the family's queries are by."""
         return self.plan.schema_of(self.plan.names_of(self.of))
 
