@@ -73,7 +73,8 @@ def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
         # Many totals change together, and every rounded residual may be one step off.
         moved = largest * (plan.sample.most - 1) * (1 - low / high) + plan.sample.most * values
         others = TWO_TOGETHER * (moved + 2 * largest) - 2 * largest
-    reach = Reach(True, (largest,), (largest,), others)
+    # Within one cell a residual may change its sign, or its primary unit: twice the largest one, and not its root of 2.
+    reach = Reach(True, (largest,), (2 * largest,), others)
     cells = plan.schema_of(error_names(wanted)).number_of_groups(error_names(wanted))
     return noise_for(plan, reach, np.zeros(cells, dtype=np.int64), Fraction(1), wanted.errors)
 

@@ -3,7 +3,7 @@
 A record adds w x to one cell of a query and nothing to the others. If it is replaced, or gives other answers, it may
 take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of
 the budget for the cell that is left and half for the one that is entered. If its cell cannot change, the noise is for
-max(w x) - min(w x). Where one record may change the weights of all others (Table 6.2), each of the n - 1 others adds
+max(w x) - min(w x); Gaussian noise also covers a record that could leave its cell and stays. Where one record may change the weights of all others (Table 6.2), each of the n - 1 others adds
 (max w - min w) max |x| (section 6.4.5). Discrete Laplace noise of scale d / epsilon on whole numbers that move by d in
 total satisfies epsilon-differential privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a vector that moves
 by d in length satisfies rho-zCDP.
@@ -62,9 +62,10 @@ class Reach:
         """By class, an upper bound of the sum of the squared changes of all cells, likewise."""
         if not self.moves:
             return tuple((one + self.others) ** 2 for one in self.width)
-        if not self.others:
-            return tuple(2 * one**2 for one in self.largest)
-        return tuple((ROOT_OF_TWO * one + self.others) ** 2 for one in self.largest)
+        both = zip(self.largest, self.width, strict=True)
+        if not self.others:  # a record that could move may also stay, and change from -|w x| to |w x|
+            return tuple(max(2 * one**2, width**2) for one, width in both)
+        return tuple((max(ROOT_OF_TWO * one, width) + self.others) ** 2 for one, width in both)
 
 
 @dataclass(frozen=True, eq=False)
