@@ -173,6 +173,7 @@ class WeightTrade:
         The squared error is convex in the cut: bias and sensitivity are convex in it and not negative, and so are their
         squares. Hence a search by halving finds the smallest, exactly; of equal ones it takes the smallest cut.
         """
+        asked = _target(target)
         lower, upper = self.range
         least, most = (number(one, "An end of the range of cuts") for one in within or (lower, upper))
         if not lower <= least <= most <= upper:
@@ -182,7 +183,7 @@ class WeightTrade:
             raise errors.weight_rule("no multiple of the step is in the range of cuts", "Give a wider range")
 
         def squared(steps: int) -> Fraction:
-            return self._squared(self.rule(steps * self.step), _target(target))
+            return self._squared(self.rule(steps * self.step), asked)
 
         while first < last:
             middle = (first + last) // 2
@@ -234,10 +235,9 @@ class WeightTrade:
         best = self.recommended_cut(target)
         cuts = sorted({*self._cuts(_DRAWN), best.rule.upper})
         if len(cuts) > 1:
-            points = [
-                point for point in map(self.at, cuts) if point.squared(target) <= _FAR * self.at().squared(target)
-            ]
-            points = points if len(points) > 1 else [self.at(cut) for cut in cuts]
+            every = [self.at(cut) for cut in cuts]
+            points = [point for point in every if point.squared(target) <= _FAR * every[-1].squared(target)]
+            points = points if len(points) > 1 else every
             x = [near(point.rule.upper) for point in points]
             title, axis = "What does cutting weights cost, and what does it save?", "weights are cut to at most"
             said = f"The smallest error is at {written(best.rule.upper)}: {_up(best.squared(target))}"
