@@ -254,6 +254,8 @@ def _require_room(records: Records) -> None:
     """Raise if a sum of the plan could be too large for whole numbers of 64 bits."""
     plan = records.plan
     weight = int(records.weights.max(initial=0))
+    if weight * records.rows >= LARGEST and plan.weights is not None:
+        raise errors.survey_digits(plan.weights.column)
     for query in plan.queries:
         if query.of is not None:
             variable = plan.variable(query.of)
