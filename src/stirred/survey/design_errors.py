@@ -9,9 +9,9 @@ stratum, the standard error moves by at most the root of n/(n-1), at most that o
 which is at most the root of 2 times |e|: again 2 |e|. For means, shares and ratios e is the residual w (y - R z) around
 the value R that was measured before, which is public by then.
 
-A record of value v counts in the shares of all values of its group, with w (1 - p_v) in its own and w p_u in the others.
-The centres p of a group are made so that they add up to at most 1, so all of this is at most 2 w, and in length at most
-the root of 2 times w. A record that is replaced is taken out once and put in once: 4 w, and 8 w^2 in squares.
+A record of value v counts in the shares of all values of its group: w (1 - p_v) in its own and w p_u in the others. The
+centres p of a group are made so that they add up to at most 1, so all of this is at most 2 w, and in length at most the
+root of 2 times w. A record that is replaced is taken out once and put in once: 4 w, and 8 w^2 in squares.
 
 Where one record may change the weights of the n - 1 others, each of them moves its standard errors by at most its own
 change, (max w - min w) times the largest residual, since a length grows by at most the length of what is added.
