@@ -78,6 +78,14 @@ def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
 
 def read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     """The measured sums and standard errors of a release folder, each cell where the plan has it."""
+    try:
+        return _read_measured(release)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        reason = "its tables are not what its documents say"
+    raise errors.not_a_release(release.path, reason)
+
+
+def _read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     plan = SurveyPlan.from_published(release.certificate["plan"])
     sums, found = {}, {}
     for query in plan.queries:

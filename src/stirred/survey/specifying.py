@@ -32,7 +32,6 @@ def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
 
 
 def _domain(plan: SurveyPlan) -> Domain:
-    survey = plan.dataset or "the survey"
     restricted = []
     if plan.weights is not None and plan.weights.outside == "refuse":
         restricted.append("weights outside their stated bounds, with which a release is refused")
@@ -40,7 +39,7 @@ def _domain(plan: SurveyPlan) -> Domain:
         if one.outside == "refuse":
             restricted.append(f"values of '{one.name}' outside their stated bounds, with which a release is refused")
     return Domain(
-        DATASETS[plan.starts].format(survey=survey),
+        plan.dataset or f"{DATASETS[plan.starts].format(survey='a survey')}, of no named dataset",
         starts=f"the {plan.starts}",
         record=f"{plan.unit}: {plan.pipeline.protects}",
         restricted_by=tuple(restricted),
