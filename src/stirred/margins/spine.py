@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -93,8 +94,10 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
 
 def _in_words(column: Column) -> Column:
     """A column with its values as text, sorted, so that a spine is read back with the numbers it was written with."""
+    if pa.types.is_string(column.type):
+        return column  # sorted by their bytes in UTF-8, which is the order of their characters
     texts = as_text(column.values)
-    order = np.argsort(np.array(texts.to_pylist(), dtype=object), kind="stable")
+    order = pc.array_sort_indices(texts)
     number = np.empty(len(order), dtype=np.uint32)
-    number[order] = np.arange(len(order))
-    return Column(column.name, number[column.codes], texts.take(pa.array(order)))
+    number[order.to_numpy()] = np.arange(len(order))
+    return Column(column.name, number[column.codes], texts.take(order))
