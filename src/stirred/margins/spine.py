@@ -53,6 +53,10 @@ class Spine:
         sizes = np.diff(self.first_child[level - 1])
         return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
+    def parents_of(self, level: int, units: Index) -> Index:
+        """The parents of some units of a level below the first."""
+        return np.searchsorted(self.first_child[level - 1], units, side="right").astype(np.int64) - 1
+
     def first_leaf(self, level: int) -> Index:
         """Where the leaves of each unit of a level begin; one entry more than units."""
         bounds = np.arange(self.units(level) + 1, dtype=np.int64)

@@ -278,10 +278,11 @@ class ColumnEncoder:
             return met, self._recodes(ranks, ranks[:0], 0)
         coded = pa.concat_arrays([met.cast(present[0].type), *present]).dictionary_encode()
         order = pc.array_sort_indices(coded.dictionary)
-        rank = np.empty(len(order), dtype=smallest_type(len(order) + (1 if self.nulls else 0)))
-        rank[order.to_numpy()] = np.arange(len(order), dtype=rank.dtype)
+        kind = smallest_type(len(order) + (1 if self.nulls else 0))
+        rank = np.empty(len(order), dtype=kind)
+        rank[order.to_numpy()] = np.arange(len(order), dtype=kind)
         found = rank[coded.indices.to_numpy()]
-        of_seen: Codes = np.zeros(len(self._seen), dtype=rank.dtype)
+        of_seen = np.zeros(len(self._seen), dtype=kind)
         of_seen[self._seen] = found[: len(met)]
         null = len(order) if self.nulls else 0
         return coded.dictionary.take(order), self._recodes(of_seen, found[len(met) :], null)
