@@ -27,6 +27,7 @@ from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.earlier import Agreement
+from stirred.topdown.finished_levels import FinishedLevels
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan
@@ -65,13 +66,17 @@ def fit_table(
     table: TableSection,
     progress: Progress,
     agreements: Sequence[Agreement] = (),
+    finished: FinishedLevels | None = None,
 ) -> tuple[Histograms, list[LevelReport]]:
-    """The fitted histograms of the leaves of a table, and how each level went."""
-    parents: Histograms | None = None
-    reports = []
+    """The fitted histograms of the leaves of a table, and how each level went; ``finished`` has levels of an earlier
+    run, and gets those of this one."""
+    parents, reports = _gone_on(finished, table.name)
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
+        if level < len(reports):
+            done += sum(entry.units * entry.cells for entry in entries)
+            continue
         step = _Step(plan, spine, table, level, entries, kept(plan, spine, exact, table, level, agreements))
         pieces, details = [], []
         chunks = list(step.chunks())
@@ -85,8 +90,21 @@ def fit_table(
             details.append(detail)
         parents = _joined(pieces)
         reports.append(step.report(details))
+        if finished is not None:
+            finished.keep(table.name, parents, [asdict(report) for report in reports])
     assert parents is not None
     return parents, reports
+
+
+def _gone_on(finished: FinishedLevels | None, table: str) -> tuple[Histograms | None, list[LevelReport]]:
+    """The level that an earlier run has finished last, and how the levels so far went."""
+    kept_level = None if finished is None else finished.last(table)
+    if kept_level is None:
+        return None, []
+    histograms, reports = kept_level
+    return histograms, [
+        LevelReport(**{**one, "fallbacks": tuple((unit, words) for unit, words in one["fallbacks"])}) for one in reports
+    ]
 
 
 def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
