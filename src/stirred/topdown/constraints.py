@@ -28,6 +28,9 @@ from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
 
 Counts = NDArray[np.int64]
 
+_LOOKED_AT = 1 << 18
+"""Leaves that are looked at together."""
+
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,8 +123,12 @@ def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
 def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> int:
     """In how many leaves the counts do not keep a constraint."""
     groups, counts = _counted(counted.plan, constraint, exact)
-    found = marginal(counted.leaves[constraint.table], groups, counts.shape[1])
-    return int(_wrong(constraint, found, counts).any(axis=1).sum())
+    leaves, broken = counted.leaves[constraint.table], 0
+    for start in range(0, len(counts), _LOOKED_AT):
+        here = counts[start : start + _LOOKED_AT]
+        found = marginal(leaves.of_units(np.arange(start, start + len(here))), groups, counts.shape[1])
+        broken += int(_wrong(constraint, found, here).any(axis=1).sum())
+    return broken
 
 
 def kept(

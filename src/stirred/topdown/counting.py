@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ MOST = 1 << 31
 """Records that one row may stand for; with as many rows as a file can have, sums stay far below 2^63."""
 HELD = 1 << 22
 """Keys that may wait to be put together."""
+_RANGES = 64
+"""Ranges of keys that are put together one after another."""
 
 
 @withheld
@@ -219,7 +222,8 @@ def count_rows(
 ) -> Histograms:
     """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
     strange = dict.fromkeys((place, *domains), 0)
-    tally, leaves = _Tally(), Places(spine.names[-1])
+    cells = math.prod(len(values) for values in domains.values())
+    tally, leaves = _Tally(spine.leaves * cells), Places(spine.names[-1])
     for part in read_parts(opened, (place, *domains, *([count] if count else []))):
         key = leaves.of(part[place])
         strange[place] += int((key < 0).sum())
@@ -234,33 +238,56 @@ def count_rows(
     for column, rows in strange.items():
         if rows:
             raise errors.topdown_category(name, column, rows)
-    return tally.histograms(spine.leaves, math.prod(len(values) for values in domains.values()))
+    return tally.histograms(spine.leaves, cells)
 
 
 class _Tally:
-    """Counts by key, put together whenever the parts have outgrown what is known."""
+    """Counts by key, put together whenever the parts have outgrown an eighth of what is known.
 
-    def __init__(self) -> None:
-        self._keys, self._counts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    Keys below ``most`` are known in ranges, and put together range by range: a second copy of what is known, which is
+    nearly all the memory that counting takes, is never there.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._edges = np.linspace(0, most, _RANGES + 1).astype(np.int64)
+        nothing = np.empty(0, dtype=np.int64)
+        self._known = [(nothing, nothing) for _ in range(_RANGES)]
         self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._waiting = 0
 
     def add(self, keys: NDArray[np.int64], counts: NDArray[np.int64] | None) -> None:
         self._parts.append(_summed(keys, counts))
         self._waiting += len(self._parts[-1][0])
-        if self._waiting > max(HELD, len(self._keys)):
+        if self._waiting > max(HELD, sum(len(keys) for keys, _ in self._known) // 8):
             self._settle()
 
     def _settle(self) -> None:
-        together = [(self._keys, self._counts), *self._parts]
-        keys, counts = (np.concatenate(one) for one in zip(*together, strict=True))
+        if not self._parts:
+            return
+        keys, counts = _summed(*(np.concatenate(one) for one in zip(*self._parts, strict=True)))
         self._parts, self._waiting = [], 0
-        self._keys, self._counts = _summed(keys, counts)
+        places = np.searchsorted(keys, self._edges).tolist()
+        for number, (begin, end) in enumerate(pairwise(places)):
+            if end > begin:
+                both = zip(self._known[number], (keys[begin:end], counts[begin:end]), strict=True)
+                self._known[number] = _summed(*(np.concatenate(one) for one in both))
 
     def histograms(self, units: int, cells: int) -> Histograms:
         self._settle()
-        starts = np.searchsorted(self._keys, np.arange(units + 1, dtype=np.int64) * cells)
-        return Histograms(starts.astype(np.int64), (self._keys % cells).astype(np.int32), self._counts)
+        length = sum(len(keys) for keys, _ in self._known)
+        each = np.empty(length, dtype=np.int32)
+        counts = np.empty(length, dtype=np.int64)
+        many = np.zeros(units + 1, dtype=np.int64)
+        at = 0
+        while self._known:
+            keys, numbers = self._known.pop(0)
+            here = slice(at, at + len(keys))
+            unit, each[here] = np.divmod(keys, cells)
+            counts[here] = numbers
+            if len(unit):
+                many[unit[0] + 1 : unit[-1] + 2] += np.bincount(unit - unit[0])
+            at += len(keys)
+        return Histograms(np.cumsum(many), each, counts)
 
 
 class Places:
@@ -282,7 +309,16 @@ class Places:
 
 
 def _bytes(values: pa.Array) -> NDArray[np.bytes_]:
-    return np.array([text.encode() for text in as_text(values).fill_null("").to_pylist()], dtype=np.bytes_)
+    """Texts as numpy has them, all of one width; made in parts, and without an object for each."""
+    texts = as_text(values).fill_null("")
+    width = max(1, pc.max(pc.binary_length(texts)).as_py() or 0)
+    found = np.empty(len(texts), dtype=f"S{width}")
+    step = max(1, HELD // width)
+    for start in range(0, len(texts), step):
+        padded = pc.ascii_rpad(texts[start : start + step], width, padding="\0")
+        # No text is longer than the width, so what is padded has its texts one after another, each of that width.
+        found[start : start + step] = np.frombuffer(padded.buffers()[2], dtype=found.dtype, count=len(padded))
+    return found
 
 
 def _looked_up(column: Column, known: pa.Array) -> NDArray[np.int64]:
