@@ -37,8 +37,9 @@ MOST = 1 << 31
 """Records that one row may stand for; with as many rows as a file can have, sums stay far below 2^63."""
 HELD = 1 << 22
 """Keys that may wait to be put together."""
-_RANGES = 64
-"""Ranges of keys that are put together one after another."""
+_RANGES = 16
+"""Ranges of keys that are put together one after another: few, so that in large tables each is a piece of memory that
+goes back to the system when it is freed."""
 
 
 @withheld
