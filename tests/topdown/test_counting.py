@@ -94,12 +94,18 @@ def test_other_refusals():
     moved = data["geography"].with_columns(
         county=pl.Series(["a", "b", "b", "b", "b"]), town=pl.Series(["a1", "a1", "b1", "b2", "b3"])
     )
-    with pytest.raises(StirredError, match="not nested"):
+    with pytest.raises(StirredError, match="town a1 lies in two units of level 'county', a and b"):
         count_tables(PLAN, data | {"geography": moved})
+    missing = data["geography"].with_columns(county=pl.Series(["a", None, "b", None, "b"]))
+    with pytest.raises(StirredError, match="'county' has nulls in 2 rows of the list, the first at town a2"):
+        count_tables(PLAN, data | {"geography": missing})
+    unnamed = data["geography"].with_columns(town=pl.Series(["a1", None, "b1", "b2", "b3"]))
+    with pytest.raises(StirredError, match=r"'town' has nulls in 1 rows of the list\."):
+        count_tables(PLAN, data | {"geography": unnamed})
     with pytest.raises(StirredError, match="no column 'colour'"):
         count_tables(PLAN, data | {"persons": data["persons"].drop("colour")})
     minors = data["persons"].with_columns(kind=pl.lit("nursing"), adult=pl.lit("no"))
-    with pytest.raises(StirredError, match="200 records have a combination"):
+    with pytest.raises(StirredError, match=r"200 records have a combination .*: kind 'nursing' and adult 'no'"):
         count_tables(PLAN, data | {"persons": minors})
     with pytest.raises(StirredError, match="no table 'cats'"):
         count_tables(PLAN, data | {"cats": data["persons"]})

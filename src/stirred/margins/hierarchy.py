@@ -251,7 +251,10 @@ class BlockTree:
         found = np.asarray(known.solve @ right)
         wrong = np.abs(known.equations @ found - right) > _INCONSISTENT * (1 + np.abs(right).max(initial=0))
         if wrong.any():
-            raise errors.invariants_disagree(self.spine.levels[level], int(wrong.any(axis=(1, 2)).sum()))
+            units = np.flatnonzero(wrong.any(axis=(1, 2)))
+            raise errors.invariants_disagree(
+                self.spine.levels[level], len(units), self.spine.names[level].take(units[: errors.FEW]).to_pylist()
+            )
         return found
 
     def _added(self, level: int, of_children: Array) -> Array:

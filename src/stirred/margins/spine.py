@@ -84,7 +84,9 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
         parent_of = np.full(column.cardinality, -1, dtype=np.int64)
         parent_of[codes] = unit
         if not np.array_equal(parent_of[codes], unit):
-            raise errors.nested_levels(level, "is not nested: a unit lies in two units of the level above it")
+            row = int(np.argmax(parent_of[codes] != unit))
+            two = [names[-1][int(number)].as_py() for number in (unit[row], parent_of[codes[row]])]
+            raise errors.not_nested(level, column.values[int(codes[row])].as_py(), levels[len(names) - 1], two)
         order = np.lexsort((np.arange(column.cardinality), parent_of))
         number = np.empty(column.cardinality, dtype=np.int64)
         number[order] = np.arange(column.cardinality)

@@ -89,7 +89,10 @@ def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
     columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
     for name, column in zip(plan.spine.levels, columns, strict=True):
         if column.values.null_count:
-            raise errors.nested_levels(name, "has nulls")
+            missing = np.flatnonzero(column.codes == column.cardinality - 1)
+            finest = columns[-1].decode(columns[-1].codes[missing[:1]])[0].as_py()
+            which = "" if finest is None else f", the first at {plan.spine.levels[-1]} {finest}"
+            raise errors.nested_levels(name, f"has nulls in {len(missing):,} rows of the list{which}")
     return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
 
 
@@ -209,7 +212,8 @@ def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, opened: I
     for zero in table.zeros:
         impossible = table.schema_of.where(zero)[histograms.cells]
         if impossible.any():
-            raise errors.topdown_zero(table.name, int(histograms.counts[impossible].sum()))
+            words = " and ".join(f"{name} {errors.listed(values, 'or')}" for name, values in zero.items())
+            raise errors.topdown_zero(table.name, int(histograms.counts[impossible].sum()), words)
     return histograms
 
 

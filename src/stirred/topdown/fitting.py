@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.schema import Groups, refines
@@ -221,11 +222,16 @@ class _Step:
             again = without_totals.of_parents(stuck) if without_totals is not None else None
             if again is None:
                 raise errors.topdown_infeasible(
-                    self.name, len(stuck), sorted({reason for _, reason in report.fallbacks})
+                    self.name, len(stuck), self._few(first, stuck), sorted({reason for _, reason in report.fallbacks})
                 )
             mended, second = round_level(again, fit_level(again), self.chain)
             if len(second.infeasible):
-                raise errors.topdown_infeasible(self.name, len(second.infeasible), ["no integers keep the constraints"])
+                raise errors.topdown_infeasible(
+                    self.name,
+                    len(second.infeasible),
+                    self._few(first, stuck[second.infeasible]),
+                    ["no integers keep the constraints"],
+                )
             children = children.with_units(problem.children_of(stuck), mended)
             words = "no table keeps the totals of the first pass; fitted in one pass"
             fallbacks += [(self._named(first + int(parent)), words) for parent in stuck]
@@ -256,12 +262,17 @@ class _Step:
         children, report = round_level(problem, fit_level(problem), chain)
         if len(report.infeasible):
             reasons = sorted({reason for _, reason in report.fallbacks})
-            raise errors.topdown_infeasible(self.name, len(report.infeasible), reasons)
+            raise errors.topdown_infeasible(
+                self.name, len(report.infeasible), self._few(first, report.infeasible), reasons
+            )
         fallbacks = tuple((self._named(first + parent), f"totals: {reason}") for parent, reason in report.fallbacks)
         return children.totals(), fallbacks
 
     def _named(self, parent: int) -> str:
         return str(self.spine.names[max(0, self.level - 1)][parent].as_py())
+
+    def _few(self, first: int, parents: NDArray[np.int64]) -> list[str]:
+        return [self._named(first + int(parent)) for parent in parents[: errors.FEW]]
 
     def report(self, details: list[_Detail]) -> LevelReport:
         return LevelReport(
