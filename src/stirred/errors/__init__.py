@@ -338,9 +338,11 @@ from stirred.errors.surveys import (
 )
 from stirred.errors.topdown import (
     topdown_category,
+    topdown_code,
     topdown_contradiction,
     topdown_count,
     topdown_crossing,
+    topdown_dictionary,
     topdown_earlier,
     topdown_infeasible,
     topdown_memory,
@@ -634,9 +636,11 @@ __all__ = [
     "too_many_rows_stated",
     "too_many_samples",
     "topdown_category",
+    "topdown_code",
     "topdown_contradiction",
     "topdown_count",
     "topdown_crossing",
+    "topdown_dictionary",
     "topdown_earlier",
     "topdown_infeasible",
     "topdown_memory",

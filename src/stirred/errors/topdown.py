@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, PlanError, few, listed
+from stirred.errors.kinds import DataError, PlanError, few, listed, one_line
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
@@ -12,6 +12,24 @@ def topdown_plan(what: str, must: str) -> PlanError:
         "topdown-plan",
         f"In a TopDown plan this must hold: {what} {must}.",
         "docs/topdown.md explains its fields (stirred docs topdown).",
+    )
+
+
+def topdown_dictionary(path: object) -> DataError:
+    return DataError(
+        "topdown-dictionary",
+        f"{path} is no data dictionary that can be read.",
+        "Give a JSON file with an object for each variable, whose field values lists them, or a CSV file with the "
+        "columns name, value and label (stirred docs topdown).",
+    )
+
+
+def topdown_code(code: str, level: str, length: int) -> DataError:
+    return DataError(
+        "topdown-geography",
+        f"The code {one_line(code, 60)} in the list of geounits has no prefix of {length} characters for the level "
+        f"'{level}'.",
+        "Correct the list of geounits, or the prefixes in the plan's [spine.input].",
     )
 
 

@@ -25,7 +25,7 @@ from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
-from stirred.tables.columns import Column, as_text
+from stirred.tables.columns import Column, ColumnEncoder, as_text
 from stirred.tables.read import read_parts, read_table
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
@@ -71,7 +71,7 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
     names = [table.name for table in plan.tables]
     given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
-    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, plan.spine.levels)
+    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, _listed_columns(plan))
     opened = {table.name: _open_table(plan, table, given.get(table.name)) for table in plan.tables}
     spine = _spine_of(plan, places)
     leaves = {table.name: _count_table(plan, table, spine, opened[table.name]) for table in plan.tables}
@@ -82,18 +82,41 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
 
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
-    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, plan.spine.levels))
+    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))
 
 
 def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
-    columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
-    for name, column in zip(plan.spine.levels, columns, strict=True):
+    names = _listed_columns(plan)
+    columns = read_table(opened, names).table.pick(names)
+    for name, column in zip(names, columns, strict=True):
         if column.values.null_count:
             missing = np.flatnonzero(column.codes == column.cardinality - 1)
             finest = columns[-1].decode(columns[-1].codes[missing[:1]])[0].as_py()
-            which = "" if finest is None else f", the first at {plan.spine.levels[-1]} {finest}"
+            which = "" if finest is None else f", the first at {names[-1]} {finest}"
             raise errors.nested_levels(name, f"has nulls in {len(missing):,} rows of the list{which}")
+    if plan.spine.input.prefixes:
+        columns = [*_prefixes(columns[0], plan.spine.input.prefixes), columns[0]]
     return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
+
+
+def _listed_columns(plan: TopDownPlan) -> tuple[str, ...]:
+    """The columns of the list of geounits that are read: one for each level, or the code that has them as prefixes."""
+    places = plan.spine.input
+    return (places.code or plan.spine.levels[-1],) if places.prefixes else plan.spine.levels
+
+
+def _prefixes(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
+    """For each level above the finest the column of its codes: the first characters of the finest code."""
+    texts, found = as_text(codes.values), []
+    for level, length in lengths.items():
+        short = pc.less_equal(pc.utf8_length(texts), length)
+        if pc.any(short).as_py():
+            raise errors.topdown_code(texts.filter(short)[0].as_py(), level, length)
+        encoder = ColumnEncoder(GEOGRAPHY, level, pa.string())
+        encoder.add(pc.utf8_slice_codeunits(texts, 0, length))
+        above = encoder.finish()
+        found.append(Column(level, above.codes[codes.codes], above.values))
+    return found
 
 
 def added_up(leaves: Histograms, first_leaf: Index) -> Histograms:

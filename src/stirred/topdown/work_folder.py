@@ -21,13 +21,12 @@ from stirred._received import inside, read_json
 from stirred.margins.spine import Spine
 from stirred.releases.folder import KEPT, PARTS, is_unfinished
 from stirred.releases.manifest import NAME, differences, digest_of, read_manifest, write_manifest
-from stirred.releases.plans import InputSection
 from stirred.tables.groups import free_label
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import read_spine
 from stirred.topdown.measuring import INDEX, entries
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import InvariantSection, slug
+from stirred.topdown.plan_sections import InvariantSection, PlacesInput, slug
 
 DRAWN = "draw.json"
 MEASUREMENTS = "measurements"
@@ -123,7 +122,7 @@ def geography_table(plan: TopDownPlan, spine: Spine) -> pa.Table:
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:
     """Read the spine that :func:`write_geography` wrote."""
-    section = plan.spine.model_copy(update={"input": InputSection(format="parquet")})
+    section = plan.spine.model_copy(update={"input": PlacesInput(format="parquet")})
     return read_spine(plan.model_copy(update={"spine": section}), path)
 
 
