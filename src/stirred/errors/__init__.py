@@ -66,6 +66,7 @@ from stirred.errors.estimates import (
     unknown_geounit,
 )
 from stirred.errors.kinds import (
+    FEW,
     DataError,
     OutputError,
     PlanError,
@@ -147,7 +148,7 @@ from stirred.errors.loss import (
     too_many_outputs,
     unknown_choice,
 )
-from stirred.errors.margins import margin_plan, measured_margin, nested_levels, shares_question
+from stirred.errors.margins import margin_plan, measured_margin, nested_levels, not_nested, shares_question
 from stirred.errors.noise import (
     NoiseError,
     noise_not_a_number,
@@ -352,9 +353,11 @@ from stirred.errors.surveys import (
 )
 from stirred.errors.topdown import (
     topdown_category,
+    topdown_code,
     topdown_contradiction,
     topdown_count,
     topdown_crossing,
+    topdown_dictionary,
     topdown_earlier,
     topdown_infeasible,
     topdown_memory,
@@ -364,6 +367,7 @@ from stirred.errors.topdown import (
 )
 
 __all__ = [
+    "FEW",
     "ArgumentError",
     "DataError",
     "LedgerError",
@@ -547,6 +551,7 @@ __all__ = [
     "not_in_graph",
     "not_listed",
     "not_measurements",
+    "not_nested",
     "not_offered",
     "not_post_processing",
     "not_utf8",
@@ -660,9 +665,11 @@ __all__ = [
     "too_many_rows_stated",
     "too_many_samples",
     "topdown_category",
+    "topdown_code",
     "topdown_contradiction",
     "topdown_count",
     "topdown_crossing",
+    "topdown_dictionary",
     "topdown_earlier",
     "topdown_infeasible",
     "topdown_memory",

@@ -20,9 +20,11 @@ from stirred import errors
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, dicts, hash_of
 from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
+    OPEN,
     ConstraintSection,
     EarlierSection,
     InvariantSection,
+    PlacesInput,
     PublishSection,
     QuerySection,
     SpineSection,
@@ -79,6 +81,7 @@ class TopDownPlan(Plan):
     @model_validator(mode="after")
     def _sound(self) -> Self:
         _check_names(self)
+        _check_inputs(self)
         for table in self.released:
             _check_shares(self, table)
         for invariant in self.invariants:
@@ -159,7 +162,7 @@ class TopDownPlan(Plan):
 
     def reading(self, paths: Mapping[str, str | Path]) -> TopDownPlan:
         """The same plan with its tables, and its ``geography``, read from these paths."""
-        section = InputSection(path=str(paths["geography"])) if "geography" in paths else self.spine.input
+        section = PlacesInput(path=str(paths["geography"])) if "geography" in paths else self.spine.input
         tables = tuple(
             table.model_copy(update={"input": InputSection(path=str(paths[table.name]))})
             if table.name in paths
@@ -189,6 +192,25 @@ class TopDownPlan(Plan):
 
 
 # -- checks --------------------------------------------------------------------------------------------------
+
+
+def _check_inputs(plan: TopDownPlan) -> None:
+    """What a draft leaves open must be settled, and prefixes must be of the levels above the finest."""
+    for table in plan.tables:
+        if table.count is not None and table.count.startswith(OPEN):
+            asked = table.count.removeprefix(OPEN).strip()
+            raise errors.topdown_plan(
+                f"The table '{table.name}'",
+                f"must say whether its column '{asked}' is a number of records: write count = \"{asked}\" if a row "
+                "stands for that many, or remove the line if each row is one record",
+            )
+    prefixes = plan.spine.input.prefixes
+    lengths = list(prefixes.values())
+    if prefixes and (tuple(prefixes) != plan.spine.levels[:-1] or lengths != sorted(set(lengths))):
+        raise errors.topdown_plan(
+            "The prefixes of the list of geounits",
+            "must be given for every level but the finest, from the coarsest on, each longer than the one before",
+        )
 
 
 def _check_names(plan: TopDownPlan) -> None:
