@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred.margins.hierarchy import BlockTree, Upward
 from stirred.margins.margin_blocks import Array, Margin
 from stirred.margins.shapes import Shapes
@@ -76,8 +77,10 @@ class Design:
         where: Mapping[str, Sequence[str]] | None = None,
         invariants: Sequence[int] = (),
         shapes: Shapes | None = None,
+        most: int | None = None,
     ) -> Design:
-        """``invariants`` are the numbers of those in the plan whose values will be given."""
+        """``invariants`` are the numbers of those in the plan whose values will be given; ``most`` limits the numbers
+        that all covariance matrices may have together."""
         shapes = shapes or Shapes.of(spine)
         schema = plan.table(table).schema_of
         asked = Margin.of(schema, by, where)
@@ -89,6 +92,9 @@ class Design:
             fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
         known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
         split = Split.of(table, [asked], known, LARGEST)
+        kinds = sum(len(level) for level in shapes.below)
+        if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
+            raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
         trees = [
             BlockTree.of(
                 spine,

@@ -33,9 +33,11 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding import round_level
+from stirred.topdown.subtrees import Subtrees, Told, ranges
 
-CHUNK = 1 << 24
-"""Measured values that are held at a time."""
+TOO_WIDE = "level by level, since recodes and the geography tie too many numbers together for least squares"
+WAYS = ("least squares first", "level by level", TOO_WIDE)
+"""How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class LevelReport:
     most_sweeps: int
     worst_gap: float
     kappa: float
+    way: str
+    """One of :data:`WAYS`."""
     fallbacks: tuple[tuple[str, str], ...]
     """Parents that were not done in the usual way, by name, and why."""
 
@@ -67,12 +71,14 @@ def fit_table(
     agreements: Sequence[Agreement] = (),
 ) -> tuple[Histograms, list[LevelReport]]:
     """The fitted histograms of the leaves of a table, and how each level went."""
+    subtrees, way = _least_squares(plan, spine, exact, measurements, table, progress)
     parents: Histograms | None = None
     reports = []
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
-        step = _Step(plan, spine, table, level, entries, kept(plan, spine, exact, table, level, agreements))
+        here = kept(plan, spine, exact, table, level, agreements)
+        step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
         chunks = list(step.chunks())
         for number, (first, last) in enumerate(chunks):
@@ -87,6 +93,25 @@ def fit_table(
         reports.append(step.report(details))
     assert parents is not None
     return parents, reports
+
+
+def _least_squares(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts],
+    measurements: Measurements,
+    table: TableSection,
+    progress: Progress,
+) -> tuple[Subtrees | None, str]:
+    """What the subtrees tell, where the plan asks for it and it can be had; and the way of the fit in words."""
+    if plan.fit == "level by level":
+        return None, plan.fit
+    try:
+        return Subtrees.of(plan, spine, exact, measurements, table, progress), plan.fit
+    except errors.StirredError as refusal:
+        if refusal.kind != "estimate-too-wide":
+            raise
+        return None, TOO_WIDE
 
 
 def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
@@ -123,6 +148,8 @@ class _Step:
     level: int
     entries: list[Entry]
     kept: Kept
+    subtrees: Subtrees | None
+    way: str
 
     @property
     def name(self) -> str:
@@ -150,15 +177,8 @@ class _Step:
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of parents (of units at the root) whose children have a bounded number of measured values."""
-        per_unit = sum(entry.cells for entry in self.entries)
         sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else np.ones(self.spine.units(0))
-        first, held = 0, 0
-        for parent, size in enumerate(sizes):
-            if held and held + size * per_unit > CHUNK:
-                yield first, parent
-                first, held = parent, 0
-            held += int(size) * per_unit
-        yield first, len(sizes)
+        return ranges(sizes, sum(entry.cells for entry in self.entries))
 
     def units_below(self, first: int, last: int) -> slice:
         if self.level == 0:
@@ -174,18 +194,27 @@ class _Step:
         else:
             edges = self.spine.first_child[self.level - 1][first : last + 1] - units.start
         schema = self.table.schema_of
-        measured = tuple(
-            Measured(groups, float(Fraction(entry.rho)), given)
-            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
-        )
+        told, few = self._told(units, values)
         here = self.kept.of_units(units)
-        whole = LevelProblem(above, edges, schema.cells, measured, here.allowed, here.bounds)
+        whole = LevelProblem(above, edges, schema.cells, tuple(told.values()), here.allowed, here.bounds)
         if not self.twice:
             return self._solve(whole, first, ())
-        totals, early = self._totals(whole, first)
+        totals, early = self._totals(whole, few, first)
         fixed = Bounds(schema.groups(()), totals[:, None], totals[:, None])
-        rest = tuple(one for one, entry in zip(measured, self.entries, strict=True) if entry.query != TOTAL)
+        rest = tuple(one for names, one in told.items() if names)
         return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
+
+    def _told(self, units: slice, values: list[Counts]) -> tuple[Told, Told]:
+        """What the tables of some units are to be near to, and what the first pass reads of it: queries about
+        attributes that constraints speak of."""
+        if self.subtrees is not None and self.level + 1 < len(self.spine.levels):
+            return self.subtrees.measured(self.level, units, values, self.constrained)
+        schema, known = self.table.schema_of, set(self.constrained)
+        told = {
+            entry.by: Measured(groups, float(Fraction(entry.rho)), given)
+            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
+        }
+        return told, {names: one for names, one in told.items() if {schema.base(name) for name in names} <= known}
 
     def _solve(
         self,
@@ -215,21 +244,16 @@ class _Step:
         worst = float(gaps.max(initial=0.0))
         return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))
 
-    def _totals(self, whole: LevelProblem, first: int) -> tuple[Counts, tuple[tuple[str, str], ...]]:
+    def _totals(self, whole: LevelProblem, told: Told, first: int) -> tuple[Counts, tuple[tuple[str, str], ...]]:
         """The first pass: totals of the children, from the cells that constraints speak of alone."""
         schema, names = self.table.schema_of, self.constrained
         groups, number = schema.groups(names), schema.number_of_groups(names)
         sample = np.unique(groups, return_index=True)[1]  # one cell of each group
-        known = set(names)
 
         def few(one: Groups) -> Groups:
             return one[sample]
 
-        measured = tuple(
-            Measured(few(one.groups), one.weight, one.values)
-            for one, entry in zip(whole.measured, self.entries, strict=True)
-            if {schema.base(name) for name in entry.by} <= known
-        )
+        measured = tuple(Measured(few(one.groups), one.weight, one.values) for one in told.values())
         bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
         allowed = tuple(Allowed(few(one.groups), one.allowed) for one in whole.allowed if refines(groups, one.groups))
         parents = None if whole.parents is None else collapsed(whole.parents, groups, number)
@@ -254,6 +278,7 @@ class _Step:
             max(detail.sweeps for detail in details),
             max(detail.gap for detail in details),
             details[0].kappa,
+            self.way,
             tuple(fallback for detail in details for fallback in detail.fallbacks),
         )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.topdown.counting import Counted
-from stirred.topdown.fitting import CHUNK
 from stirred.topdown.measuring import Entry
+from stirred.topdown.subtrees import CHUNK
 
 _VALUES_PER_SECOND = 1.2e7
 """Measured values that are counted, drawn and written in a second, on two cores."""
