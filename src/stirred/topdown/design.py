@@ -66,6 +66,8 @@ class Design:
     fixed: tuple[tuple[tuple[int, Margin], ...], ...]
     """By level the invariants that are taken into account: their number in the plan, and their margin."""
     trees: tuple[BlockTree, ...]
+    information: tuple[Mapping[tuple[str, ...], Array], ...]
+    """By block, A'A of each margin that measurements and invariants are about, by the margin's names."""
 
     @classmethod
     def of(
@@ -90,22 +92,19 @@ class Design:
         for number in invariants:
             one = plan.invariants[number]
             fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
-        known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        known = list({margin.names: margin for margin in _known(here, fixed)}.values())
         split = Split.of(table, [asked], known, LARGEST)
         kinds = sum(len(level) for level in shapes.below)
         if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
             raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
-        trees = [
-            BlockTree.of(
-                spine,
-                shapes,
-                block.size,
-                [[(block.information(one.margin), one.variance) for one in level] for level in measured],
-                [[block.information(margin) for _, margin in level] for level in fixed],
-            )
-            for block in split.blocks
-        ]
-        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees))
+        trees, information = [], []
+        for block in split.blocks:
+            told = {margin.names: block.information(margin) for margin in known}
+            information.append(told)
+            measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
+            exact = [[told[margin.names] for _, margin in level] for level in fixed]
+            trees.append(BlockTree.of(spine, shapes, block.size, measures, exact))
+        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees), tuple(information))
 
     def numbers(self, level: int) -> int:
         """How many numbers a level has in all blocks."""
@@ -256,6 +255,12 @@ class Answer:
         for block, tree, upward in zip(design.split.blocks, design.trees, self.upward, strict=True):
             block.put(tensor, tree.down(upward, level))
         return design.split.told(design.asked, tensor)
+
+
+def _known(measured: Sequence[Measured], fixed: Sequence[Sequence[tuple[int, Margin]]]) -> Iterator[Margin]:
+    """All margins that measurements and invariants are about."""
+    yield from (one.margin for one in measured)
+    yield from (margin for level in fixed for _, margin in level)
 
 
 def _given(values: Counts | None) -> Counts:

@@ -25,6 +25,7 @@ from stirred import errors
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
+from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.earlier import Agreement
 from stirred.topdown.level_fit import fit_level
@@ -81,12 +82,12 @@ def fit_table(
         step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
         chunks = list(step.chunks())
-        for number, (first, last) in enumerate(chunks):
+        for number, (first, last, values) in enumerate(ahead(step.read(chunks, measurements))):
             progress.stage(f"fitting {table.name} at level '{name}', part {number + 1} of {len(chunks)}", done / every)
             units = step.units_below(first, last)
             done += (units.stop - units.start) * sum(entry.cells for entry in entries)
             above = None if parents is None else parents.of_units(np.arange(first, last))
-            fitted, detail = step.fit(above, first, last, [measurements.values(entry, units) for entry in entries])
+            fitted, detail = step.fit(above, first, last, values)
             pieces.append(fitted)
             details.append(detail)
         parents = _joined(pieces)
@@ -180,6 +181,20 @@ class _Step:
         sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else np.ones(self.spine.units(0))
         return ranges(sizes, sum(entry.cells for entry in self.entries))
 
+    @property
+    def least_squares(self) -> bool:
+        """Whether units are fitted to what their subtrees tell; a leaf has its own measurements only."""
+        return self.subtrees is not None and self.level + 1 < len(self.spine.levels)
+
+    def read(
+        self, chunks: list[tuple[int, int]], measurements: Measurements
+    ) -> Iterator[tuple[int, int, list[Counts]]]:
+        """Each range of parents with the measured values of their children, where these are needed."""
+        for first, last in chunks:
+            units = self.units_below(first, last)
+            entries = [] if self.least_squares else self.entries
+            yield first, last, [measurements.values(entry, units) for entry in entries]
+
     def units_below(self, first: int, last: int) -> slice:
         if self.level == 0:
             return slice(first, last)
@@ -207,8 +222,8 @@ class _Step:
     def _told(self, units: slice, values: list[Counts]) -> tuple[Told, Told]:
         """What the tables of some units are to be near to, and what the first pass reads of it: queries about
         attributes that constraints speak of."""
-        if self.subtrees is not None and self.level + 1 < len(self.spine.levels):
-            return self.subtrees.measured(self.level, units, values, self.constrained)
+        if self.subtrees is not None and self.least_squares:
+            return self.subtrees.measured(self.level, units, self.constrained)
         schema, known = self.table.schema_of, set(self.constrained)
         told = {
             entry.by: Measured(groups, float(Fraction(entry.rho)), given)

@@ -26,8 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stirred._lazy import later
-from stirred.margins.margin_blocks import Array, Margin
+from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
@@ -37,8 +36,6 @@ from stirred.topdown.measuring import Measurements
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Measured, separates
-
-optimize = later("scipy.optimize")
 
 CHUNK = 1 << 24
 """Measured values that are held at a time; more numbers than this of a level are kept in a file."""
@@ -50,6 +47,8 @@ LEAST_DETAIL = 1e-3
 """The least part of all weight that the queries have which separate all cells, where there are such queries."""
 
 _TINY = 1e-12
+_SWEEPS = 200
+_SETTLED = 1e-6
 
 Told = dict[tuple[str, ...], Measured]
 """What a fit is near to, by the names of each query."""
@@ -57,14 +56,12 @@ Told = dict[tuple[str, ...], Measured]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Subtrees:
-    """The values c of a table, given by the sums over each unit's children; those of a unit follow from its own
-    measurements."""
+    """The values c of a table for every unit above the leaves, and what they weigh."""
 
     table: TableSection
     design: designs.Design
-    exact: tuple[Counts, ...]
-    sums: tuple[Array, ...]
-    """By level but the last, the sum of the children's values for each unit, in the basis of the blocks."""
+    values: tuple[Array, ...]
+    """By level but the last, a row for each unit and a column for each cell."""
 
     @classmethod
     def of(
@@ -76,31 +73,31 @@ class Subtrees:
         table: TableSection,
         progress: Progress,
     ) -> Subtrees:
-        """Go up the tree once, reading every measurement below the root in ranges of units.
+        """Go up the tree once, reading every measurement in ranges of units.
 
         Raises ``estimate-too-wide`` where recodes, or units with many kinds of subtrees, tie too many numbers together.
         """
         fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
         names = tuple(attribute.name for attribute in table.attributes)
         design = designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
-        leaf = len(spine.levels) - 1
-        sums = tuple(_room((spine.units(level), *design.split.shape)) for level in range(leaf))
-        found = cls(table, design, tuple(exact), sums)
-        for level in range(leaf, 0, -1):
-            progress.stage(f"least squares of {table.name} at level '{spine.levels[level]}'", (leaf - level) / leaf)
-            found._add_up(level, measurements)
-        return found
+        above = range(len(spine.levels) - 1)
+        rooms = tuple(_room((spine.units(level), table.schema_of.cells)) for level in above)
+        upward = _Upward(table, design, measurements, exact, rooms)
+        for level in reversed(above):
+            progress.stage(f"least squares of {table.name} at level '{spine.levels[level]}'", 0.0)
+            upward.fill(level)
+        return cls(table, design, rooms)
 
-    def measured(self, level: int, units: slice, values: Sequence[Counts], by: tuple[str, ...]) -> tuple[Told, Told]:
-        """What to fit units above the leaves to, given the measured values of the level's queries: the queries of
-        :meth:`queries` with the weights of the whole table, and those of them that are about attributes of ``by`` only
-        with the weights of the margin by these."""
-        means = self._means(level, np.arange(units.start, units.stop), self._weighted(level, values), units)
+    def measured(self, level: int, units: slice, by: tuple[str, ...]) -> tuple[Told, Told]:
+        """What to fit some units of a level above the leaves to: the queries of :meth:`queries` with the weights of the
+        whole table, and those of them that are about attributes of ``by`` only with the weights of the margin by
+        these."""
+        schema = self.table.schema_of
+        cells = self.values[level][units].reshape(-1, *schema.shape)
         kinds = self.design.shapes.below[level].of_unit[units]
         weights, few = self._weights[level], self._margin_weights(level, by)
         queries = self.queries(level)
-        told = [self.design.split.told(margin, means) for _, margin in queries]
-        schema = self.table.schema_of
+        told = [margin.spread(contracted(cells, [factor.T for factor in margin.factors])) for _, margin in queries]
         groups = [schema.groups(names) for names, _ in queries]
         names = [by for by, _ in queries]
         whole = {names[at]: Measured(groups[at], weights[kinds, at], told[at]) for at in range(len(queries))}
@@ -124,77 +121,19 @@ class Subtrees:
             at for at, (names, _) in enumerate(self.queries(level)) if {schema.base(name) for name in names} <= set(by)
         ]
 
-    # -- values ----------------------------------------------------------------------------------------------
-
-    def _add_up(self, level: int, measurements: Measurements) -> None:
-        """The sums of the values of a level's units over their parents."""
-        edges = self.design.spine.first_child[level - 1]
-        leaf = level == len(self.design.spine.levels) - 1
-
-        def read() -> Iterator[tuple[int, int, list[Counts]]]:
-            per_unit = sum(one.entry.cells for one in self.design.measured[level])
-            for first, last in ranges(np.diff(edges), per_unit):
-                units = slice(int(edges[first]), int(edges[last]))
-                starts = edges[first:last] - units.start
-                values = []
-                for one in self.design.measured[level]:
-                    given = measurements.values(one.entry, units)
-                    # All leaves have the same matrices, so that their values may be added up before.
-                    values.append(np.add.reduceat(given, starts, axis=0) if leaf else given)
-                yield first, last, values
-
-        for first, last, values in ahead(read()):
-            weighted = self._weighted(level, values)
-            if leaf:
-                self.sums[level - 1][first:last] = self._means(level, edges[first:last], weighted, None, (first, last))
-                continue
-            units = slice(int(edges[first]), int(edges[last]))
-            means = self._means(level, np.arange(units.start, units.stop), weighted, units)
-            self.sums[level - 1][first:last] = np.add.reduceat(means, edges[first:last] - units.start, axis=0)
-
-    def _weighted(self, level: int, values: Sequence[Counts]) -> Array:
-        """A'V^-1 y of all queries of a level."""
-        split = self.design.split
-        pairs = zip(self.design.measured[level], values, strict=True)
-        parts = [split.projected(one.margin, given) / one.variance for one, given in pairs]
-        return np.asarray(sum(parts[1:], parts[0]))
-
-    def _means(
-        self, level: int, units: Index, weighted: Array, own: slice | None, parents: tuple[int, int] = (0, 0)
-    ) -> Array:
-        """The values c of some units, or of leaves added up over some parents."""
-        design = self.design
-        added = self.sums[level][own] if own is not None and level < len(self.sums) else None
-        fixed = []
-        for number, margin in design.fixed[level]:
-            given = self.exact[number]
-            if own is None:
-                edges = design.spine.first_child[level - 1]
-                inside = given[edges[parents[0]] : edges[parents[1]]]
-                given = np.add.reduceat(inside, edges[parents[0] : parents[1]] - edges[parents[0]], axis=0)
-            else:
-                given = given[own]
-            fixed.append(design.split.projected(margin, given))
-        found = np.empty_like(weighted)
-        for block, tree in zip(design.split.blocks, design.trees, strict=True):
-            below = None if added is None else block.take(added)
-            mean = tree.mean(level, units, block.take(weighted), below, [block.take(one) for one in fixed])
-            block.put(found, mean)
-        return found
-
     # -- weights ---------------------------------------------------------------------------------------------
 
     @cached_property
     def _weights(self) -> list[Array]:
         """By level but the last, the weight of each query for each kind of unit from below."""
         found = []
-        for level in range(len(self.sums)):
+        for level in range(len(self.values)):
             queries = self.queries(level)
             own = self._own(level)
             gram = np.zeros((len(self.design.shapes.below[level]), len(queries), len(queries)))
             right = np.zeros(gram.shape[:2])
-            for block, tree in zip(self.design.split.blocks, self.design.trees, strict=True):
-                matrices = np.stack([block.information(margin) for _, margin in queries])
+            for known, tree in zip(self.design.information, self.design.trees, strict=True):
+                matrices = np.stack([known[names] for names, _ in queries])
                 _add_products(gram, right, matrices, tree.covariance[level], tree.precision_below[level])
             weights = own + _nonnegative(gram, right)
             detailed = [at for at, (names, _) in enumerate(queries) if separates(self.table.schema_of.groups(names))]
@@ -249,6 +188,92 @@ class Subtrees:
         return np.array([precision.get(names, 0.0) for names, _ in self.queries(level)])
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Upward:
+    """The way up the tree: rooms are filled from the lowest level on."""
+
+    table: TableSection
+    design: designs.Design
+    measurements: Measurements
+    exact: Sequence[Counts]
+    rooms: tuple[Array, ...]
+
+    def fill(self, level: int) -> None:
+        """The values of a level's units, from their own measurements and their children's values."""
+        spine, room = self.design.spine, self.rooms[level]
+        edges = spine.first_child[level]
+        lowest = level == len(self.rooms) - 1
+        if lowest:  # the room then holds what was measured of the leaves, added up over each parent
+            room[:] = 0
+            self._add_leaves(room)
+        back = [axis.basis.T for axis in self.design.split.axes]
+        for first, last in ranges(np.ones(len(room)) if lowest else np.diff(edges), room.shape[1]):
+            units = slice(first, last)
+            children = slice(int(edges[first]), int(edges[last]))
+            starts = edges[first:last] - children.start
+            if lowest:
+                # All leaves have the same matrices, so that their values can be had of sums as of themselves.
+                known = [np.add.reduceat(one[children], starts) for one in self._exact(level + 1)]
+                added = self._means(level + 1, edges[first:last], self._in_blocks(room[units]), None, known)
+            else:
+                added = self._in_blocks(np.add.reduceat(self.rooms[level + 1][children], starts, axis=0))
+            known = [one[units] for one in self._exact(level)]
+            weighted = self._in_blocks(self._weighted(level, units))
+            means = self._means(level, np.arange(first, last), weighted, added, known)
+            room[units] = contracted(means, back).reshape(last - first, -1)
+
+    def _add_leaves(self, room: Array) -> None:
+        """Add up A'V^-1 y of the leaves of every parent, by cells."""
+        level = len(self.rooms)
+        edges = self.design.spine.first_child[level - 1]
+
+        def read() -> Iterator[tuple[int, designs.Measured, Array]]:
+            for one in self.design.measured[level]:
+                for units, given in self.measurements.stored_parts(one.entry):
+                    first = int(np.searchsorted(edges, units.start, side="right")) - 1
+                    last = int(np.searchsorted(edges, units.stop, side="left"))
+                    starts = np.maximum(edges[first:last] - units.start, 0)
+                    yield first, one, np.add.reduceat(given, starts, axis=0) / one.variance
+
+        for first, one, added in ahead(read()):
+            self._add(room[first : first + len(added)], one.margin, added)
+
+    def _weighted(self, level: int, units: slice) -> Array:
+        """A'V^-1 y of some units, by cells."""
+        found = np.zeros((units.stop - units.start, self.table.schema_of.cells))
+        for one in self.design.measured[level]:
+            self._add(found, one.margin, self.measurements.values(one.entry, units) / one.variance)
+        return found
+
+    def _add(self, found: Array, margin: Margin, values: Array) -> None:
+        """Add to each cell the value of its group."""
+        tensor = margin.arranged(values)
+        # An attribute that the query is not by has one group, which numpy spreads over all values by itself.
+        spreading = [factor if len(factor) > 1 else np.ones((1, 1)) for factor in margin.factors]
+        found.reshape(-1, *self.table.schema_of.shape)[...] += contracted(tensor, spreading)
+
+    def _exact(self, level: int) -> list[Counts]:
+        return [self.exact[number] for number, _ in self.design.fixed[level]]
+
+    def _in_blocks(self, cells: Array) -> Array:
+        tensor = cells.reshape(-1, *self.table.schema_of.shape)
+        return contracted(tensor, [axis.basis for axis in self.design.split.axes])
+
+    def _means(
+        self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Counts]
+    ) -> Array:
+        """The values c in the basis of the blocks, from A'V^-1 y, the sums of the children's and the invariants."""
+        design = self.design
+        margins = [margin for _, margin in design.fixed[level]]
+        exact = [design.split.projected(margin, given) for margin, given in zip(margins, fixed, strict=True)]
+        found = np.empty_like(weighted)
+        for block, tree in zip(design.split.blocks, design.trees, strict=True):
+            below = None if added is None else block.take(added)
+            mean = tree.mean(level, units, block.take(weighted), below, [block.take(one) for one in exact])
+            block.put(found, mean)
+        return found
+
+
 def _with_weight(told: Told) -> Told:
     return {by: one for by, one in told.items() if one.typical_weight > 0}
 
@@ -284,17 +309,19 @@ def _add_products(
 
 
 def _nonnegative(gram: Array, right: Array) -> Array:
-    """For each kind of unit the numbers w >= 0 with the least w'G w/2 - w'b."""
-    found = np.zeros_like(right)
-    for kind, (matrix, aim) in enumerate(zip(gram, right, strict=True)):
-        scale = np.sqrt(np.diagonal(matrix))
-        told = scale > 0
-        if not told.any():
-            continue
-        scaled = matrix[np.ix_(told, told)] / np.outer(scale[told], scale[told])
-        values, vectors = np.linalg.eigh(scaled)
-        root = np.sqrt(values[values > _TINY])
-        vectors = vectors[:, values > _TINY]
-        solution, _ = optimize.nnls(root[:, None] * vectors.T, vectors.T @ (aim[told] / scale[told]) / root)
-        found[kind, told] = solution / scale[told]
-    return found
+    """For each kind of unit the numbers w >= 0 with the least w'G w/2 - w'b, nearly: by their equations where these
+    have such a solution, and elsewhere from there by coordinate descent."""
+    scale = np.sqrt(np.maximum(np.einsum("kqq->kq", gram), 0.0))
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    scaled = gram * inverse[:, :, None] * inverse[:, None, :]
+    aims = right * inverse
+    found = np.maximum((np.linalg.pinv(scaled, rcond=_TINY, hermitian=True) @ aims[:, :, None])[:, :, 0], 0.0)
+    found *= scale > 0
+    for _ in range(_SWEEPS):
+        before = found.copy()
+        for at in range(found.shape[1]):
+            slope = np.einsum("kq,kq->k", scaled[:, at], found) - aims[:, at]
+            found[:, at] = np.where(scale[:, at] > 0, np.maximum(found[:, at] - slope, 0.0), 0.0)
+        if np.abs(found - before).max(initial=0) <= _SETTLED * np.abs(found).max(initial=0):
+            break
+    return found * inverse
