@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -97,14 +97,26 @@ class Design:
         kinds = sum(len(level) for level in shapes.below)
         if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
             raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
-        trees, information = [], []
-        for block in split.blocks:
-            told = {margin.names: block.information(margin) for margin in known}
-            information.append(told)
-            measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
-            exact = [[told[margin.names] for _, margin in level] for level in fixed]
-            trees.append(BlockTree.of(spine, shapes, block.size, measures, exact))
-        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees), tuple(information))
+        information = tuple({margin.names: block.information(margin) for margin in known} for block in split.blocks)
+        given = tuple(map(tuple, fixed))
+        trees = _trees(spine, shapes, split, measured, given, information)
+        return cls(spine, shapes, asked, split, measured, given, trees, information)
+
+    def told_by_leaves(self) -> float:
+        """Which part of what is known of a unit above the leaves its leaves tell, in the direction in which that is
+        most; the mean over all units of that level."""
+        level = len(self.spine.levels) - 2
+        most = np.zeros(len(self.shapes.below[level]))
+        for tree in self.trees:
+            shares = np.linalg.eigvals(tree.covariance[level] @ tree.precision_below[level]).real
+            most = np.maximum(most, shares.max(axis=1))
+        return float(most[self.shapes.below[level].of_unit].mean())
+
+    def without_leaves(self) -> Design:
+        """The same design with nothing measured of the leaves."""
+        measured: tuple[tuple[Measured, ...], ...] = (*self.measured[:-1], ())
+        trees = _trees(self.spine, self.shapes, self.split, measured, self.fixed, self.information)
+        return replace(self, measured=measured, trees=trees)
 
     def numbers(self, level: int) -> int:
         """How many numbers a level has in all blocks."""
@@ -255,6 +267,23 @@ class Answer:
         for block, tree, upward in zip(design.split.blocks, design.trees, self.upward, strict=True):
             block.put(tensor, tree.down(upward, level))
         return design.split.told(design.asked, tensor)
+
+
+def _trees(
+    spine: Spine,
+    shapes: Shapes,
+    split: Split,
+    measured: Sequence[Sequence[Measured]],
+    fixed: Sequence[Sequence[tuple[int, Margin]]],
+    information: Sequence[Mapping[tuple[str, ...], Array]],
+) -> tuple[BlockTree, ...]:
+    """The tree of each block."""
+    found = []
+    for block, told in zip(split.blocks, information, strict=True):
+        measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
+        exact = [[told[margin.names] for _, margin in level] for level in fixed]
+        found.append(BlockTree.of(spine, shapes, block.size, measures, exact))
+    return tuple(found)
 
 
 def _known(measured: Sequence[Measured], fixed: Sequence[Sequence[tuple[int, Margin]]]) -> Iterator[Margin]:

@@ -43,6 +43,10 @@ CHUNK = 1 << 24
 MOST_MATRICES = 1 << 26
 """Numbers that the covariance matrices of all kinds of units may have together."""
 
+WORTH_READING = 0.05
+"""Leaves are most of all measurements, and take the time that reading takes. They are left out where they tell less
+than this part of what is known of the units above them (:meth:`Design.told_by_leaves`)."""
+
 LEAST_DETAIL = 1e-3
 """The least part of all weight that the queries have which separate all cells, where there are such queries."""
 
@@ -81,6 +85,8 @@ class Subtrees:
         names = tuple(attribute.name for attribute in table.attributes)
         design = designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
         above = range(len(spine.levels) - 1)
+        if above and design.told_by_leaves() < WORTH_READING:
+            design = design.without_leaves()
         rooms = tuple(_room((spine.units(level), table.schema_of.cells)) for level in above)
         upward = _Upward(table, design, measurements, exact, rooms)
         for level in reversed(above):
