@@ -88,19 +88,20 @@ class Design:
         asked = Margin.of(schema, by, where)
         here = [Measured(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
         measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
-        fixed: list[list[tuple[int, Margin]]] = [[] for _ in spine.levels]
-        for number in invariants:
-            one = plan.invariants[number]
-            fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
-        known = list({margin.names: margin for margin in _known(here, fixed)}.values())
+        chosen = [(number, plan.invariants[number]) for number in invariants]
+        fixed = tuple(
+            tuple((number, Margin.of(schema, one.by)) for number, one in chosen if one.level == level)
+            for level in spine.levels
+        )
+        every = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        known = list({margin.names: margin for margin in every}.values())
         split = Split.of(table, [asked], known, LARGEST)
         kinds = sum(len(level) for level in shapes.below)
         if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
             raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
         information = tuple({margin.names: block.information(margin) for margin in known} for block in split.blocks)
-        given = tuple(map(tuple, fixed))
-        trees = _trees(spine, shapes, split, measured, given, information)
-        return cls(spine, shapes, asked, split, measured, given, trees, information)
+        trees = _trees(spine, shapes, split, measured, fixed, information)
+        return cls(spine, shapes, asked, split, measured, fixed, trees, information)
 
     def told_by_leaves(self) -> float:
         """Which part of what is known of a unit above the leaves its leaves tell, in the direction in which that is
@@ -284,12 +285,6 @@ def _trees(
         exact = [[told[margin.names] for _, margin in level] for level in fixed]
         found.append(BlockTree.of(spine, shapes, block.size, measures, exact))
     return tuple(found)
-
-
-def _known(measured: Sequence[Measured], fixed: Sequence[Sequence[tuple[int, Margin]]]) -> Iterator[Margin]:
-    """All margins that measurements and invariants are about."""
-    yield from (one.margin for one in measured)
-    yield from (margin for level in fixed for _, margin in level)
 
 
 def _given(values: Counts | None) -> Counts:

@@ -152,7 +152,8 @@ class TopDownRelease:
             # By list, since a work folder may hold an editor's copy of something confidential. Copies, not links: the
             # release is to be given away, and the work folder stays private and unchanged.
             shutil.copyfile(self.draw.folder / name, folder / name, follow_symlinks=False)
-        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables))
+        ways = {report.table: report.way for report in self.reports}
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, ways))
         more = {
             "fit": [report.published() for report in self.reports],
             "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),

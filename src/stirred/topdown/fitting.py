@@ -27,6 +27,7 @@ from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.design import Design
 from stirred.topdown.earlier import Agreement
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
@@ -34,10 +35,11 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding import round_level
-from stirred.topdown.subtrees import Subtrees, Told, ranges
+from stirred.topdown.subtrees import Subtrees, Told, ranges, whole_design
 
+LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since recodes and the geography tie too many numbers together for least squares"
-WAYS = ("least squares first", "level by level", TOO_WIDE)
+WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
 """How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
 
 
@@ -72,7 +74,8 @@ def fit_table(
     agreements: Sequence[Agreement] = (),
 ) -> tuple[Histograms, list[LevelReport]]:
     """The fitted histograms of the leaves of a table, and how each level went."""
-    subtrees, way = _least_squares(plan, spine, exact, measurements, table, progress)
+    design, way = _designed(plan, spine, table)
+    subtrees = None if design is None else Subtrees.of(table, design, exact, measurements, progress)
     parents: Histograms | None = None
     reports = []
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
@@ -96,19 +99,17 @@ def fit_table(
     return parents, reports
 
 
-def _least_squares(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts],
-    measurements: Measurements,
-    table: TableSection,
-    progress: Progress,
-) -> tuple[Subtrees | None, str]:
-    """What the subtrees tell, where the plan asks for it and it can be had; and the way of the fit in words."""
-    if plan.fit == "level by level":
-        return None, plan.fit
+def way_of_fit(plan: TopDownPlan, spine: Spine, table: TableSection) -> str:
+    """How a table will be fitted: one of :data:`WAYS`."""
+    return _designed(plan, spine, table)[1]
+
+
+def _designed(plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[Design | None, str]:
+    """The design of least squares, where the plan asks for them and they can be had; and the way of the fit."""
+    if plan.fit == BY_LEVEL:
+        return None, BY_LEVEL
     try:
-        return Subtrees.of(plan, spine, exact, measurements, table, progress), plan.fit
+        return whole_design(plan, spine, table), LEAST_SQUARES
     except errors.StirredError as refusal:
         if refusal.kind != "estimate-too-wide":
             raise
@@ -178,7 +179,8 @@ class _Step:
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of parents (of units at the root) whose children have a bounded number of measured values."""
-        sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else np.ones(self.spine.units(0))
+        ones = np.ones(self.spine.units(0), dtype=np.int64)
+        sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else ones
         return ranges(sizes, sum(entry.cells for entry in self.entries))
 
     @property

@@ -40,9 +40,13 @@ def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
     records = sum(int(leaves.counts.sum()) for leaves in counted.leaves.values())
     widest = max(entry.cells for entry in planned)
     held = min(values, max(CHUNK, 64 * widest))
+    # Least squares keeps a number for each cell of each unit above the leaves, in a file where a level has many.
+    above = [counted.spine.units(level) for level in range(len(counted.spine.levels) - 1)]
+    cells = max(table.schema_of.cells for table in counted.plan.released)
+    kept = sum(min(units * cells, CHUNK) for units in above) if counted.plan.fit != "level by level" else 0
     return Forecast(
         seconds=3 + records / _RECORDS_PER_SECOND + values / _VALUES_PER_SECOND + values / _FITTED_PER_SECOND,
-        memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE),
+        memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE + 8 * kept),
         disk_bytes=int(values * _BYTES_PER_VALUE + records * _BYTES_PER_RECORD),
     )
 

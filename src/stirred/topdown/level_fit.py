@@ -209,9 +209,7 @@ def _fit_chunk(
         problem.parents is None,
         fit.values,
         opened_entries(problem, starts, cells, first_child, x_starts),
-        fit_kernel.Queries(
-            rows, row_starts, offsets, residuals, objective.weights, objective.separating
-        ),
+        fit_kernel.Queries(rows, row_starts, offsets, residuals, objective.weights, objective.separating),
         fit_kernel.Limits(bound_rows, bound_row_starts, bound_offsets, lower, upper, objective.bound_weights),
         fit_kernel.Stopping(gap, VIOLATION, most_sweeps),
         found,

@@ -139,7 +139,9 @@ class LevelProblem:
         assert self.parents is None or self.parents.units == len(self.first_child) - 1
         assert self.measured and all(query.typical_weight > 0 for query in self.measured), "a query without weight"
         for query in self.measured:
-            assert np.shape(query.weight) in ((), (units,)) and bool(np.all(query.weight >= 0)), "weights of other units"
+            assert np.shape(query.weight) in ((), (units,)) and bool(np.all(query.weight >= 0)), (
+                "weights of other units"
+            )
             assert query.values.shape == (units, _groups(query.groups, self.cells)), query.values.shape
         for mask in self.allowed:
             assert mask.allowed.shape == (units, _groups(mask.groups, self.cells)), mask.allowed.shape

@@ -51,11 +51,22 @@ LEAST_DETAIL = 1e-3
 """The least part of all weight that the queries have which separate all cells, where there are such queries."""
 
 _TINY = 1e-12
+_NOISE = 1e-10
 _SWEEPS = 200
 _SETTLED = 1e-6
 
 Told = dict[tuple[str, ...], Measured]
 """What a fit is near to, by the names of each query."""
+
+
+def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> designs.Design:
+    """The design of all cells of a table, with the invariants of its plan.
+
+    Raises ``estimate-too-wide`` where recodes, or units with many kinds of subtrees, tie too many numbers together.
+    """
+    fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
+    names = tuple(attribute.name for attribute in table.attributes)
+    return designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,20 +81,14 @@ class Subtrees:
     @classmethod
     def of(
         cls,
-        plan: TopDownPlan,
-        spine: Spine,
+        table: TableSection,
+        design: designs.Design,
         exact: Sequence[Counts],
         measurements: Measurements,
-        table: TableSection,
         progress: Progress,
     ) -> Subtrees:
-        """Go up the tree once, reading every measurement in ranges of units.
-
-        Raises ``estimate-too-wide`` where recodes, or units with many kinds of subtrees, tie too many numbers together.
-        """
-        fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
-        names = tuple(attribute.name for attribute in table.attributes)
-        design = designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
+        """Go up the tree once, reading every measurement in ranges of units; the design is :func:`whole_design`."""
+        spine = design.spine
         above = range(len(spine.levels) - 1)
         if above and design.told_by_leaves() < WORTH_READING:
             design = design.without_leaves()
@@ -140,7 +145,8 @@ class Subtrees:
             right = np.zeros(gram.shape[:2])
             for known, tree in zip(self.design.information, self.design.trees, strict=True):
                 matrices = np.stack([known[names] for names, _ in queries])
-                _add_products(gram, right, matrices, tree.covariance[level], tree.precision_below[level])
+                covariance = tree.covariance[level]
+                _add_products(gram, right, matrices, covariance, covariance @ tree.precision_below[level] @ covariance)
             weights = own + _nonnegative(gram, right)
             detailed = [at for at, (names, _) in enumerate(queries) if separates(self.table.schema_of.groups(names))]
             if detailed:
@@ -183,7 +189,7 @@ class Subtrees:
         matrices = np.stack(parts)
         told = np.einsum("q,qij->ij", own, matrices)
         gram, aims = np.zeros((kinds, len(inside), len(inside))), np.zeros((kinds, len(inside)))
-        _add_products(gram, aims, matrices, covariance, None, covariance - covariance @ told @ covariance)
+        _add_products(gram, aims, matrices, covariance, covariance - covariance @ told @ covariance)
         return np.asarray(own + _nonnegative(gram, aims))
 
     def _own(self, level: int) -> Array:
@@ -213,7 +219,7 @@ class _Upward:
             room[:] = 0
             self._add_leaves(room)
         back = [axis.basis.T for axis in self.design.split.axes]
-        for first, last in ranges(np.ones(len(room)) if lowest else np.diff(edges), room.shape[1]):
+        for first, last in ranges(np.diff(edges) if not lowest else np.ones_like(edges[1:]), room.shape[1]):
             units = slice(first, last)
             children = slice(int(edges[first]), int(edges[last]))
             starts = edges[first:last] - children.start
@@ -265,9 +271,7 @@ class _Upward:
         tensor = cells.reshape(-1, *self.table.schema_of.shape)
         return contracted(tensor, [axis.basis for axis in self.design.split.axes])
 
-    def _means(
-        self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Counts]
-    ) -> Array:
+    def _means(self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Counts]) -> Array:
         """The values c in the basis of the blocks, from A'V^-1 y, the sums of the children's and the invariants."""
         design = self.design
         margins = [margin for _, margin in design.fixed[level]]
@@ -303,15 +307,16 @@ def _room(shape: tuple[int, ...]) -> Array:
         return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
 
 
-def _add_products(
-    gram: Array, right: Array, matrices: Array, covariance: Array, aim: Array | None, around: Array | None = None
-) -> None:
+def _add_products(gram: Array, right: Array, matrices: Array, covariance: Array, aim: Array) -> None:
     """Add what one block has of the least squares of tr(C (M - T) C (M - T)), for every kind of unit: tr(C A C B) for
-    queries A and B, and tr(C A C T) for T the aim, or with C T C given as ``around``."""
+    queries A and B, and tr(A C T C), where ``aim`` is C T C."""
     beside = covariance[:, None] @ matrices[None]
+    # What an invariant fixes has a covariance of rounding errors.
+    largest = np.abs(covariance).max(axis=(1, 2))[:, None] * np.abs(matrices).max(axis=(1, 2))
+    nothing = np.abs(beside).max(axis=(2, 3)) <= _NOISE * largest
+    beside[nothing] = 0
     gram += np.einsum("kqij,krji->kqr", beside, beside, optimize=True)
-    inner = covariance @ aim @ covariance if aim is not None else around
-    right += np.einsum("qij,kji->kq", matrices, inner, optimize=True)
+    right += np.where(nothing, 0.0, np.einsum("qij,kji->kq", matrices, aim, optimize=True))
 
 
 def _nonnegative(gram: Array, right: Array) -> Array:
@@ -330,4 +335,4 @@ def _nonnegative(gram: Array, right: Array) -> Array:
             found[:, at] = np.where(scale[:, at] > 0, np.maximum(found[:, at] - slope, 0.0), 0.0)
         if np.abs(found - before).max(initial=0) <= _SETTLED * np.abs(found).max(initial=0):
             break
-    return found * inverse
+    return np.asarray(found * inverse)
