@@ -21,7 +21,8 @@ _BYTES_PER_RECORD = 2.0
 _BASE = 400_000_000
 _BYTES_PER_POSITIVE_CELL = 16 * 6
 """Histograms of data and fit, at two levels each, with what is built beside them."""
-_BYTES_PER_HELD_VALUE = 8 * 3
+_BYTES_PER_HELD_VALUE = 8 * 4
+"""As they are read, the next part of them, and what the fit makes of them."""
 
 
 @dataclass(frozen=True)

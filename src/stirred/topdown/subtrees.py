@@ -40,7 +40,7 @@ from stirred.topdown.problems import Measured, separates
 CHUNK = 1 << 24
 """Measured values that are held at a time; more numbers than this of a level are kept in a file."""
 
-MOST_MATRICES = 1 << 26
+MOST_MATRICES = 1 << 25
 """Numbers that the covariance matrices of all kinds of units may have together."""
 
 WORTH_READING = 0.05
@@ -50,6 +50,7 @@ than this part of what is known of the units above them (:meth:`Design.told_by_l
 LEAST_DETAIL = 1e-3
 """The least part of all weight that the queries have which separate all cells, where there are such queries."""
 
+_HELD = 1 << 22
 _TINY = 1e-12
 _NOISE = 1e-10
 _SWEEPS = 200
@@ -310,13 +311,16 @@ def _room(shape: tuple[int, ...]) -> Array:
 def _add_products(gram: Array, right: Array, matrices: Array, covariance: Array, aim: Array) -> None:
     """Add what one block has of the least squares of tr(C (M - T) C (M - T)), for every kind of unit: tr(C A C B) for
     queries A and B, and tr(A C T C), where ``aim`` is C T C."""
-    beside = covariance[:, None] @ matrices[None]
-    # What an invariant fixes has a covariance of rounding errors.
-    largest = np.abs(covariance).max(axis=(1, 2))[:, None] * np.abs(matrices).max(axis=(1, 2))
-    nothing = np.abs(beside).max(axis=(2, 3)) <= _NOISE * largest
-    beside[nothing] = 0
-    gram += np.einsum("kqij,krji->kqr", beside, beside, optimize=True)
-    right += np.where(nothing, 0.0, np.einsum("qij,kji->kq", matrices, aim, optimize=True))
+    step = max(1, _HELD // matrices.size)
+    for start in range(0, len(covariance), step):
+        kinds = slice(start, start + step)
+        beside = covariance[kinds, None] @ matrices[None]
+        # What an invariant fixes has a covariance of rounding errors.
+        largest = np.abs(covariance[kinds]).max(axis=(1, 2))[:, None] * np.abs(matrices).max(axis=(1, 2))
+        nothing = np.abs(beside).max(axis=(2, 3)) <= _NOISE * largest
+        beside[nothing] = 0
+        gram[kinds] += np.einsum("kqij,krji->kqr", beside, beside, optimize=True)
+        right[kinds] += np.where(nothing, 0.0, np.einsum("qij,kji->kq", matrices, aim[kinds], optimize=True))
 
 
 def _nonnegative(gram: Array, right: Array) -> Array:
