@@ -170,6 +170,22 @@ def test_weights_of_queries_are_near_the_covariance_also_where_subtrees_differ(c
         assert shares.min() > 0.75 and shares.max() < 1.25, shares
 
 
+@pytest.mark.parametrize("by", [(), ("sex",)])
+def test_in_a_first_pass_a_margin_weighs_what_all_measurements_tell_of_it(by, tmp_path, all_leaves):
+    counted, release = made(tmp_path)
+    oracle = Dense(counted, release)
+    _, told = up(counted, release).measured(0, slice(0, 2), by)
+    assert set(told) == {(), by}
+    gain = oracle.rows(0, by) @ oracle.gain
+    covariance = (gain * oracle.variances) @ gain.T
+    groups = 2 ** len(by)
+    for state in range(2):
+        own = slice(groups * state, groups * state + groups)
+        first = np.unique(oracle.schema.groups(by), return_index=True)[1]
+        parts = [one.weight[state] * (one.groups[first][:, None] == one.groups[first]) for one in told.values()]
+        assert np.allclose(covariance[own, own] @ sum(parts), np.eye(groups), atol=0.02)
+
+
 def test_weights_are_those_of_nonnegative_least_squares():
     rng = np.random.default_rng(2)
     matrices = rng.normal(size=(20, 9, 4))
