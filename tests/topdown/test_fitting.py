@@ -93,7 +93,7 @@ def test_parts_of_any_size_give_the_same_fit(tmp_path, monkeypatch):
     chosen, data = plan("1/2"), tables()
     whole = run(tmp_path, chosen, data)[1]["persons"][0]
     counted = count_tables(chosen, data)
-    monkeypatch.setattr("stirred.topdown.fitting.CHUNK", 1)
+    monkeypatch.setattr("stirred.topdown.subtrees.CHUNK", 1)
     exact = invariant_values(counted)
     parted = fit_table(chosen, counted.spine, exact, Measurements(tmp_path), chosen.table("persons"), Silent())[0]
     assert np.array_equal(whole.cells, parted.cells) and np.array_equal(whole.counts, parted.counts)

@@ -127,20 +127,30 @@ class BlockTree:
         means: dict[int, Array] = {}
         sums: dict[int, Array] = {}
         for level in range(len(self.spine.levels) - 1, -1, -1):
-            known, right = self.known[level], weighted[level]
             added = self._added(level, means[level + 1]) if level + 1 in means else None
             if level + 1 > deepest:
                 means.pop(level + 1, None)
             if added is not None and level < deepest:
                 sums[level] = added
-            exact = self._exact(known, level, added, fixed[level]) if len(known.equations) else None
-            if exact is not None:
-                right = right - known.precision @ exact
-            if added is not None:
-                right = right + self._times_below(level, added if exact is None else added - exact)
-            mean = self._times_covariance(level, right)
-            means[level] = mean if exact is None else mean + exact
+            units = np.arange(self.spine.units(level))
+            means[level] = self.mean(level, units, weighted[level], added, fixed[level])
         return Upward(means, sums)
+
+    def mean(self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Array]) -> Array:
+        """The means of some units of a level from their subtrees: from their values h, the sums of their children's
+        means where they have children, and A'y of the level's invariants.
+
+        All of it is linear, so that for units with the same matrices, such as leaves, it may be given sums over units.
+        """
+        known, kinds, right = self.known[level], self.shapes.below[level].of_unit[units], weighted
+        exact = self._exact(known, level, added, fixed) if len(known.equations) else None
+        if exact is not None:
+            right = right - known.precision @ exact
+        if added is not None:
+            told = added if exact is None else added - exact
+            right = right + times(self.precision_below[level], kinds, told)
+        mean = times(self.covariance[level], kinds, right)
+        return mean if exact is None else mean + exact
 
     def down(self, upward: Upward, level: int) -> Array:
         """The means of a level's units from the whole tree."""

@@ -171,6 +171,47 @@ def kept(
     return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
 
 
+def impossible_groups(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts | None],
+    table: TableSection,
+    level: int,
+    asked: Groups,
+    number: int,
+) -> NDArray[np.bool_]:
+    """Which asked groups of cells cannot have a record in which units of a level, by the zeros of the plan and by the
+    values of invariants as far as they are known. Cells of group -1 are not asked for."""
+    pairs = [(one, values) for one, values in zip(plan.invariants, exact, strict=True) if values is not None]
+    known = plan.model_copy(update={"invariants": tuple(one for one, _ in pairs)})
+    leaf = plan.spine.levels[-1]
+    told = tuple(
+        constraint
+        for constraint in plan.constraints
+        if any(
+            one.table == constraint.counted and one.level == leaf and set(constraint.each.values()) <= set(one.by)
+            for one, _ in pairs
+        )
+    )
+    here = kept(known.model_copy(update={"constraints": told}), spine, [values for _, values in pairs], table, level)
+    masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == spine.units(level)]
+    masks += [(one.groups, one.upper > 0) for one in here.bounds]
+    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
+    for zero in table.zeros:
+        possible &= ~table.schema_of.where(zero)
+    # Cells that all masks treat alike, with what each says of them.
+    keys = np.stack([np.where(possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
+    combinations = np.unique(keys[:, keys[0] >= 0], axis=1)
+    found = np.ones((spine.units(level), number), dtype=np.bool_)
+    for group, *places in combinations.T.tolist():
+        open_there = np.ones(len(found), dtype=np.bool_)
+        for (_, allowed), place in zip(masks, places, strict=True):
+            if place >= 0:
+                open_there &= allowed[:, place]
+        found[:, group] &= ~open_there
+    return found
+
+
 def _together(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
 ) -> list[Bounds]:

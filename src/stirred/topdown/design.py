@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred.margins.hierarchy import BlockTree, Upward
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
@@ -68,6 +69,8 @@ class Design:
     fixed: tuple[tuple[tuple[int, Margin], ...], ...]
     """By level the invariants that are taken into account: their number in the plan, and their margin."""
     trees: tuple[BlockTree, ...]
+    information: tuple[Mapping[tuple[str, ...], Array], ...]
+    """By block, A'A of each margin that measurements and invariants are about, by the margin's names."""
 
     @classmethod
     def of(
@@ -79,30 +82,45 @@ class Design:
         where: Mapping[str, Sequence[str]] | None = None,
         invariants: Sequence[int] = (),
         shapes: Shapes | None = None,
+        most: int | None = None,
     ) -> Design:
-        """``invariants`` are the numbers of those in the plan whose values will be given."""
+        """``invariants`` are the numbers of those in the plan whose values will be given; ``most`` limits the numbers
+        that all covariance matrices may have together."""
         shapes = shapes or Shapes.of(spine)
         schema = plan.table(table).schema_of
         asked = Margin.of(schema, by, where)
         here = [Measured(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
         measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
-        fixed: list[list[tuple[int, Margin]]] = [[] for _ in spine.levels]
-        for number in invariants:
-            one = plan.invariants[number]
-            fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
-        known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        chosen = [(number, plan.invariants[number]) for number in invariants]
+        fixed = tuple(
+            tuple((number, Margin.of(schema, one.by)) for number, one in chosen if one.level == level)
+            for level in spine.levels
+        )
+        every = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        known = list({margin.names: margin for margin in every}.values())
         split = Split.of(table, [asked], known, LARGEST)
-        trees = [
-            BlockTree.of(
-                spine,
-                shapes,
-                block.size,
-                [[(block.information(one.margin), one.variance) for one in level] for level in measured],
-                [[block.information(margin) for _, margin in level] for level in fixed],
-            )
-            for block in split.blocks
-        ]
-        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees))
+        kinds = sum(len(level) for level in shapes.below)
+        if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
+            raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
+        information = tuple({margin.names: block.information(margin) for margin in known} for block in split.blocks)
+        trees = _trees(spine, shapes, split, measured, fixed, information)
+        return cls(spine, shapes, asked, split, measured, fixed, trees, information)
+
+    def told_by_leaves(self) -> float:
+        """Which part of what is known of a unit above the leaves its leaves tell, in the direction in which that is
+        most; the mean over all units of that level."""
+        level = len(self.spine.levels) - 2
+        most = np.zeros(len(self.shapes.below[level]))
+        for tree in self.trees:
+            shares = np.linalg.eigvals(tree.covariance[level] @ tree.precision_below[level]).real
+            most = np.maximum(most, shares.max(axis=1))
+        return float(most[self.shapes.below[level].of_unit].mean())
+
+    def without_leaves(self) -> Design:
+        """The same design with nothing measured of the leaves."""
+        measured: tuple[tuple[Measured, ...], ...] = (*self.measured[:-1], ())
+        trees = _trees(self.spine, self.shapes, self.split, measured, self.fixed, self.information)
+        return replace(self, measured=measured, trees=trees)
 
     def numbers(self, level: int) -> int:
         """How many numbers a level has in all blocks."""
@@ -285,6 +303,23 @@ class Answer:
         for block, tree, upward in zip(design.split.blocks, design.trees, self.upward, strict=True):
             block.put(tensor, tree.down(upward, level))
         return design.split.told(design.asked, tensor)
+
+
+def _trees(
+    spine: Spine,
+    shapes: Shapes,
+    split: Split,
+    measured: Sequence[Sequence[Measured]],
+    fixed: Sequence[Sequence[tuple[int, Margin]]],
+    information: Sequence[Mapping[tuple[str, ...], Array]],
+) -> tuple[BlockTree, ...]:
+    """The tree of each block."""
+    found = []
+    for block, told in zip(split.blocks, information, strict=True):
+        measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
+        exact = [[told[margin.names] for _, margin in level] for level in fixed]
+        found.append(BlockTree.of(spine, shapes, block.size, measures, exact))
+    return tuple(found)
 
 
 def _given(values: Counts | None) -> Counts:

@@ -158,7 +158,8 @@ class TopDownRelease:
             (folder / name).parent.mkdir(exist_ok=True)
             # By list, since a work folder may hold an editor's copy of something confidential.
             _put(self.draw.folder / name, folder / name, link=self.draw.removed_next)
-        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables))
+        ways = {report.table: report.way for report in self.reports}
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, ways))
         more = {
             "fit": [report.published() for report in self.reports],
             "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),

@@ -74,6 +74,8 @@ class TopDown(Mechanism):
                    "--regress.", "predictors", Path),
             Option("--no-scatter", "With --regress: take the true numbers to lie on the line exactly.", "no_scatter",
                    bool),
+            Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
+                   "nonnegative", bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
         ),
     }  # fmt: skip

@@ -49,8 +49,9 @@ class TopDownPlan(Plan):
         Tables to write beside the microdata.
     earlier
         Releases that this one must agree with.
-    passes
-        Whether totals are fitted first.
+    passes, fit
+        Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
+        own measurements only.
     dataset, chosen_from, format, licence, released_by, context
         As in every plan: the dataset's name in a ledger, where the choices came from, the format of released files,
         the licence of the data, who releases them, and answers about the five safes.
@@ -76,6 +77,7 @@ class TopDownPlan(Plan):
     """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     passes: Literal["auto", "one", "two"] = "auto"
+    fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
 
     @model_validator(mode="after")
@@ -187,7 +189,7 @@ class TopDownPlan(Plan):
 
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
-        later = ("publish", "earlier", "passes", "licence", "released_by", "context")
+        later = ("publish", "earlier", "passes", "fit", "licence", "released_by", "context")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
