@@ -293,6 +293,7 @@ from stirred.errors.survey_plans import (
     survey_off_lattice,
     survey_outside,
     survey_plan,
+    survey_plan_blank,
     survey_rows,
 )
 from stirred.errors.surveys import (
@@ -645,6 +646,7 @@ __all__ = [
     "survey_off_lattice",
     "survey_outside",
     "survey_plan",
+    "survey_plan_blank",
     "survey_rows",
     "swap_mixes_too_much",
     "table_columns",

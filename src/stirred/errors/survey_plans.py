@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import DataError, PlanError
+from collections.abc import Sequence
+
+from stirred.errors.kinds import DataError, PlanError, listed
+
+
+def survey_plan_blank(fields: Sequence[str]) -> PlanError:
+    return PlanError(
+        "survey-plan",
+        f"The plan is a draft: still to be filled in are {listed(fields)}.",
+        "State each from public knowledge (the design, the questionnaire, published totals), never from the cells of "
+        "the file. stirred docs surveys explains the fields.",
+    )
 
 
 def survey_plan(what: str, must: str) -> PlanError:
