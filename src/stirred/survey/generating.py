@@ -22,14 +22,12 @@ from stirred.tables.synthetic.surveys import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX,
 PLAN = "survey.toml"
 TAKE = 15
 """Persons taken from each selected block."""
-HIGHEST_INCOME = 120_000
+HIGHEST_INCOME = 150_000
 """Incomes above this count as this: noise grows with the largest income that there can be."""
 BANDS = (0, 5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 75_000, HIGHEST_INCOME)
 
 
-def write_lines(
-    out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage"
-) -> list[str]:
+def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage") -> list[str]:
     """Write the survey, its public tables and ``survey.toml`` into a new folder; returns the lines to print."""
     target = Path(out)
     survey = make_survey(persons, seed=seed, design=design, take=TAKE)
@@ -69,10 +67,9 @@ def plan_text(survey: Survey) -> str:
             "step = 0.01                # every weight is a whole multiple of this",
             "",
             "[sample]",
-            *([f"most = {strata['sampled_units'].sum()}                # sampled persons; how many answer is not public"]
-              if fixed else ["# most = ...               # chance decides how many are sampled, so there is no limit"]),
+            _most(survey),
             f"population = {survey.frame.height}",
-            f"stratum_sizes_fixed = {_flag(stratified and fixed)}  # the design fixes how many are sampled in a stratum",
+            f"stratum_sizes_fixed = {_flag(stratified and fixed)}  # does the design fix how many are sampled in each?",
         ],
         _design(survey, stratified, fixed),
         _attributes(survey, stratified),
@@ -101,6 +98,13 @@ def _head(survey: Survey) -> list[str]:
         "rho = 1                    # the budget; rho means Gaussian noise, epsilon would mean Laplace noise",
         'chosen_from = "public"     # nothing in this plan was chosen by looking at survey.csv',
     ]
+
+
+def _most(survey: Survey) -> str:
+    sampled = survey.strata["sampled_units"]
+    if sampled.null_count():
+        return "# most = ...               # chance decides how many are sampled, so there is no limit"
+    return f"most = {sampled.sum()}                # sampled persons; how many answer is not public"
 
 
 def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
@@ -211,7 +215,7 @@ def _calibrations(survey: Survey) -> list[str]:
     by_age = _totals(known, {"age_group": AGE_GROUP, "sex": SEX})
     by_region = _totals(known, {"region": survey.values["region"]})
     return [
-        "[[calibrations]]           # public totals that estimates are adjusted to, after the noise: this costs nothing",
+        "[[calibrations]]           # public totals that estimates are adjusted to, after the noise, free of cost",
         'name = "persons"',
         'method = "post-stratified"',
         f'margins = [{{ by = ["age_group", "sex"], totals = {_list(by_age)} }}]',
