@@ -40,6 +40,9 @@ class Family:
     queries: tuple[QuerySection, ...]
     values: tuple[Array, ...]
 
+    def __repr__(self) -> str:
+        return f"<Family of {self.of or 'weighted counts'}: {', '.join(one.name for one in self.queries)}>"
+
     @cached_property
     def schema(self) -> Schema:
         """All attributes that the family's queries are by."""

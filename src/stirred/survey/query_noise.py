@@ -1,12 +1,12 @@
 """How far one record can move the cells of a query, and the noise that follows from it.
 
 A record adds w x to one cell of a query and nothing to the others. If it is replaced, or gives other answers, it may
-take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of
-the budget for the cell that is left and half for the one that is entered. If its cell cannot change, the noise is for
-max(w x) - min(w x); Gaussian noise also covers a record that could leave its cell and stays. Where one record may change the weights of all others (Table 6.2), each of the n - 1 others adds
-(max w - min w) max |x| (section 6.4.5). Discrete Laplace noise of scale d / epsilon on whole numbers that move by d in
-total satisfies epsilon-differential privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a vector that moves
-by d in length satisfies rho-zCDP.
+take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of the
+budget for the cell that is left and half for the one that is entered. If its cell cannot change, the noise is for
+max(w x) - min(w x); Gaussian noise also covers a record that could leave its cell and stays. Where one record may
+change the weights of all others (Table 6.2), each of the n - 1 others adds (max w - min w) max |x| (section 6.4.5).
+Discrete Laplace noise of scale d / epsilon on whole numbers that move by d in total satisfies epsilon-differential
+privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a vector that moves by d in length satisfies rho-zCDP.
 
 The invariant a reader must know: everything here follows from the plan. No number is read from the data.
 """
