@@ -2,13 +2,16 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import stirred
 from stirred.errors import StirredError
 from stirred.survey.advising import advice_pictures, advise_lines, plan_advice, weight_trade
 from stirred.survey.plan import SurveyPlan
+from stirred.survey.specifying import specify
 
 FIELDS = {
     "weights": {"column": "w", "lower": 2, "upper": 40},
@@ -110,3 +113,15 @@ def test_where_there_is_nothing_to_trade_the_page_says_why(page, tmp_path):
 def test_a_page_fits_a_committees_paper(page):
     assert max(len(line) for line in page(sampled="100/9000").splitlines()) <= 118
     assert not Path("figures").exists()
+
+
+def test_an_explanation_does_not_say_that_the_frame_was_released():
+    """A survey takes its frame as known and publishes nothing of it, unlike a swap with its kept counts."""
+    kept = specify(SurveyPlan(**(FIELDS | {"epsilon": 1})))
+    said = flat(str(stirred.explain(kept)))
+    assert "What is held fixed is not released; it is taken as known." in said
+    assert "was released as it is" not in said and "may be published exactly" not in said
+    free = specify(SurveyPlan(**(FIELDS | {"epsilon": 1, "holds_fixed": ""})))
+    assert "taken as known" not in flat(str(stirred.explain(free)))
+    released = replace(kept, facts=())
+    assert "What is held fixed was released as it is." in flat(str(stirred.explain(released)))

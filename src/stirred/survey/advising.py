@@ -327,8 +327,8 @@ def _weights_text(plan: SurveyPlan, of: str | None, trade: WeightTrade | None) -
         text = (
             f"For a cell of the query {query.name if query else ''}, taking the weights to add up to at most the "
             f"population of {near(plan.sample.population or Fraction(0)):,.0f}. Bias at worst is over all samples that "
-            f"the plan allows, so that the true bias is mostly smaller; sampling error is not in it. {advice} If groups "
-            "have few records, or the weights themselves are public, more can be said: stirred docs weights."
+            f"the plan allows, so that the true bias is mostly smaller; sampling error is not in it. {advice} If "
+            "groups have few records, or the weights themselves are public, more can be said: stirred docs weights."
         )
         rows = "\n".join(f"  {line}" for line in trade.table().splitlines()[1:] if line.strip() != "shrunk by")
         return head + _filled(text, "  ") + "\n" + rows
