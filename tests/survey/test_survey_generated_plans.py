@@ -7,6 +7,7 @@ import stirred
 from stirred.errors import StirredError
 from stirred.survey.generating import plan_text, write_lines
 from stirred.survey.plan import SurveyPlan
+from stirred.survey.records import read_records
 from stirred.tables.synthetic.surveys import DESIGNS, draw_survey, make_frame
 
 
@@ -80,3 +81,11 @@ def test_counts_that_cannot_be_adjusted_give_no_estimates_and_no_error(method, t
         assert all(verdict.holds for verdict in stirred.verify(tmp_path / f"{run}"))
         assert "nan" not in stirred.estimate(tmp_path / f"{run}", ["g"], calibration="public").to_json().lower()
     assert without or method == "linear"  # else all noisy counts were positive: probability below 1e-5
+
+
+def test_an_empty_cell_of_an_attribute_counts_as_the_value_that_the_plan_states(tmp_path):
+    (tmp_path / "few.csv").write_text("g\na\nN\n\nb\n")
+    attributes = [{"name": "g", "values": ["a", "b", "none"], "missing": "none"}]
+    plan = SurveyPlan(epsilon=1, input={"null_values": ["N"]}, attributes=attributes, queries=[{"by": "g"}])
+    records = read_records(plan, tmp_path / "few.csv")
+    assert records.codes["g"].tolist() == [0, 2, 2, 1]

@@ -208,7 +208,7 @@ def _values(
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
     """The place of each record's value among those that the plan lists."""
     found = pc.index_in(as_text(column.values), value_set=pa.array(attribute.values, pa.string()), skip_nulls=True)
-    places = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+    places = np.array(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)  # a copy, to be changed
     empty = np.asarray(column.values.is_null().to_numpy(zero_copy_only=False))
     if attribute.missing is not None:
         places[empty] = attribute.values.index(attribute.missing)
