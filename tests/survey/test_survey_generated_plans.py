@@ -84,8 +84,19 @@ def test_counts_that_cannot_be_adjusted_give_no_estimates_and_no_error(method, t
 
 
 def test_an_empty_cell_of_an_attribute_counts_as_the_value_that_the_plan_states(tmp_path):
-    (tmp_path / "few.csv").write_text("g\na\nN\n\nb\n")
+    (tmp_path / "few.csv").write_text("g,h\na,1\nN,1\n,1\nb,1\n")
     attributes = [{"name": "g", "values": ["a", "b", "none"], "missing": "none"}]
     plan = SurveyPlan(epsilon=1, input={"null_values": ["N"]}, attributes=attributes, queries=[{"by": "g"}])
     records = read_records(plan, tmp_path / "few.csv")
     assert records.codes["g"].tolist() == [0, 2, 2, 1]
+
+
+def test_noise_that_no_sampler_draws_is_refused_by_the_check_already():
+    rows = pl.DataFrame({"w": [1, 2, 3], "x": [1, 2, 3]})
+    fields = {"rho": "1/2", "weights": {"column": "w", "kind": "final", "lower": 1, "upper": 300, "outside": "cut"}}
+    fields |= {"sample": {"most": 10_000}, "queries": [{"of": "x"}]}
+    plan = SurveyPlan(**fields, variables=[{"name": "x", "lower": 0, "upper": 10**6}])
+    with pytest.raises(StirredError, match="a larger step"):
+        stirred.check(plan, rows)
+    coarse = {"name": "x", "lower": 0, "upper": 10**6, "step": 100, "rounding": "nearest"}
+    assert stirred.check(SurveyPlan(**fields, variables=[coarse]), rows).records == 3

@@ -24,6 +24,15 @@ def survey_plan(what: str, must: str) -> PlanError:
     )
 
 
+def survey_noise_too_wide() -> PlanError:
+    return PlanError(
+        "survey-noise",
+        "A query or a measured standard error would need noise of more than 2^40 steps.",
+        "State a larger step of its variable, such as 100 for incomes, with rounding = \"nearest\"; or closer bounds, or "
+        "a larger budget.",
+    )
+
+
 def survey_rows(rows: int, fewest: int, most: int | None) -> DataError:
     limits = f"at least {fewest:,}" + (f" and at most {most:,}" if most is not None else "")
     return DataError(
