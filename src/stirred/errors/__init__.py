@@ -291,9 +291,11 @@ from stirred.errors.survey_plans import (
     survey_design,
     survey_digits,
     survey_empty,
+    survey_noise_too_wide,
     survey_off_lattice,
     survey_outside,
     survey_plan,
+    survey_plan_blank,
     survey_rows,
 )
 from stirred.errors.surveys import (
@@ -647,9 +649,11 @@ __all__ = [
     "survey_digits",
     "survey_empty",
     "survey_fact",
+    "survey_noise_too_wide",
     "survey_off_lattice",
     "survey_outside",
     "survey_plan",
+    "survey_plan_blank",
     "survey_rows",
     "swap_mixes_too_much",
     "table_columns",

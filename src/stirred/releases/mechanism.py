@@ -261,6 +261,9 @@ class Verb:
     options: tuple[Option, ...]
     run: Callable[..., Sequence[str]]
     """Does the work; returns the lines to print."""
+    pictures: Callable[..., Sequence[Any]] | None = None
+    """Makes pictures from the same arguments, for a verb with the option ``--figures``, which is then not given to
+    ``run``; the command line saves them."""
 
 
 class Mechanism:

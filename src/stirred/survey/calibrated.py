@@ -19,11 +19,14 @@ from stirred.spec.exact import near
 from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors
+from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
 """Coefficients of a sum on measured cells, by family and table."""
+
+_IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
+"""Errors that noise can cause: a count below 0, or factors that are not found."""
 
 MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
@@ -47,6 +50,15 @@ def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> 
         raise errors.unknown_choice("calibration", str(wanted.calibration), [one.name for one in plan.calibrations])
     if where or wanted.kind == "ratio":
         raise errors.estimate_question("A calibrated estimate", "is not offered for ratios or with conditions")
+    try:
+        return _calibrated(survey, wanted, section)
+    except errors.SurveyError as problem:
+        if problem.kind not in _IMPOSSIBLE:
+            raise
+        return _nothing(survey, wanted, problem)
+
+
+def _calibrated(survey: MeasuredSurvey, wanted: PublishSection, section: CalibrationSection) -> Calibrated:
     names = tuple(dict.fromkeys(name for margin in section.margins for name in margin.by))
     table = _Adjusted(survey, section, names)
     of = None if wanted.kind in ("count", "proportion") else wanted.of
@@ -58,6 +70,17 @@ def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> 
     many = len(above.values) // len(below.values)
     repeated = np.repeat(np.arange(len(below.values)), many)
     return table.quotient(of, by, wanted.by, above, below.values[repeated], repeated)
+
+
+def _nothing(survey: MeasuredSurvey, wanted: PublishSection, problem: errors.SurveyError) -> Calibrated:
+    """No estimates: noise left measured counts that cannot be adjusted. A release is not to end with an error then,
+    since its budget is spent."""
+    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
+    number = survey.plan.schema_of(by).number_of_groups(by)
+    source: Source = "unknown" if DesignBound.of(survey.plan) is None else "bounded"
+    said = f"There are no adjusted estimates, since the noisy counts cannot be adjusted: {problem.problem}"
+    unknown = np.full(number, np.nan)
+    return Calibrated(unknown, unknown, SamplingErrors(np.zeros(number), source), (said,))
 
 
 class _Adjusted:

@@ -25,6 +25,32 @@ from stirred.survey.facts import Bounds
 COUNT = "count"
 """What a query of weighted counts is called; no variable may have this name."""
 
+TO_FILL_IN = "FILL IN"
+"""What a draft has where a public fact must be stated; a plan that still has it is refused."""
+
+
+def to_fill_in(fields: object, at: str = "") -> list[str]:
+    """The fields of a plan that somebody still has to fill in, by their names.
+
+    >>> to_fill_in({"epsilon": "FILL IN", "variables": [{"name": "income", "upper": "FILL IN"}]})
+    ['epsilon', 'variables.income.upper']
+    """
+    if isinstance(fields, str):
+        return [at] if fields == TO_FILL_IN else []
+    if isinstance(fields, Mapping):
+        inside = [(str(name), value) for name, value in fields.items()]
+        if any(name == TO_FILL_IN for name, _ in inside):
+            return [at]
+    elif isinstance(fields, list | tuple):
+        if TO_FILL_IN in fields:
+            return [at]
+        inside = [
+            (str(one.get("name", n)) if isinstance(one, Mapping) else str(n), one) for n, one in enumerate(fields)
+        ]
+    else:
+        return []
+    return [found for name, value in inside for found in to_fill_in(value, f"{at}.{name}" if at else name)]
+
 
 def slug(text: object) -> str:
     """A name made safe for file names."""

@@ -36,6 +36,9 @@ from stirred.survey.settings import Setting, setting
 ROOT_OF_TWO = Fraction(17, 12)
 """An upper bound of the root of 2, less than one part in five hundred above it."""
 
+LARGEST_SCALE = 1 << 40
+"""The widest noise that is drawn, in multiples of a query's step: a scale or a standard deviation."""
+
 Classes = NDArray[np.int64]
 
 
@@ -251,6 +254,8 @@ def noise_for(plan: SurveyPlan, found: Reach, class_of: Classes, step: Fraction,
         parameters = tuple(one / (budget * step) for one in found.total)
     else:
         parameters = tuple(one / (2 * budget * step**2) for one in found.square)
+    if max(parameters) > (LARGEST_SCALE if plan.noise == "laplace" else LARGEST_SCALE**2):
+        raise errors.survey_noise_too_wide()
     return CellNoise(plan.noise, step, parameters, class_of)
 
 

@@ -64,6 +64,8 @@ def _conversion(plan: SurveyPlan) -> str:
 
 def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
     found: dict[str, str | int | bool] = {facts.MECHANISM: plan.mechanism, facts.ROW_ORDER: "sorted"}
+    if _held(plan):
+        found[facts.HELD_NOT_RELEASED] = True
     if plan.chosen_from is not None:
         found[facts.PARAMETERS_FROM] = plan.chosen_from
     if plan.starts in ("edited and imputed data", "weights"):
