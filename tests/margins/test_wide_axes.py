@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import test_flat
 import test_margin_shares
-
 from dense_table import random_margin, random_schema, random_where
 
 from repeats import times

@@ -150,7 +150,7 @@ def _label_of(schema: Schema, name: str, values: Sequence[str]) -> dict[str, str
 def _partition(
     schema: Schema, attribute: Attribute, names: Sequence[str], where: Mapping[str, Sequence[str]]
 ) -> Partition:
-    """The groups of an attribute with many values, by the names that are about it and for the values that are wanted."""
+    """The groups of an attribute with many values, by the names about it, with wanted values only."""
     found = Partition.of(np.zeros(len(attribute.values), dtype=np.int64), 1)
     for name in names:
         label, known = _label_of(schema, name, attribute.values), schema.values(name)
@@ -259,7 +259,7 @@ def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[i
                      for some in (asked, known)]  # fmt: skip
             found.append(WideAxis.of(every[0], every[1], place in apart))
             continue
-        factor = np.vstack([margin.factors[place] for margin in asked])
+        factor = np.vstack([np.asarray(margin.factors[place]) for margin in asked])
         values = factor.shape[1]
         alike = np.arange(values) if place in apart else np.zeros(values, dtype=np.int64)
         for margin in known:

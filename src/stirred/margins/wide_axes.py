@@ -102,7 +102,8 @@ class Partition:
         both = np.flatnonzero((self.group >= 0) & (other.group >= 0))
         keys = self.group[both] * other.number + other.group[both]
         found, at = np.unique(keys, return_inverse=True)
-        return found, np.bincount(at.ravel(), self.scale[both] * other.scale[both], len(found))
+        products = np.bincount(at.ravel(), self.scale[both] * other.scale[both], len(found))
+        return found, np.asarray(products, dtype=np.float64)
 
     def sums_of(self, finer: Partition) -> Array:
         """For each group, how many groups of ``finer`` it is the sum of; 0 where it is not such a sum."""
@@ -151,7 +152,7 @@ class WideAxis:
         inside = factor.inside
         keys = factor.group[inside] * self.shared + self.alike[inside]
         found = np.bincount(keys, (factor.scale * self.height)[inside], factor.number * self.shared)
-        return found.reshape(factor.number, self.shared)
+        return np.asarray(found, dtype=np.float64).reshape(factor.number, self.shared)
 
     def split(self, factor: Partition) -> tuple[Array, Array]:
         """For each row of a factor its products with the vectors of the sets, and the square of what is left of it."""
@@ -216,5 +217,6 @@ def _added(values: Array, group: Places, number: int) -> Array:
     if number == values.shape[1] and np.array_equal(group, np.arange(number)):
         return values
     found = np.zeros((values.shape[0], number, values.shape[2]))
-    np.add.at(found, (slice(None), group), values)
+    for row, numbers in zip(found, values, strict=True):
+        np.add.at(row, group, numbers)
     return found

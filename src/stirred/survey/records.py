@@ -26,7 +26,7 @@ from stirred.survey.plan_sections import AttributeSection, VariableSection
 from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
-from stirred.tables.exact_numbers import whole_array
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.read import read_table
 
 Whole = NDArray[np.int64]
@@ -157,7 +157,7 @@ def _require_number(plan: SurveyPlan, rows: int) -> None:
 def _numbers(column: Column) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
     """The distinct values of a column in whole numbers of 1 / scale, which of them are empty, and the scale."""
     numbers, empty, digits = whole_array(column)
-    if numbers.dtype != object and int(np.abs(numbers).max(initial=0)) >= LARGEST:
+    if numbers.dtype != object and largest(numbers) >= LARGEST:
         numbers = numbers.astype(object)
     return numbers, empty, 10**digits
 
@@ -190,7 +190,7 @@ def _values(
 
 def _fits(numbers: Whole, ratio: Fraction) -> bool:
     """Whether whole numbers times a ratio can be rounded within 64 bits."""
-    return max(int(np.abs(numbers).max(initial=0)) * ratio.numerator, 2 * ratio.denominator) < LARGEST
+    return max(largest(numbers) * ratio.numerator, 2 * ratio.denominator) < LARGEST
 
 
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:

@@ -26,7 +26,7 @@ from stirred.survey.records import Whole
 from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Table
 from stirred.tables.columns import ColumnEncoder, as_text
-from stirred.tables.exact_numbers import whole_array
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.write import EXTENSIONS, Cell, write_table
 
 ATTRIBUTE, MEASURED = "attribute", "measured"
@@ -140,7 +140,7 @@ def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]
 def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
     numbers, empty, digits = whole_array(column)
     ratio = Fraction(1) / (step * 10**digits)
-    if max(map(abs, (int(numbers.min()), int(numbers.max())))) * ratio.numerator >= 1 << 62:
+    if largest(numbers) * ratio.numerator >= 1 << 62:
         numbers = numbers.astype(object)
     multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
     if empty.any() or not whole.all():

@@ -121,10 +121,21 @@ def whole_array(column: Column) -> tuple[Whole, NDArray[np.bool_], int]:
         found = _short_decimals(np.where(empty, 0.0, floats))
         if found is not None:
             return found[0], empty, found[1]
+    if pa.types.is_decimal128(column.type) and column.type.scale >= 0:
+        empty = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+        words = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+        low, high = np.where(empty, 0, words[:, 0]), np.where(empty, 0, words[:, 1])
+        if np.array_equal(high, low >> 63) and largest(low) < _FITS:  # 64 of 128 bits hold it
+            return low, empty, column.type.scale
     listed, scale = whole_values(column)
     numbers = [one or 0 for one in listed]
     kind = np.int64 if all(abs(one) < _FITS for one in numbers) else object
     return np.array(numbers, dtype=kind), np.array([one is None for one in listed], dtype=np.bool_), scale
+
+
+def largest(numbers: Whole) -> int:
+    """The largest absolute value among whole numbers; 0 if there are none."""
+    return max(-int(numbers.min(initial=0)), int(numbers.max(initial=0)))
 
 
 def _short_decimals(floats: NDArray[np.float64]) -> tuple[NDArray[np.int64], int] | None:
