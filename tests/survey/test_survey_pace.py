@@ -48,9 +48,8 @@ def test_lengths_are_roots_of_exact_sums_over_strata(strata, clustered):
     stratum = rng.integers(0, strata, rows)
     cluster = stratum * 5 + rng.integers(0, 5, rows) if clustered else np.arange(rows)
     selected = rng.integers(1, 9, strata) + (5 if clustered else 300)
-    corrections = [
-        1 - Fraction(int(n), int(n) + 1 + int(more)) for n, more in zip(selected, rng.integers(0, 90, strata))
-    ]
+    population = selected + rng.integers(1, 90, strata)
+    corrections = [1 - Fraction(n, each) for n, each in zip(selected.tolist(), population.tolist(), strict=True)]
     residuals, groups = rng.integers(-1024, 1025, rows), rng.integers(0, number - 1, rows)
     places = _Places(stratum, cluster if clustered else None, selected.tolist(), corrections)
     found = places.lengths(residuals, groups, number)
