@@ -10,7 +10,14 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_no_table, audit_of_plan, audit_question, audit_runs, stratum_too_large
+from stirred.errors.audits import (
+    audit_no_table,
+    audit_of_plan,
+    audit_of_survey,
+    audit_question,
+    audit_runs,
+    stratum_too_large,
+)
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -394,6 +401,7 @@ __all__ = [
     "audit_measurements",
     "audit_no_table",
     "audit_of_plan",
+    "audit_of_survey",
     "audit_question",
     "audit_runs",
     "bad_block",

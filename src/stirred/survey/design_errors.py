@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.noise import RandomSource
+from stirred.spec.exact import near
 from stirred.survey.measuring import added_up
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
@@ -46,6 +47,8 @@ CENTRES = 1000
 LEFT_AND_ENTERED = math.isqrt(2 * FINE**2) + 1
 """The root of 2 times 1024, rounded up: by how much a record of one sign moves the standard error of its cell if it
 leaves one stratum of independent records for another."""
+_EXACT = 1 << 53
+"""Whole numbers below this are floating-point numbers too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +99,13 @@ def _within_a_cell(plan: SurveyPlan, wanted: PublishSection) -> int:
     return LEFT_AND_ENTERED if one_sign and stays else 2 * FINE
 
 
-def units(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> list[Fraction]:
+def units(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArray[np.float64]:
     """By cell the unit of its standard error: the largest residual that there could be, divided by 1024."""
     sizes = _largest(plan, wanted, centres)
-    step = _residual_step(plan, wanted)
-    return [step * int(size) / FINE for size in sizes]
+    step = _residual_step(plan, wanted) / FINE
+    if sizes.dtype != object and max(int(sizes.max(initial=1)) * step.numerator, step.denominator) < _EXACT:
+        return np.asarray((sizes * step.numerator) / step.denominator)  # both are exact, so one rounding
+    return np.array([near(step * int(size)) for size in sizes])
 
 
 def centres_of(plan: SurveyPlan, wanted: PublishSection, values: NDArray[np.float64]) -> Whole:
@@ -274,25 +279,42 @@ class _Places:
         # |residual| <= 1024, so that squares of totals fit as long as there are fewer than 2^21 records in one place.
         if int(np.abs(totals).max(initial=0)) ** 2 * max(1, len(totals)) >= LARGEST:
             totals = totals.astype(object)
-        places = at * len(self.selected) + strata
-        sums = _added(places, totals, number * len(self.selected))
-        squares = _added(places, totals * totals, number * len(self.selected))
-        return self._roots(sums.reshape(number, -1), squares.reshape(number, -1))
+        places, which = _distinct(at * len(self.selected) + strata, number * len(self.selected))
+        sums = _added(which, totals, len(places))
+        squares = _added(which, totals * totals, len(places))
+        return self._roots(places, sums.tolist(), squares.tolist(), number)
 
-    def _roots(self, sums: NDArray[Any], squares: NDArray[Any]) -> list[int]:
-        """The root of the sum over strata of (1 - n/N) (n squares - sums^2) / (n - 1), rounded down."""
-        usable = [at for at, n in enumerate(self.selected) if n > 1]
-        parts = {at: self.corrections[at] / (self.selected[at] - 1) for at in usable}
-        common = math.lcm(*(part.denominator for part in parts.values())) if parts else 1
-        found = []
-        for row_sums, row_squares in zip(sums, squares, strict=True):
-            here = [at for at in np.flatnonzero(row_squares).tolist() if at in parts]
-            total = sum(
-                int(parts[at] * common) * (self.selected[at] * int(row_squares[at]) - int(row_sums[at]) ** 2)
-                for at in here
-            )
-            found.append(math.isqrt(total // common))
+    def _roots(self, places: NDArray[np.int64], sums: list[int], squares: list[int], number: int) -> list[int]:
+        """The root of the sum over strata of (1 - n/N) (n squares - sums^2) / (n - 1), rounded down.
+
+        ``places`` are groups and strata with a record, the strata fastest, in ascending order.
+        """
+        groups, strata = (part.tolist() for part in np.divmod(places, len(self.selected)))
+        parts = [self.corrections[at] / (n - 1) if n > 1 else Fraction(0) for at, n in enumerate(self.selected)]
+        tops, bottoms = [part.numerator for part in parts], [part.denominator for part in parts]
+        found, ends = [0] * number, np.flatnonzero(np.diff(groups, append=-1)).tolist()
+        start = 0
+        for end in ends:
+            here = range(start, end + 1)
+            common = math.lcm(*(bottoms[strata[at]] for at in here))
+            total = 0
+            for at in here:
+                stratum = strata[at]
+                spread = self.selected[stratum] * squares[at] - sums[at] ** 2
+                total += tops[stratum] * (common // bottoms[stratum]) * spread
+            found[groups[start]] = math.isqrt(total // common)
+            start = end + 1
         return found
+
+
+def _distinct(places: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct numbers among some below ``most``, ascending, and for each number which of them it is."""
+    if most > max(1 << 16, 4 * len(places)):
+        found, which = np.unique(places, return_inverse=True)
+        return found, which.astype(np.int64)
+    there = np.zeros(most, dtype=np.bool_)
+    there[places] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[places]
 
 
 def _added(places: NDArray[np.int64], numbers: NDArray[Any], count: int) -> NDArray[Any]:

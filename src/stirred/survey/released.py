@@ -6,6 +6,7 @@ multiples of a unit that follows from the plan. Every cell of the plan has a row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -22,8 +23,10 @@ from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.query_noise import query_step
 from stirred.survey.records import Whole
+from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Table
-from stirred.tables.columns import ColumnEncoder
+from stirred.tables.columns import ColumnEncoder, as_text
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.write import EXTENSIONS, Cell, write_table
 
 ATTRIBUTE, MEASURED = "attribute", "measured"
@@ -121,9 +124,16 @@ def decimals(multiples: Whole, step: Fraction) -> pa.Array:
 
 
 def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
-    labels = plan.schema_of(by).labels(by)
-    columns = {one: pa.array([label[at] for label in labels], pa.string()) for at, one in enumerate(by)}
-    return Table(name, len(labels), {one: _column(one, array) for one, array in (columns | numbers).items()})
+    columns = {one: _label_column(plan, by, at) for at, one in enumerate(by)}
+    columns |= {one: _column(one, array) for one, array in numbers.items()}
+    return Table(name, plan.schema_of(by).number_of_groups(by), columns)
+
+
+def _label_column(plan: SurveyPlan, by: Sequence[str], at: int) -> Column:
+    """The labels of all cells by some names, of one of the names."""
+    sizes = [len(plan.schema_of(by).values(one)) for one in by]
+    distinct = _column(by[at], pa.array(plan.schema_of(by).values(by[at]), pa.string()))
+    return distinct.with_codes(np.tile(np.repeat(distinct.codes, math.prod(sizes[at + 1 :])), math.prod(sizes[:at])))
 
 
 def _column(name: str, array: pa.Array) -> Column:
@@ -139,12 +149,11 @@ def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]
     if list(release.columns(name)) != [*by, *numbers]:
         raise errors.not_a_release(release.path, f"the table {name} has other columns than its plan asks for")
     table = release.read(name).table
-    labels = plan.schema_of(by).labels(by)
-    if table.rows != len(labels):
+    if table.rows != plan.schema_of(by).number_of_groups(by):
         raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
     for at, one in enumerate(by):
-        stated = table[one].decode(table[one].codes).to_pylist()
-        if stated != [label[at] for label in labels]:
+        stated, wanted = table[one], _label_column(plan, by, at)
+        if not as_text(stated.values).equals(wanted.values) or not np.array_equal(stated.codes, wanted.codes):
             raise errors.not_a_release(release.path, f"the rows of table {name} are not the cells of the plan in order")
     return table
 
@@ -154,9 +163,13 @@ def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
     kind = column.values.type
     if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) or column.values.null_count:
         raise errors.not_a_release(release.path, "a measured number is empty, or is no exact number")
-    values = [Fraction(one) / step for one in column.values.to_pylist()]
-    if any(one.denominator != 1 for one in values):
+    numbers, _, digits = whole_array(column)
+    ratio = Fraction(1) / (step * 10**digits)
+    if largest(numbers) * ratio.numerator >= 1 << 62:
+        numbers = numbers.astype(object)
+    multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
+    if not whole.all():
         raise errors.not_a_release(release.path, "a measured number is no whole multiple of its step")
-    if any(abs(one) >= MOST for one in values):
+    if largest(multiples) >= MOST:
         raise errors.not_a_release(release.path, "a measured number is larger than any that is released")
-    return np.array([int(one) for one in values], dtype=np.int64)[column.codes]
+    return multiples[column.codes]

@@ -86,7 +86,7 @@ def measured_errors(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingE
     found = survey.errors.get(wanted.name)
     if found is None:
         return None
-    unit = np.array([near(one) for one in units(survey.plan, wanted, found.centres)])
+    unit = units(survey.plan, wanted, found.centres)
     noise = error_noise(survey.plan, wanted).variances * unit**2
     errors = np.maximum(found.multiples * unit, 0.0)
     return SamplingErrors(np.maximum(errors**2, noise), "measured", float(noise.max(initial=0.0)))
