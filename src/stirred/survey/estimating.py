@@ -8,7 +8,7 @@ not known about sampling is said, and the interval is then about the weighted su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.estimates import derived
 from stirred.estimates.answers import Answers
 from stirred.estimates.derived import Parts
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec.exact import near
 from stirred.survey.calibrated import Calibrated, calibrated
 from stirred.survey.combining import Array, MeasuredSurvey, Where
-from stirred.survey.interval_ends import linear_ends, quantiles, quotient_ends, student
+from stirred.survey.interval_ends import quantiles, quotient_ends, student
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.quantile_answers import quantile_answers
 from stirred.survey.released import read_measured
@@ -43,6 +44,8 @@ KINDS: Mapping[str, str] = {
 }
 
 _QUOTIENTS = ("mean", "proportion", "ratio")
+_NOTHING = 1e-150
+"""Stands for a denominator that is not positive."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +361,8 @@ def _difference(
     labels: Sequence[tuple[str, ...]],
     contrast: tuple[str, str, str],
 ) -> Answers:
-    """Rows of one value minus those of another; the noise of two rows is related as least squares makes it."""
+    """Rows of one value minus those of another; the noise of two rows is related as least squares makes it. Intervals
+    are put together from those of both rows (:mod:`stirred.estimates.derived`)."""
     name, one, other = contrast
     if name not in by or wanted.calibration:
         raise errors.estimate_question(
@@ -375,17 +379,23 @@ def _difference(
     second = np.array([place[(*label[:at], other, *label[at + 1 :])] for label in rest])
     plan, sampling = survey.plan, sums.sampling
     assert sampling is not None
-    whole = sums.ends(0.9, plan.noise)
-    between = _sampling_of_difference(survey, wanted, sums, name, first, second)
+    values, limits = sums.ends(0.9, plan.noise).values, _limits(survey, wanted)
+    values = values[first] - values[second]
+    size = np.ones(len(labels)) if sums.below is None else np.maximum(sums.below, _NOTHING)
+    sampled, noised = sampling.variances / size**2, sums.residual_noise / size**2
+    between = sampled[first] + sampled[second] - 2 * _sampling_covariance(survey, wanted, sums, name, first, second)
     noise = _noise_of_difference(survey, wanted, where, sums, by, first, second)
-    values = whole.values[first] - whole.values[second]
-    freedom = None if sampling.freedom is None else np.minimum(sampling.freedom[first], sampling.freedom[second])
+    covariance = (sampled[first] + sampled[second] - between + noised[first] + noised[second] - noise) / 2
 
     def ends(confidence: float) -> Parts:
-        wider = between(confidence)
-        return linear_ends(values, wider, noise, quantiles(confidence, _share(noise, wider), plan.noise, freedom))
+        parts = sums.ends(confidence, plan.noise).within(*limits)
+        one, other = (Parts(parts.values[at], parts.variances[at], parts.lower[at], parts.upper[at])
+                      for at in (first, second))  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            found = derived.difference(one, other, covariance)
+        lower, upper = one.lower - other.upper, one.upper - other.lower  # what both intervals allow
+        return Parts(found.values, found.variances, np.fmax(found.lower, lower), np.fmin(found.upper, upper))
 
-    reported = between(None)
     return Answers(
         table="survey",
         by=tuple(part for part in by if part != name),
@@ -393,58 +403,49 @@ def _difference(
         measure=f"{measure_words(wanted)}, {one} minus {other}",
         labels=tuple(tuple(part for number, part in enumerate(label) if number != at) for label in rest),
         values=values,
-        variances=reported + noise,
+        variances=np.where(np.isnan(values), np.inf, between + noise),
         naive=None,
         kinds=(sampling.source,) * len(rest),
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total"),
         remarks=_remarks(sampling.source),
-        parts={"sampling_error": np.sqrt(reported), "noise_error": np.sqrt(noise)},
+        parts={"sampling_error": np.sqrt(between), "noise_error": np.sqrt(noise)},
     )
 
 
-def _sampling_of_difference(
+def _sampling_covariance(
     survey: MeasuredSurvey,
     wanted: PublishSection,
     sums: Sums,
     name: str,
     first: NDArray[np.int64],
     second: NDArray[np.int64],
-) -> Callable[[float | None], Array]:
-    """The sampling variance of the difference of rows ``first`` and ``second``, for intervals of some confidence.
+) -> Array:
+    """The covariance of the sampling errors of rows ``first`` and ``second``, or the lowest that it could be.
 
-    Different strata are sampled independently: variances add up. So they do for quotients of two domains of which no
-    primary unit is in both, where there are no strata, since residuals add up to 0 in each; and where units are
-    selected independently. Two totals T and U of such domains have the covariance -f T U / n. In all other cases the
-    errors may be related in any way, and the standard errors are added up.
+    Different strata are sampled independently: it is 0. So it is for quotients of two domains of which no primary unit
+    is in both, where there are no strata, since residuals add up to 0 in each; and where units are selected
+    independently. Two totals T and U of such domains have the covariance -f T U / n. In all other cases the errors may
+    be related in any way, and the lowest one makes the standard error of the difference the sum of both.
     """
     plan, sampling, design = survey.plan, sums.sampling, survey.plan.design
     assert sampling is not None
-    size = np.ones(len(sums.above)) if sums.below is None else np.maximum(sums.below, 1e-150)
+    size = np.ones(len(sums.above)) if sums.below is None else np.maximum(sums.below, _NOTHING)
+    roots = np.sqrt(sampling.variances) / size
+    lowest = -roots[first] * roots[second]
     apart = name != wanted.of or wanted.kind != "proportion"  # no record is in both rows
     alone = apart and design.clusters is None
-    across = apart and design.strata is not None and plan.attribute(name).name == design.strata
-    added = across or (
-        alone and (design.selection == "independent" or (design.strata is None and sums.below is not None))
-    )
-    related = np.zeros(len(first))
-    if alone and not added and design.strata is None and design.selected:
-        factor = (1 - design.selected / (design.population or np.inf)) / (design.selected - 1)
-        related = np.maximum(2 * factor * sums.above[first] * sums.above[second], 0.0)
-        added = True
-
-    def variances(confidence: float | None) -> Array:
-        each = sampling.variances
-        if confidence is not None and sampling.freedom is not None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                truth = np.nan_to_num(sums.above / size)
-            each = np.maximum(each, sampling.curve(student(confidence, sampling.freedom)).at(truth))
-        roots = np.sqrt(each) / size
-        most = (roots[first] + roots[second]) ** 2
-        return np.minimum(roots[first] ** 2 + roots[second] ** 2 + related, most) if added else most
-
-    return variances
+    if apart and design.strata is not None and plan.attribute(name).name == design.strata:
+        return 0 * lowest
+    if not alone or design.strata is not None:
+        return np.asarray(lowest)
+    if design.selection == "independent" or sums.below is not None:
+        return 0 * lowest
+    if design.selected is None:
+        return np.asarray(lowest)
+    factor = (1 - design.selected / (design.population or np.inf)) / (design.selected - 1)
+    return np.asarray(np.clip(-factor * sums.above[first] * sums.above[second], lowest, 0.0))
 
 
 def _noise_of_difference(
@@ -463,7 +464,7 @@ def _noise_of_difference(
     if sums.below is None:
         return np.maximum(sums.noise[first] + sums.noise[second] - 2 * above, 0.0)
     residual = sums.residual_noise
-    size = np.maximum(sums.below, 1e-150)
+    size = np.maximum(sums.below, _NOTHING)
     ratio = np.nan_to_num(sums.above / size)
     if wanted.kind == "proportion" and by[-1] == wanted.of:
         # Both shares have the same denominator where the difference is between two values of the attribute.

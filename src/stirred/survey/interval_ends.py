@@ -2,9 +2,9 @@
 
 The error of an estimate is the sum of two independent parts. Normal noise keeps the sum normal. Laplace noise has
 longer tails: the quantile of the sum of a normal and a Laplace law with these variances is taken, which is exact for
-one measured number and rather wide for sums of several. Quotients have Fieller's intervals: t is inside if Y - t X is
-within so many of its own standard errors of 0. Where these depend on t as well, they are taken at t (Wilson 1927). A
-sum is a quotient whose denominator is known to be 1.
+one measured number, or the normal quantile where that is larger: sums of several numbers lie between the two.
+Quotients have Fieller's intervals: t is inside if Y - t X is within so many of its own standard errors of 0. Where
+these depend on t as well, they are taken at t (Wilson 1927). A sum is a quotient whose denominator is known to be 1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._lazy import later
-from stirred.estimates.derived import Parts
 from stirred.survey.sampling_errors import Curve
 
 special = later("scipy.special")
@@ -37,6 +36,7 @@ def quantiles(confidence: float, noise_shares: Array, law: str, freedom: Array |
         found = np.full(len(noise_shares), normal)
     else:
         found = np.interp(np.nan_to_num(noise_shares), np.linspace(0, 1, _GRID + 1), _laplace(confidence))
+        found = np.maximum(found, normal)
     if freedom is None:
         return found
     # A standard error from few primary units is uncertain itself, as far as the error is one of sampling.
@@ -69,13 +69,6 @@ def _within(reach: Array, shares: Array) -> Array:
     first = np.exp(np.minimum(r**2 / 2 - reach / b + special.log_ndtr(z - r), 50.0))
     second = np.exp(np.minimum(r**2 / 2 + reach / b + special.log_ndtr(-z - r), 50.0))
     return np.asarray(2 * (special.ndtr(z) - (first - second) / 2) - 1)
-
-
-def linear_ends(values: Array, sampling: Array, noise: Array, reach: Array) -> Parts:
-    """Intervals of sums."""
-    variances = sampling + noise
-    half = reach * np.sqrt(variances)
-    return Parts(values, variances, values - half, values + half)
 
 
 def quotient_ends(

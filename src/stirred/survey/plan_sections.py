@@ -127,7 +127,8 @@ class StratumSection(Section):
     """How many primary units (clusters, or records where there are none) the design selects in it."""
     population: int | None = Field(default=None, ge=1)
     """How many primary units it has, for the finite population correction; without it sampling is taken to be from
-    infinitely many."""
+    infinitely many. State it only where all records of a selected primary unit are in the file: where a second stage
+    selects among them, the correction would leave its error out."""
     lower: Number | None = None
     upper: Number | None = None
     """Bounds of the weights in this stratum, where they are closer than those of all weights."""
