@@ -6,7 +6,9 @@ root is the length of a vector that is linear in the totals. A record that adds 
 the standard error by at most |e|, and one that leaves a cell for another moves two standard errors by at most its
 largest |e| each: as much as it moves the totals themselves. If it leaves one primary unit for another of its cell and
 stratum, the standard error moves by at most the root of n/(n-1), at most that of 2, times the length of the change,
-which is at most the root of 2 times |e|: again 2 |e|. For means, shares and ratios e is the residual w (y - R z) around
+which is at most the root of 2 times |e|: again 2 |e|. Where each primary unit is selected independently (Poisson
+sampling), the variance is at most the sum of T^2, with 1 - n/N and n/(n-1) both 1 and no mean taken off: the length of
+the vector of totals itself, which moves by no more. For means, shares and ratios e is the residual w (y - R z) around
 the value R that was measured before, which is public by then.
 
 A record of value v counts in the shares of all values of its group: w (1 - p_v) in its own and w p_u in the others. The
@@ -245,10 +247,15 @@ class _Places:
     selected: Sequence[int]
     corrections: Sequence[Fraction]
     """By stratum 1 - n/N."""
+    independent: bool = False
+    """Whether each primary unit is selected by a chance of its own."""
 
     @classmethod
     def of(cls, records: Records) -> _Places:
         design = records.plan.design
+        if design.selection == "independent":
+            nothing = np.zeros(records.rows, dtype=np.int64)
+            return cls(nothing, records.clusters, [0], [Fraction(1)], independent=True)
         if design.strata is None:
             strata = np.zeros(records.rows, dtype=np.int64)
             sizes: list[tuple[int | None, int | None]] = [(design.selected, design.population)]
@@ -290,6 +297,9 @@ class _Places:
         ``places`` are groups and strata with a record, the strata fastest, in ascending order.
         """
         groups, strata = (part.tolist() for part in np.divmod(places, len(self.selected)))
+        if self.independent:
+            lengths = dict(zip(groups, map(math.isqrt, squares), strict=True))
+            return [lengths.get(group, 0) for group in range(number)]
         parts = [self.corrections[at] / (n - 1) if n > 1 else Fraction(0) for at, n in enumerate(self.selected)]
         tops, bottoms = [part.numerator for part in parts], [part.denominator for part in parts]
         found, ends = [0] * number, np.flatnonzero(np.diff(groups, append=-1)).tolist()

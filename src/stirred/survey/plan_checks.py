@@ -137,6 +137,13 @@ def _attribute(plan: SurveyPlan, attribute: AttributeSection) -> None:
 
 def _design(plan: SurveyPlan) -> None:
     design = plan.design
+    if design.selection == "independent":
+        if design.strata is not None or design.sizes or design.selected is not None or design.population is not None:
+            raise errors.survey_plan(
+                "A design that selects each unit independently",
+                "has no fixed numbers: leave strata, sizes, selected and population out of [design]",
+            )
+        return
     if design.strata is None:
         if design.sizes:
             raise errors.survey_plan("The sizes of strata", "need the attribute whose values are the strata")
@@ -258,10 +265,12 @@ def _published(plan: SurveyPlan, wanted: PublishSection) -> None:
         )
     if not 0 < wanted.confidence < 1:
         raise errors.survey_plan(f"The confidence of '{wanted.name}'", "must lie between 0 and 1")
-    if wanted.errors and plan.design.strata is None and plan.design.selected is None:
+    design = plan.design
+    if wanted.errors and design.selection != "independent" and design.strata is None and design.selected is None:
         raise errors.survey_plan(
             f"The standard errors of '{wanted.name}'",
-            "need the number of selected primary units: [design] selected, or sizes for every stratum",
+            "need the number of selected primary units: [design] selected, or sizes for every stratum; or the "
+            'statement that each is selected independently: selection = "independent"',
         )
     if (wanted.kind == "quantiles") != bool(wanted.probabilities):
         raise errors.survey_plan(what, "must list probabilities if it is of quantiles, and else none")
