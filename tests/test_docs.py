@@ -1,6 +1,7 @@
 """Every example in the documentation runs."""
 
 import doctest
+import math
 import random
 import re
 import shlex
@@ -17,6 +18,7 @@ import pytest
 import stirred
 from stirred.cli import app
 from stirred.releases.signatures import signers_line
+from stirred.survey import PublicWeights, WeightTrade
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.topdown import TopDownPlan
@@ -156,6 +158,38 @@ def test_the_guide_to_surveys_runs(monkeypatch, capsys):
     assert "recommended" in capsys.readouterr().out
     found = doctest.testfile(str(ROOT / "docs" / "surveys.md"), module_relative=False)
     assert found.attempted >= 8 and not found.failed
+
+
+def test_the_guide_to_imputation_runs(monkeypatch, capsys):
+    names: dict[str, object] = {}
+    run_blocks("docs/imputation.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "\n6\n2\n1\n" in printed and '"kind": "conditional frequencies"' in printed
+    assert (names["completed"] >= 0).all() and (names["completed_income"] >= 0).all()
+    assert 350 < names["line"].slope < 650  # 500 by construction; its standard deviation is below 20
+
+
+def test_the_guide_to_the_context_of_a_release_runs_and_its_section_is_one(tmp_path, monkeypatch, capsys):
+    run_blocks("docs/context.md", {}, monkeypatch)
+    assert "[context]" in capsys.readouterr().out
+    ((_, text),) = [block for block in blocks("docs/context.md") if block[0] == "toml"]
+    plan = SwapPlan(swap=["county"], hold=["tenure"], rate="1/2", **tomllib.loads(text))
+    assert plan.context is not None and len(plan.context.answers()) == 10
+
+
+def test_the_guide_to_weights_runs_and_its_table_is_computed():
+    found = doctest.testfile(str(ROOT / "docs" / "weights.md"), module_relative=False)
+    assert found.attempted >= 8 and not found.failed
+    text = (ROOT / "docs" / "weights.md").read_text(encoding="utf-8")
+    listed = PublicWeights.listed([(12, 4000), (60, 800), (900, 3)])
+    bounds = PublicWeights(12, 900, population=98700, fewest=4803, most=4803)
+    assert [(int(weight), count) for weight, count in bounds.worst[0]] == [(900, 46), (228, 1), (12, 4756)]
+    for epsilon in ("0.1", "1", "10"):
+        few = WeightTrade(bounds, 1, epsilon=epsilon, cell_records=3)
+        trades = WeightTrade(listed, 1, epsilon=epsilon), WeightTrade(bounds, 1, epsilon=epsilon), few
+        points = [trades[0].at(), *(trade.recommended_cut() for trade in trades)]
+        row = " | ".join(f"{point.rule.upper} ({math.ceil(point.cell_error):,})" for point in points)
+        assert f"| {epsilon} | {row} |" in text
 
 
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):

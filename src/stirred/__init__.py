@@ -17,12 +17,13 @@ Understand a guarantee::
 
 What is here
 ------------
-Plans: ``SwapPlan``, ``LinkedTable``, ``TopDownPlan``.
+Plans: ``SwapPlan``, ``LinkedTable``, ``TopDownPlan``, ``SurveyPlan``.
 With a plan: ``check``, ``release``. With a release: ``verify``, ``tabulate``, ``estimate``.
 With any guarantee: ``read``, ``explain``, ``compare``, ``lint``, ``compose``, ``report``. The guarantee itself:
 ``Specification``, ``flavors`` (named types of guarantees). A record of all releases of one dataset: ``Ledger``.
-Modules: ``swap``, ``topdown`` (the mechanisms), ``limits`` (the most that anyone can learn), ``semantics``, ``loss``
-(privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of them).
+Modules: ``swap``, ``topdown``, ``survey`` (the mechanisms), ``limits`` (the most that anyone can learn), ``semantics``,
+``loss`` (privacy accounting), ``noise`` (exact random numbers), ``spec`` (specifications), ``mechanisms`` (the list of
+them).
 
 Every error meant for users is a ``StirredError``: its message says what is wrong, then what to do.
 """
@@ -32,11 +33,12 @@ from typing import TYPE_CHECKING
 from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
-    from stirred import limits, loss, mechanisms, noise, semantics, spec, swap, topdown
+    from stirred import limits, loss, mechanisms, noise, semantics, spec, survey, swap, topdown
     from stirred.errors import StirredError
     from stirred.releases.ledger import Ledger
     from stirred.reports.page import report
     from stirred.spec import Specification, compose, flavors
+    from stirred.survey.plan import SurveyPlan
     from stirred.swap.plan import SwapPlan
     from stirred.swap.plan_sections import LinkedTable
     from stirred.topdown.plan import TopDownPlan
@@ -49,6 +51,7 @@ __all__ = [
     "LinkedTable",
     "Specification",
     "StirredError",
+    "SurveyPlan",
     "SwapPlan",
     "TopDownPlan",
     "check",
@@ -67,19 +70,21 @@ __all__ = [
     "report",
     "semantics",
     "spec",
+    "survey",
     "swap",
     "tabulate",
     "topdown",
     "verify",
 ]
 
-_MODULES = ("limits", "loss", "mechanisms", "noise", "semantics", "spec", "swap", "topdown")
+_MODULES = ("limits", "loss", "mechanisms", "noise", "semantics", "spec", "survey", "swap", "topdown")
 _NAMES = by_module(
     {
         "stirred.errors": "StirredError",
         "stirred.releases.ledger": "Ledger",
         "stirred.reports.page": "report",
         "stirred.spec": "Specification compose flavors",
+        "stirred.survey.plan": "SurveyPlan",
         "stirred.swap.plan": "SwapPlan",
         "stirred.swap.plan_sections": "LinkedTable",
         "stirred.topdown.plan": "TopDownPlan",

@@ -11,7 +11,11 @@ from importlib import import_module
 from stirred import errors
 from stirred.releases.mechanism import Mechanism
 
-BUILT_IN = {"swap": "stirred.swap.mechanism", "topdown": "stirred.topdown.mechanism"}
+BUILT_IN = {
+    "swap": "stirred.swap.mechanism",
+    "topdown": "stirred.topdown.mechanism",
+    "survey": "stirred.survey.mechanism",
+}
 """The modules of the built-in mechanisms, by name; each has its mechanism as ``MECHANISM``."""
 
 _REGISTERED: dict[str, Mechanism] = {}

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from stirred import errors
-from stirred.survey import SamplingFacts, may_claim, selections
+from stirred.survey import SETTINGS, SamplingFacts, may_claim, selections
+from stirred.survey.claims import claimable
 
 GOOD = SamplingFacts(
     "frame",
@@ -73,6 +74,26 @@ def test_the_making_of_the_frame_never_amplifies():
         claim = may_claim(replace(GOOD, starts=start), "frame construction")
         assert not claim
         assert "unknown" in str(claim)
+
+
+def test_a_mechanism_on_the_population_may_claim_sampling_only_where_one_record_changes_one_of_the_frame():
+    assert not may_claim(replace(GOOD, starts="population"))
+    assert may_claim(replace(GOOD, starts="population", population_changes_one=True))
+    assert not may_claim(replace(GOOD, starts="population", population_changes_one=True), "frame construction")
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: str(one.number))
+def test_a_setting_is_claimable_where_some_survey_may_claim_sampling(setting):
+    """Over every combination of facts; a setting that is not claimable is so for none of them."""
+    facts = itertools.product(
+        (None, selections.simple_random(10, 100), selections.systematic()),
+        ("complete", "drawn by the custodian", "uncontrolled"),
+        (False, True),
+        ("frame record", "sample record"),
+        (False, True),
+        (False, True),
+    )
+    assert claimable(setting)[0] == any(may_claim(SamplingFacts(setting.level, *some)) for some in facts)
 
 
 def test_nothing_is_claimed_from_facts_that_were_not_stated():

@@ -10,11 +10,12 @@ import pytest
 
 from stirred import errors
 from stirred.spec import Specification, coarsens, is_complete, laplace_scales
+from stirred.survey.claims import claimable
 from stirred.survey.facts import SurveyFacts, Units
 from stirred.survey.listed import ListedSurvey
 from stirred.survey.pipeline import LEVELS, STAGES, Pipeline
 from stirred.survey.sensitivity import Estimator, sensitivity
-from stirred.survey.settings import SETTINGS, TABLE_6_2, claimable, printed_amplification, setting
+from stirred.survey.settings import SETTINGS, TABLE_6_2, printed_amplification, setting
 
 SAME_LEVEL = [
     (a, b) for a, b in itertools.combinations(SETTINGS, 2) if a.level == b.level

@@ -148,29 +148,29 @@ def test_missing_weights_are_refused_whatever_stands_in_their_place():
 
 
 BAD_RULES = [
-    (dict(lower=None), "survey-bounds", "the lower bound of weights"),
-    (dict(upper=None), "survey-bounds", "the upper bound of weights"),
-    (dict(lower=0), "weight-rule", "lower bound is not positive"),
-    (dict(lower=51), "weight-rule", "above the upper one"),
-    (dict(step=0), "weight-rule", "step is not positive"),
-    (dict(step="x"), "survey-fact", "step of weights"),
-    (dict(step=3), "weight-rule", "bound 1 is no whole multiple of the step 3"),
-    (dict(upper="50.5"), "weight-rule", "bound 50.5 is no"),
-    (dict(upper=2**62), "weight-rule", "2\\^62 steps"),
-    (dict(upper=float("inf")), "survey-fact", "finite"),
-    (dict(outside="drop"), "weight-rule", "one of refuse, cut"),
-    (dict(rounding="up"), "weight-rule", "one of refuse, nearest"),
-    (dict(shrink="1/2"), "weight-rule", "names none"),
-    (dict(shrink=2, centre=3), "weight-rule", "between 0 and 1"),
-    (dict(shrink="1/2", centre=51), "weight-rule", "outside its bounds"),
-    (dict(shrink="1/3", centre=3), "weight-rule", "where no multiple of the step is"),
+    ({"lower": None}, "survey-bounds", "the lower bound of weights"),
+    ({"upper": None}, "survey-bounds", "the upper bound of weights"),
+    ({"lower": 0}, "weight-rule", "lower bound is not positive"),
+    ({"lower": 51}, "weight-rule", "above the upper one"),
+    ({"step": 0}, "weight-rule", "step is not positive"),
+    ({"step": "x"}, "survey-fact", "step of weights"),
+    ({"step": 3}, "weight-rule", "bound 1 is no whole multiple of the step 3"),
+    ({"upper": "50.5"}, "weight-rule", "bound 50.5 is no"),
+    ({"upper": 2**62}, "weight-rule", "2\\^62 steps"),
+    ({"upper": float("inf")}, "survey-fact", "finite"),
+    ({"outside": "drop"}, "weight-rule", "one of refuse, cut"),
+    ({"rounding": "up"}, "weight-rule", "one of refuse, nearest"),
+    ({"shrink": "1/2"}, "weight-rule", "names none"),
+    ({"shrink": 2, "centre": 3}, "weight-rule", "between 0 and 1"),
+    ({"shrink": "1/2", "centre": 51}, "weight-rule", "outside its bounds"),
+    ({"shrink": "1/3", "centre": 3}, "weight-rule", "where no multiple of the step is"),
 ]
 
 
 @pytest.mark.parametrize(("changed", "kind", "words"), BAD_RULES, ids=[str(one[0]) for one in BAD_RULES])
 def test_rules_that_cannot_be_used_are_refused_by_name(changed, kind, words):
     with pytest.raises(SurveyError, match=words) as refused:
-        WeightRule(**(dict(lower=1, upper=50, step=1) | changed))
+        WeightRule(**({"lower": 1, "upper": 50, "step": 1} | changed))
     assert refused.value.kind == kind
 
 

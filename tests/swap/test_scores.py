@@ -18,12 +18,12 @@ from stirred import errors, swap
 from stirred.releases.manifest import write_manifest
 from stirred.swap.counted_tables import counted_table
 from stirred.swap.dataset import load
-from stirred.tables.exact_numbers import row_numbers
 from stirred.swap.mechanism import _table
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import LinkedTable, RateRule, table_names
 from stirred.swap.sources import source_of
 from stirred.tables import Column
+from stirred.tables.exact_numbers import row_numbers
 
 one_household = st.builds(
     Household,

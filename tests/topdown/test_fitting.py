@@ -169,5 +169,5 @@ def test_totals_that_no_table_keeps_are_given_up_and_reported_and_nothing_else_i
         return children, replace(report, stages=np.full_like(report.stages, IMPOSSIBLE))
 
     monkeypatch.setattr("stirred.topdown.fitting.round_level", hopeless)
-    with pytest.raises(StirredError, match="At level 'state' no table satisfies all invariants and constraints"):
+    with pytest.raises(StirredError, match=r"At level 'state' no table .* below 1 units \(s\)"):
         run(tmp_path, plan("1/10"), tables())

@@ -22,6 +22,7 @@ from stirred.cli import (
     audit,
     check,
     compare,
+    context,
     demo,
     deployments,
     docs,
@@ -83,6 +84,7 @@ def build() -> typer.Typer:
     app.command("study")(study.study)
     app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)
+    app.command("context")(context.context)
     app.add_typer(audit.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")

@@ -51,6 +51,7 @@ def explain(
     import json
 
     from stirred.cli.common import check_new
+    from stirred.reports.context_section import as_fields, as_text, of_release
     from stirred.reports.limits_section import of_explanation
     from stirred.spec.allocations import read_allocation
     from stirred.verbs import explain as run
@@ -65,20 +66,20 @@ def explain(
         groups=group,
         pairs=pair or (),
     )
-    limits = of_explanation(explained)
+    limits, context = of_explanation(explained), of_release(specification)
     say_what_is_taken(specification)
     if Path(specification).is_dir():
         note(f"The folder was taken as it is. Whether it is what it says: stirred verify {specification}")
     if html is not None:
         from stirred.reports.page import report
 
-        report(explained, html)
+        report(explained, html, context=context)
     if figures is not None:
         from stirred.cli.common import save_pictures
 
         save_pictures(explained.pictures(), figures)
     if as_json:
-        fields = {**explained.to_fields(), "limits": limits.to_fields()}
+        fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
         sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        sys.stdout.write(f"{explained.text(brief)}\n{limits.text(brief)}")
+        sys.stdout.write(f"{explained.text(brief)}\n{limits.text(brief)}{as_text(context)}")

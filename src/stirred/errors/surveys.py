@@ -37,7 +37,8 @@ def weights_unbounded() -> SurveyError:
         "survey-weights",
         "Final weights change with every record, since nonresponse adjustment and calibration look at all of them; how "
         "much is not known (Table 6.2).",
-        "Cut the weights at published limits and say so (weights_cut_by_rule), or use the design weights.",
+        'Cut the weights at published limits and say so (outside = "cut" in a plan, weights_cut_by_rule among facts), '
+        "or use the design weights.",
     )
 
 
@@ -291,4 +292,111 @@ def weight_facts(problem: str) -> SurveyError:
         "weight-facts",
         f"What is said about the weights does not fit together: {problem}.",
         "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
+    )
+
+
+def unknown_imputation(known: Sequence[str]) -> SurveyError:
+    return SurveyError("imputation-kind", "There is no such kind of imputation.", f"Choose one of {listed(known)}.")
+
+
+def hot_deck_refused() -> SurveyError:
+    return SurveyError(
+        "hot-deck",
+        "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value depends "
+        "on another record and not only on parameters of a model: one respondent may decide every imputed value, and "
+        "no bound that does not grow with their number is known (section 7.6).",
+        "Impute row by row from parameters that are estimated under a share of the budget (stirred.survey.imputing), "
+        "or leave the values missing and make 'missing' one of the values that are counted.",
+    )
+
+
+def imputation_depends(kind: str, why: str) -> SurveyError:
+    return SurveyError(
+        "imputation-depends",
+        f"The losses of parameters and analysis do not add up for {kind}: {why}.",
+        "Impute row by row from parameters that are public, or that are estimated under a share of the budget "
+        "(stirred.survey.imputing).",
+    )
+
+
+def imputation_number(what: str, wanted: str) -> SurveyError:
+    return SurveyError("imputation-number", f"{what} must be {wanted}.", "Correct what is said about the imputation.")
+
+
+def imputation_codes(column: str, problem: str) -> SurveyError:
+    return SurveyError(
+        "imputation-codes",
+        f"The codes of the {column} {problem}.",
+        "Give one whole number from 0 on for each record, by the values that the plan lists; -1 in the target only, "
+        "where the answer is missing.",
+    )
+
+
+def imputation_share() -> SurveyError:
+    return SurveyError(
+        "imputation-share",
+        "The parameters of an imputation model need one positive share of the budget.",
+        "Give either epsilon (discrete Laplace noise) or rho (discrete Gaussian noise), as a number above 0.",
+    )
+
+
+def imputation_too_large(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("imputation-too-large", f"{problem}.", f"{remedy}.")
+
+
+def not_an_imputation_model(problem: str) -> SurveyError:
+    return SurveyError(
+        "not-an-imputation-model",
+        f"This does not describe an imputation model: {problem}.",
+        "Give the fields as to_json writes them.",
+    )
+
+
+def survey_column(column: str, problem: str, remedy: str) -> SurveyError:
+    return SurveyError("survey-column", f"The {column} {problem}.", f"{remedy}.")
+
+
+def stratum_not_listed(records: int, strata: int) -> SurveyError:
+    return SurveyError(
+        "stratum-not-listed",
+        f"{records:,} records are in a stratum that the design does not list; it lists {strata:,}.",
+        "Code strata from 0 on in the order of the design, and list every one of them.",
+    )
+
+
+def clusters_not_selected(strata: int) -> SurveyError:
+    return SurveyError(
+        "clusters-not-selected",
+        f"In {strata:,} strata the records come from more clusters than the design says were selected.",
+        "Correct the number of selected clusters, or the codes of strata and clusters.",
+    )
+
+
+def more_clusters_than_exist(strata: int) -> SurveyError:
+    return SurveyError(
+        "more-clusters-than-exist",
+        f"In {strata:,} strata more clusters are selected than the population has.",
+        "Correct the numbers, or leave the population out: the variance is then that of sampling with replacement.",
+    )
+
+
+def strata_with_one_cluster(strata: int) -> SurveyError:
+    return SurveyError(
+        "strata-with-one-cluster",
+        f"In {strata:,} strata one cluster was selected, which says nothing about how clusters of a stratum differ.",
+        'Join these strata to others; or let them add nothing to the variance (lonely="certainty"), or their distance '
+        'from the mean of all clusters (lonely="centred").',
+    )
+
+
+def calibration_totals(problem: str, remedy: str) -> SurveyError:
+    return SurveyError("calibration-totals", f"{problem}.", f"{remedy}.")
+
+
+def calibration_not_reached(rounds: int, gap: float) -> SurveyError:
+    return SurveyError(
+        "calibration-not-reached",
+        f"After {rounds:,} rounds the weights still miss a total by {gap:.2g} of its size.",
+        "Allow more rounds or wider bounds, or join small categories; or take the weights as they are "
+        "(must_converge=False).",
     )

@@ -57,6 +57,8 @@ class Answers:
     remarks: tuple[str, ...] = ()
     """What a reader must know beside the numbers."""
     sources: tuple[Any, ...] = ()
+    parts: Mapping[str, Array] = field(default_factory=dict)
+    """Further columns: the standard error of each estimate by where it comes from."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -100,6 +102,7 @@ class Answers:
                 pl.Series("upper", upper),
                 pl.Series("interval", list(self.kinds), dtype=pl.String),
                 *([] if self.naive is None else [pl.Series("naive", self.naive)]),
+                *(pl.Series(name, numbers) for name, numbers in self.parts.items()),
             ]
         )
 
@@ -129,7 +132,8 @@ class Answers:
         """A table to print: the head, then a line for each estimate, at most ``most``."""
         lower, upper = self.interval(confidence)
         beside = () if self.naive is None else ("naive",)
-        head = (*self.by, self.measure, "std. error", f"{100 * confidence:g}% interval", *beside, "kind")
+        sources = tuple(name.replace("_", " ") for name in self.parts)
+        head = (*self.by, self.measure, "std. error", *sources, f"{100 * confidence:g}% interval", *beside, "kind")
         rows: list[tuple[str, ...]] = [head]
         for at, label in enumerate(self.labels[:most]):
             refused = math.isnan(self.values[at])
@@ -138,6 +142,7 @@ class Answers:
                     *label,
                     "-" if refused else self._number(self.values[at], 1),
                     "-" if refused else self._number(self.standard_errors[at], 2),
+                    *(self._number(one[at], 2) for one in self.parts.values()),
                     f"{self._number(lower[at], 0)} to {self._number(upper[at], 0)}",
                     *(() if self.naive is None else (self._number(self.naive[at], 0),)),
                     self.kinds[at],

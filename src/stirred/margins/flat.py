@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred.margins.hierarchy import range_and_null, scaled
-from stirred.margins.margin_blocks import Array, Block, Margin, representatives
+from stirred.margins.margin_blocks import Array, Block, Margin, plain, representatives
 from stirred.margins.schema import Schema
 from stirred.margins.split import Split
 
@@ -35,6 +35,9 @@ numbers of sets of alike values."""
 
 MOST_PAIRS = 1 << 22
 """Pairs of groups whose covariances are given at a time."""
+
+WIDEST = 1e10
+"""Variances may differ by this factor; beyond it too few digits of the more precise ones would be left."""
 
 Where = Mapping[str, Sequence[str]]
 Variance = float | Fraction
@@ -94,6 +97,9 @@ class FlatTable:
     """The places of attributes whose values have different factors."""
     _solutions: dict[tuple[bool, ...], Solution] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<FlatTable {self.name!r}: {len(self.measured)} measured margins of {self.schema.cells:,} cells>"
+
     @classmethod
     def of(
         cls,
@@ -113,9 +119,12 @@ class FlatTable:
             raise errors.measured_margin("A table", "must have at least one measured margin")
         of_stratum = _factors(schema, stratum, factors)
         found = tuple(_measured(schema, by, variance, stratum, of_stratum) for by, variance in measured)
+        every = np.concatenate([one.variances for one in found])
+        if every.max() > WIDEST * every.min():
+            raise errors.measured_margin("Measured margins", f"must have variances within a factor of {WIDEST:g}")
         bases = [attribute.name for attribute in schema.attributes]
         table = cls(schema, found, name, (bases.index(str(stratum)),) if _uneven(of_stratum) else ())
-        table._split(Margin.of(schema, ()))  # refuses what is too wide
+        table.split([Margin.of(schema, ())])  # refuses what is too wide
         return table
 
     def variances(self, by: Sequence[str] = (), where: Where | None = None) -> Array:
@@ -125,7 +134,7 @@ class FlatTable:
         determined are refused.
         """
         asked = Margin.of(self.schema, by, where)
-        return self._variances(asked, self._split(asked))
+        return self._variances(asked, self.split([asked]))
 
     def estimates(self, values: Sequence[ArrayLike], by: Sequence[str] = (), where: Where | None = None) -> Array:
         """The estimate of each group from the measured values; NaN for groups that nothing determines.
@@ -134,7 +143,7 @@ class FlatTable:
         and then the result has a row for each.
         """
         asked = Margin.of(self.schema, by, where)
-        split = self._split(asked)
+        split = self.split([asked])
         lost = np.isinf(self._variances(asked, split))
         if len(values) != len(self.measured):
             raise errors.measured_margin("Measured values", f"must be given for all {len(self.measured)} margins")
@@ -168,7 +177,7 @@ class FlatTable:
         number = one.groups * other.groups if pairs is None else len(pairs)
         if number > MOST_PAIRS:
             raise errors.estimate_question("Covariances", f"can be asked for at most {MOST_PAIRS:,} pairs at a time")
-        split = self._split(one, other)
+        split = self.split([one, other])
         lost = [np.isinf(self._variances(margin, split)) for margin in (one, other)]
         if pairs is None:
             first, second = (at.ravel() for at in np.indices((one.groups, other.groups)))
@@ -198,7 +207,7 @@ class FlatTable:
             raise errors.estimate_question(
                 "The coefficients of a sum", f"must be {asked.groups:,} numbers, one for each group"
             )
-        split = self._split(asked)
+        split = self.split([asked])
         form = split.projected(asked, given[None])
         for block in split.blocks:
             missing = np.abs(self._solution(block).unknown.T @ block.take(form)).max(initial=0)
@@ -207,10 +216,12 @@ class FlatTable:
         tensor = self._solved(split, form)
         return tuple(split.told(one.margin, tensor)[0] / (one.variance * one.factors) for one in self.measured)
 
-    # -- helpers ---------------------------------------------------------------------------------------------
+    def split(self, asked: Sequence[Margin], largest: int | None = None) -> Split:
+        """Bases and blocks for some margins together; refused where a block has more than ``largest`` numbers."""
+        known = [one.margin for one in self.measured]
+        return Split.of(self.name, asked, known, LARGEST if largest is None else largest, self.apart)
 
-    def _split(self, *asked: Margin) -> Split:
-        return Split.of(self.name, asked, [one.margin for one in self.measured], LARGEST, self.apart)
+    # -- helpers ---------------------------------------------------------------------------------------------
 
     def _variances(self, asked: Margin, split: Split) -> Array:
         """Refuses a margin of which nothing is determined."""
@@ -220,7 +231,7 @@ class FlatTable:
         found[split.unseen(few, [one.unknown for one in solutions])] = np.inf
         if np.isinf(found).all():
             raise errors.not_estimable(self.name, "this margin")
-        return asked.spread(found[places][None])[0]
+        return np.asarray(asked.spread(found[places][None])[0])
 
     def _solved(self, split: Split, tensor: Array) -> Array:
         """L^-1 times numbers in the basis of the blocks."""
@@ -239,7 +250,7 @@ class FlatTable:
 def solve(block: Block, measured: Sequence[MeasuredMargin]) -> Solution:
     """Invert the precision matrix of a block where it can be inverted."""
     pieces = [block.information(one.margin) for one in measured]
-    seen = sum((scaled(_without_factors(block, one)) for one in measured), np.zeros((block.size, block.size)))
+    seen = sum((scaled(plain_information(block, one)) for one in measured), np.zeros((block.size, block.size)))
     known, unknown = range_and_null(seen)
     precision = sum((piece / one.variance for piece, one in zip(pieces, measured, strict=True)), np.zeros(seen.shape))
     return Solution(inverted(precision, known, unknown), unknown)
@@ -259,10 +270,9 @@ def inverted(precision: Array, known: Array, unknown: Array) -> Array:
     return np.asarray(known @ found @ known.T if unknown.shape[1] else found)
 
 
-def _without_factors(block: Block, one: MeasuredMargin) -> Array:
-    """A'A with entries of zero and one: how noisy a stratum is does not decide what is measured of it."""
-    plain = tuple((factor != 0).astype(np.float64) for factor in one.margin.factors)
-    return block.information(replace(one.margin, factors=plain))
+def plain_information(block: Block, one: MeasuredMargin) -> Array:
+    """A'A where A has entries of zero and one: how noisy a stratum is does not decide what is measured of it."""
+    return block.information(replace(one.margin, factors=tuple(map(plain, one.margin.factors))))
 
 
 def _measured(
@@ -270,19 +280,19 @@ def _measured(
 ) -> MeasuredMargin:
     margin = Margin.of(schema, by)
     number = float(variance)
-    plain = MeasuredMargin(tuple(by), number, margin, np.ones(margin.groups))
+    found = MeasuredMargin(tuple(by), number, margin, np.ones(margin.groups))
     if not 0 < number < math.inf:
-        raise errors.measured_margin(plain.words, "must have a positive variance")
-    if stratum not in plain.by:
-        return plain
+        raise errors.measured_margin(found.words, "must have a positive variance")
+    if stratum not in found.by:
+        return found
     if not _uneven(of_stratum):
-        return replace(plain, variance=number * float(of_stratum[0]) ** 2)
-    at = plain.by.index(stratum)
+        return replace(found, variance=number * float(of_stratum[0]) ** 2)
+    at = found.by.index(stratum)
     place = [attribute.name for attribute in schema.attributes].index(stratum)
     divided = tuple(factor / of_stratum if number == place else factor for number, factor in enumerate(margin.factors))
     after = math.prod(margin.sizes[at + 1 :])
     of_group = of_stratum[np.arange(margin.groups) // after % margin.sizes[at]]
-    return replace(plain, margin=replace(margin, factors=divided), factors=of_group)
+    return replace(found, margin=replace(margin, factors=divided), factors=of_group)
 
 
 def _uneven(of_stratum: Array) -> bool:

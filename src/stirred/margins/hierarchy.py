@@ -169,15 +169,21 @@ class BlockTree:
         """The covariance of a unit's vector from the whole tree, for each kind of unit of a level."""
         found = self.covariance[0]
         for at in range(1, level + 1):
-            kinds = self.shapes.everywhere[at]
-            parents = self.spine.parents(at)[kinds.sample]
-            own = self.covariance[at][self.shapes.below[at].of_unit[kinds.sample]]
-            above = self.precision_below[at - 1][self.shapes.below[at - 1].of_unit[parents]]
-            told = found[self.shapes.everywhere[at - 1].of_unit[parents]]
-            gain = own @ above
-            only = np.isin(kinds.sample, self.shapes.only[at])[:, None, None]
-            found = np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
+            found = self.covariances_under(at, slice(0, len(self.shapes.everywhere[at])), found, 0)
         return found
+
+    def covariances_under(self, level: int, kinds: slice, of_parents: Array, first: int) -> Array:
+        """The same for a range of a level's kinds, given the covariances of the kinds of their parents, which are
+        those from number ``first`` on: what a large tree is gone down by, part by part."""
+        sample = self.shapes.everywhere[level].sample[kinds]
+        parents = self.spine.parents_of(level, sample)
+        own = self.covariance[level][self.shapes.below[level].of_unit[sample]]
+        above = self.precision_below[level - 1][self.shapes.below[level - 1].of_unit[parents]]
+        told = of_parents[self.shapes.everywhere[level - 1].of_unit[parents] - first]
+        gain = own @ above
+        starts = self.spine.first_child[level - 1]
+        only = (starts[parents + 1] - starts[parents] == 1)[:, None, None]
+        return np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
 
     def covariances_with(self, level: int, above: int) -> Array:
         """The covariance of a unit's vector with that of the unit of the level ``above`` in which it lies, for each
@@ -255,7 +261,10 @@ class BlockTree:
         found = np.asarray(known.solve @ right)
         wrong = np.abs(known.equations @ found - right) > _INCONSISTENT * (1 + np.abs(right).max(initial=0))
         if wrong.any():
-            raise errors.invariants_disagree(self.spine.levels[level], int(wrong.any(axis=(1, 2)).sum()))
+            units = np.flatnonzero(wrong.any(axis=(1, 2)))
+            raise errors.invariants_disagree(
+                self.spine.levels[level], len(units), self.spine.names[level].take(units[: errors.FEW]).to_pylist()
+            )
         return found
 
     def _added(self, level: int, of_children: Array) -> Array:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from stirred import _received, errors
 from stirred._received import where_controls
+from stirred.releases.context import Context
 from stirred.tables import InputOptions
 from stirred.tables.inputs import TYPES
 
@@ -69,6 +70,8 @@ class Plan(Section):
     """The licence under which the released data may be used."""
     released_by: str | None = None
     """Who releases the data: an office, a person, an address."""
+    context: Context | None = None
+    """Answers about the five safes and contextual integrity; printed beside the guarantee, never scored."""
 
     def __init__(self, **fields: Any) -> None:
         for old, new in self.earlier_names.items():

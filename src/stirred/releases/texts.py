@@ -10,6 +10,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._received import plain
+from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
@@ -101,6 +102,28 @@ def origin_section(plan: Plan) -> str:
     said = [f"Released by {plan.released_by}."] if plan.released_by else []
     said += [f"Licence of the data: {plan.licence}"] if plan.licence else []
     return "\n".join(said) + "\n" if said else ""
+
+
+def context_section(context: Context | None, heading: str = HEADING) -> str:
+    """What a plan answers about the five safes and contextual integrity; empty if it has no such section.
+
+    Beside each of the five safes stands whether the guarantee speaks about it.
+    """
+    if context is None:
+        return ""
+    safes = [(safe.name, context.shown(safe.name), safe.verdict) for safe in SAFES]
+    parameters = [(one.title, context.shown(one.name), f"({one.meaning})") for one in PARAMETERS]
+    return (
+        f"{heading}\n{fill(INTRODUCTION, '  ', '')}\n{fill(f'Flow of information: {context.flow_words()}', '  ')}\n\n"
+        f"  The five safes\n{_twofold(safes)}\n\n"
+        "  Contextual integrity, and in brackets what each parameter is among the five safes (Table 8.1)\n"
+        f"{_twofold(parameters)}\n\n{fill(SILENCE, '  ', '')}\n{fill(OUTSIDE, '  ', '')}\n{fill(SOURCE, '  ', '')}\n"
+    )
+
+
+def _twofold(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Lines with a name and a text, and a second text below the first."""
+    return named_rows([line for name, first, second in rows for line in ((f"  {name}", first), ("", second))])
 
 
 def findings_and_stops(specification: Specification, stops: Sequence[errors.StirredError]) -> list[str]:

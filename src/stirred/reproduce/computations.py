@@ -31,6 +31,7 @@ _MODULES = (
     "inference",
     "appendix_c",
     "surveys",
+    "survey_guarantees",
     "semantics",
     "slides",
 )

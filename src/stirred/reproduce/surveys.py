@@ -1,7 +1,6 @@
-"""Numbers about surveys: chapters 6 to 8 of the thesis.
+"""Numbers and errata about surveys, chapters 6 to 8 of the thesis, counted out on very small frames.
 
-Keep in mind: stirred has no mechanisms on samples yet. What is computed here is computed by listing all
-samples of very small frames.
+Keep in mind: nothing here asks ``stirred.survey``; what is computed with it is in ``survey_guarantees.py``.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def sensitivity_over_all_samples() -> Forms:
 def sampling_with_replacement() -> Forms:
     """Theorem 6.4.1: drawn twice, a record counts twice, and the formula does not hold."""
     epsilon = 1.0
-    rows = _geometric(2, epsilon)
+    rows = geometric(2, epsilon)
     formula = math.log1p(1.0 * math.expm1(epsilon)) + 1e-12
     with_, without = (_frame_loss(rows, 2, 2, replace) for replace in (True, False))
     return Forms("a count at epsilon 1 of two draws from two records: is it so?", with_ <= formula, without <= formula)
@@ -263,7 +262,7 @@ def _answers(epsilon: float, respondents: int = 1) -> FiniteMechanism:
     return randomised_response(1 / (1 + math.exp(epsilon)), respondents=respondents)
 
 
-def _geometric(most: int, epsilon: float) -> Array:
+def geometric(most: int, epsilon: float) -> Array:
     """A count of 0 to ``most`` with geometric noise, what falls outside put on the ends."""
     a = math.exp(-epsilon)
     k, t = np.mgrid[0 : most + 1, 0 : most + 1]

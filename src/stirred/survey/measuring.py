@@ -24,7 +24,7 @@ Measured = Mapping[str, Whole]
 
 def number_of_cells(plan: SurveyPlan, query: QuerySection) -> int:
     """How many cells a query has."""
-    return plan.schema(query.by).number_of_groups(query.by)
+    return plan.schema_of(query.by).number_of_groups(query.by)
 
 
 def contributions(records: Records, of: str | None) -> Whole:

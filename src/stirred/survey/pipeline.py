@@ -25,8 +25,6 @@ class Stage:
     """The step that makes them; empty for the first stage."""
     level: bool
     """Whether one of the ten settings starts here (Definition 6.3.1)."""
-    controlled: bool
-    """Whether the survey's makers know and control the chances of this step."""
     protects: str
     """The record that a guarantee speaks of if the mechanism starts here."""
 
@@ -37,7 +35,6 @@ STAGES = (
         "all data that the frame is built from",
         "",
         True,
-        False,
         "everything that is or could be asked of one unit of the population, sampled or not",
     ),
     Stage(
@@ -45,14 +42,12 @@ STAGES = (
         "the list that the sample is drawn from",
         "building the frame",
         True,
-        False,
         "one unit's record in the frame, together with the answers that it would give, sampled or not",
     ),
     Stage(
         "target sample",
         "the units that were selected",
         "drawing the sample",
-        True,
         True,
         "one selected unit's record, whether it answers or not",
     ),
@@ -61,7 +56,6 @@ STAGES = (
         "the answers of the selected units that answered",
         "nonresponse",
         True,
-        False,
         "one respondent's record",
     ),
     Stage(
@@ -69,12 +63,11 @@ STAGES = (
         "the answers after coding, editing and imputation",
         "coding, editing and imputing",
         False,
-        True,
         "one record after editing and imputation, which may hold copies of other respondents' answers",
     ),
-    Stage("weights", "the data with a weight for each record", "weighting", False, True, "one record with its weight"),
-    Stage("estimate", "the estimate without noise", "estimating", False, True, "nothing: one number is left"),
-    Stage("noise", "the estimate with noise, which is published", "adding noise", False, True, "nothing"),
+    Stage("weights", "the data with a weight for each record", "weighting", False, "one record with its weight"),
+    Stage("estimate", "the estimate without noise", "estimating", False, "nothing: one number is left"),
+    Stage("noise", "the estimate with noise, which is published", "adding noise", False, "nothing"),
 )
 """The stages of a survey, first to last (section 6.3 and Figure 7.1)."""
 

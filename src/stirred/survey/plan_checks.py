@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred import errors
+from stirred.survey.imputation_accounting import loss_with_imputation
 from stirred.survey.pipeline import Pipeline
 from stirred.survey.plan_sections import (
     COUNT,
@@ -25,6 +26,8 @@ MOST_DECIMALS = 12
 """Digits after the point that the step of a lattice may have."""
 MOST_CELLS = 1 << 22
 """Cells that one query may have."""
+MOST_STEPS = 1 << 50
+"""Steps from 0 that values and weights may be, so that means can be written to a thousandth of a step."""
 
 
 def require_sound(plan: SurveyPlan) -> None:
@@ -40,9 +43,9 @@ def require_sound(plan: SurveyPlan) -> None:
         _variable(variable)
     for attribute in plan.attributes:
         _attribute(plan, attribute)
-    plan.schema(())  # recodes are looked at with their attributes below
+    plan.schema_of(())  # recodes are looked at with their attributes below
     for recode in plan.recodes:
-        plan.schema([recode.name])
+        plan.schema_of([recode.name])
     _design(plan)
     if plan.sample.most is not None and plan.sample.fewest > plan.sample.most:
         raise errors.survey_plan("The fewest records of a sample", "can be at most as many as the most")
@@ -93,6 +96,10 @@ def _weights(plan: SurveyPlan) -> None:
     if weights is None:
         return
     _on_lattice("the weights", weights.step)
+    if weights.upper / weights.step >= MOST_STEPS:
+        raise errors.survey_plan(
+            "The upper bound of the weights", "must be fewer than 2^50 steps: state a coarser step"
+        )
     _ = plan.weight_rule  # refuses bounds, steps and centres that do not fit together
     if weights.kind == "final" and weights.outside != "cut" and plan.starts != "weights":
         raise errors.weights_unbounded()
@@ -103,6 +110,8 @@ def _variable(variable: VariableSection) -> None:
     if variable.lower > variable.upper:
         raise errors.survey_plan(f"The lower bound of {what}", "must be at most the upper one")
     _on_lattice(what, variable.step, lower=variable.lower, upper=variable.upper, missing=variable.missing)
+    if max(abs(variable.lower), abs(variable.upper)) / variable.step >= MOST_STEPS:
+        raise errors.survey_plan(f"The bounds of {what}", "must be fewer than 2^50 steps from 0: state a coarser step")
     if variable.missing is not None and not variable.lower <= variable.missing <= variable.upper:
         raise errors.survey_plan(f"What an empty cell of {what} counts as", "must lie between its bounds")
 
@@ -128,6 +137,13 @@ def _attribute(plan: SurveyPlan, attribute: AttributeSection) -> None:
 
 def _design(plan: SurveyPlan) -> None:
     design = plan.design
+    if design.selection == "independent":
+        if design.strata is not None or design.sizes or design.selected is not None or design.population is not None:
+            raise errors.survey_plan(
+                "A design that selects each unit independently",
+                "has no fixed numbers: leave strata, sizes, selected and population out of [design]",
+            )
+        return
     if design.strata is None:
         if design.sizes:
             raise errors.survey_plan("The sizes of strata", "need the attribute whose values are the strata")
@@ -137,6 +153,8 @@ def _design(plan: SurveyPlan) -> None:
         raise errors.survey_plan("The strata", "must be the values of an attribute that the file has as a column")
     if design.selected is not None or design.population is not None:
         raise errors.survey_plan("With strata, the numbers of selected units", "must be stated for each under sizes")
+    if design.strata in [one.of for one in plan.imputation]:
+        raise errors.survey_plan("The strata", "cannot be imputed: the design knows the stratum of every record")
     values = plan.attribute(design.strata).values
     if set(design.sizes) != set(values):
         raise errors.survey_plan("The sizes of strata", f"must be stated for every value of '{design.strata}'")
@@ -168,8 +186,8 @@ def _fpc(what: str, selected: int | None, population: int | None) -> None:
 
 
 def _imputation(plan: SurveyPlan, imputation: ImputationSection) -> None:
-    if imputation.kind in ("hot deck", "mean", "regression"):
-        raise errors.imputation_refused(imputation.kind)
+    if imputation.kind not in ("frequencies", "linear"):
+        loss_with_imputation(imputation.kind, plan.budget)  # refuses it, with the reason
     if plan.starts in ("edited and imputed data", "weights"):
         raise errors.survey_plan(
             "A release with imputation", f"cannot start at the {plan.starts}: imputation is earlier"
@@ -210,7 +228,7 @@ def _queries(plan: SurveyPlan) -> None:
         if query.of is not None:
             plan.variable(query.of)
         _unlike(f"attribute of the query '{query.name}'", [plan.attribute(name).name for name in query.by])
-        cells = math.prod(len(plan.schema([name]).values(name)) for name in query.by)
+        cells = math.prod(len(plan.schema_of([name]).values(name)) for name in query.by)
         if cells > MOST_CELLS:
             raise errors.survey_plan(
                 f"The query '{query.name}'", f"can have at most {MOST_CELLS:,} cells, not {cells:,}"
@@ -224,7 +242,7 @@ def _calibration(plan: SurveyPlan, calibration: CalibrationSection) -> None:
         raise errors.survey_plan(what, "must have margins, and exactly one if it post-stratifies")
     sums = set()
     for margin in calibration.margins:
-        cells = plan.schema(margin.by).number_of_groups(margin.by)
+        cells = plan.schema_of(margin.by).number_of_groups(margin.by)
         if len(margin.totals) != cells:
             raise errors.survey_plan(f"{what} by {', '.join(margin.by)}", f"must state {cells:,} totals")
         if any(total <= 0 for total in margin.totals):
@@ -244,6 +262,15 @@ def _published(plan: SurveyPlan, wanted: PublishSection) -> None:
     if wants_of != (wanted.of is not None) or (wanted.kind == "ratio") != (wanted.over is not None):
         raise errors.survey_plan(
             what, "must say of what it is ('of'; none for counts), and a ratio also over what ('over')"
+        )
+    if not 0 < wanted.confidence < 1:
+        raise errors.survey_plan(f"The confidence of '{wanted.name}'", "must lie between 0 and 1")
+    design = plan.design
+    if wanted.errors and design.selection != "independent" and design.strata is None and design.selected is None:
+        raise errors.survey_plan(
+            f"The standard errors of '{wanted.name}'",
+            "need the number of selected primary units: [design] selected, or sizes for every stratum; or the "
+            'statement that each is selected independently: selection = "independent"',
         )
     if (wanted.kind == "quantiles") != bool(wanted.probabilities):
         raise errors.survey_plan(what, "must list probabilities if it is of quantiles, and else none")
@@ -286,8 +313,8 @@ def _require_probabilities(plan: SurveyPlan, wanted: PublishSection) -> None:
 
 
 def _shares(plan: SurveyPlan) -> None:
-    parts = (*plan.queries, *plan.publish, *plan.imputation)
-    shares = [plan.share(one) for one in parts]
+    shares = [plan.share(one) for one in plan.queries]
+    shares += [plan.share(one) for one in plan.publish] + [plan.share(one) for one in plan.imputation]
     if any(plan.share(one) <= 0 for one in plan.queries):
         raise errors.survey_plan("Every query", "must have a positive share of the budget")
     if (total := sum(shares, Fraction(0))) != 1:

@@ -3,9 +3,9 @@
 Known are either the weights themselves, with the number of records that have each (a published design), or bounds of a
 weight, of the number of records, and of the sum of all weights, which is the size of the population up to rounding.
 
-With n weights in [lower, upper] and the sum N, a convex function of the weights that treats them alike is largest where
-all but one stand at the ends: k = floor((N - n lower) / (upper - lower)) at the upper one, one in between, the others at
-the lower one. These weights majorise all others, so that they are the worst for all such functions at once.
+With n weights in [lower, upper] and the sum N, a sum of one convex function of each weight is largest where all but one
+stand at the ends: k = floor((N - n lower) / (upper - lower)) at the upper one, one in between, the others at the lower
+one. These weights majorise all others, so that they are the worst for all such functions at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PublicWeights:
             raise errors.weight_facts("the population is positive, and the slack is not negative")
         if self.fewest > self.most:
             raise errors.weight_facts("the fewest records are more than the most")
-        low, high = self._records
+        low, high = self.records
         if low > high:
             raise errors.weight_facts(
                 f"{self.fewest:,} to {self.most:,} weights from {written(self.lower)} to {written(self.upper)} do not "
@@ -95,6 +95,14 @@ class PublicWeights:
         records, total = sum(found.values()), sum((weight * count for weight, count in classes), Fraction(0))
         return cls(min(found), max(found), total, records, records, classes=classes)
 
+    @property
+    def records(self) -> tuple[int, int]:
+        """The fewest and the most records whose weights can add up to the population within their bounds."""
+        return (
+            max(self.fewest, math.ceil((self.population - self.slack) / self.upper)),
+            min(self.most, math.floor((self.population + self.slack) / self.lower)),
+        )
+
     @cached_property
     def worst(self) -> tuple[Classes, ...]:
         """The weights that are the worst for any cut or shrinking: the listed ones, or those at the ends.
@@ -104,7 +112,7 @@ class PublicWeights:
         """
         if self.classes:
             return (self.classes,)
-        low, high = self._records
+        low, high = self.records
         smallest, largest = self.population - self.slack, self.population + self.slack
         full = min(max(math.ceil(largest / self.upper), low), high)
         found = [
@@ -115,13 +123,10 @@ class PublicWeights:
             found.append(_at_ends(full - 1, (full - 1) * self.upper, self.lower, self.upper))
         return tuple(dict.fromkeys(found))
 
-    @property
-    def _records(self) -> tuple[int, int]:
-        """The numbers of records with which the bounds can add up to the population."""
-        return (
-            max(self.fewest, math.ceil((self.population - self.slack) / self.upper)),
-            min(self.most, math.floor((self.population + self.slack) / self.lower)),
-        )
+    @cached_property
+    def unit(self) -> int:
+        """How many parts of 1 all worst weights are whole multiples of."""
+        return math.lcm(*{weight.denominator for classes in self.worst for weight, _ in classes})
 
     def most_above(self, level: Any, records: int | None = None) -> Fraction:
         """The largest possible sum of (weight - level) over weights above a level, of at most so many records.
@@ -129,21 +134,26 @@ class PublicWeights:
         >>> PublicWeights(1, 10, population=100, fewest=40, most=40).most_above(8)
         Fraction(12, 1)
         """
-        at = number(level, "A level of weights")
-        return self.largest_sum(lambda weight: max(weight - at, Fraction(0)), records)
+        return self._most(level, 1, records)
 
     def most_below(self, level: Any, records: int | None = None) -> Fraction:
         """The largest possible sum of (level - weight) over weights below a level, of at most so many records."""
-        at = number(level, "A level of weights")
-        return self.largest_sum(lambda weight: max(at - weight, Fraction(0)), records)
+        return self._most(level, -1, records)
 
-    def largest_sum(self, change: Callable[[Fraction], Fraction], records: int | None = None) -> Fraction:
+    def _most(self, level: Any, sign: int, records: int | None) -> Fraction:
+        given = number(level, "A level of weights")
+        unit = math.lcm(self.unit, given.denominator)
+        at = int(given * unit)
+        return Fraction(self.largest_sum(lambda weight: max(sign * (weight - at), 0), unit, records), unit)
+
+    def largest_sum(self, change: Callable[[int], int], unit: int, records: int | None = None) -> int:
         """The largest sum of a function of the weights, over all records or the at most so many where it is largest.
 
-        The function is convex, and either never falls, is not above 0 at 0 and not below 0 at the upper bound, or never
-        rises and is not below 0 at the lower bound. Listed weights allow any function.
+        The function gets weights times ``unit``, a multiple of :attr:`unit`. It is convex, and either never falls, is
+        not above 0 at 0 and not below 0 at the upper bound, or never rises and is not below 0 at the lower bound. With
+        listed weights it may be any function.
         """
-        return max(_largest(classes, change, records) for classes in self.worst)
+        return max(_largest(classes, change, unit, records) for classes in self.worst)
 
 
 def _at_ends(records: int, total: Fraction, lower: Fraction, upper: Fraction) -> Classes:
@@ -156,11 +166,11 @@ def _at_ends(records: int, total: Fraction, lower: Fraction, upper: Fraction) ->
     return tuple((weight, count) for weight, count in found if count)
 
 
-def _largest(classes: Classes, change: Callable[[Fraction], Fraction], records: int | None) -> Fraction:
-    changes = [(change(weight), count) for weight, count in classes]
+def _largest(classes: Classes, change: Callable[[int], int], unit: int, records: int | None) -> int:
+    changes = [(change(weight.numerator * (unit // weight.denominator)), count) for weight, count in classes]
     if records is None:
-        return sum((by * count for by, count in changes), Fraction(0))
-    total, left = Fraction(0), records
+        return sum(by * count for by, count in changes)
+    total, left = 0, records
     for by, count in sorted(changes, reverse=True):
         if by <= 0 or not left:
             break

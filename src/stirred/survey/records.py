@@ -6,6 +6,7 @@ changed record changes one row here. What does not fit a rule raises an error wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,7 +27,7 @@ from stirred.survey.plan_sections import AttributeSection, VariableSection
 from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
-from stirred.tables.exact_numbers import whole_values
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.read import read_table
 
 Whole = NDArray[np.int64]
@@ -78,7 +79,7 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
     given = by_table(data, TABLE, ()).get(TABLE, plan.input.path)
     if given is None:
         raise errors.survey_plan("The input", "must have a path, or be given in Python")
-    opened = open_input(TABLE, given, plan.input.options())
+    opened = _opened(plan, given)
     table = _read(opened, plan)
     opened.require_unchanged()
     _require_number(plan, table.rows)
@@ -139,6 +140,24 @@ def columns_of(plan: SurveyPlan) -> list[str]:
 # -- one column at a time ----------------------------------------------------------------------------------------
 
 
+def _opened(plan: SurveyPlan, given: object) -> Input:
+    """The file; columns that the plan adds up or weighs with are numbers also in CSV files, where cells are text."""
+    options = plan.input.options()
+    opened = open_input(TABLE, given, options)
+    texts = [name for name in _numeric(plan) if pa.types.is_string(opened.kinds.get(name, pa.null()))]
+    untyped = {name: "number" for name in texts if name not in options.types}
+    if untyped and opened.format == "csv" and isinstance(given, str | os.PathLike):
+        return open_input(TABLE, given, replace(options, types={**untyped, **options.types}))
+    return opened
+
+
+def _numeric(plan: SurveyPlan) -> list[str]:
+    """The columns of weights, replicate weights and variables."""
+    found = [one.column or one.name for one in plan.variables]
+    found += [plan.weights.column] if plan.weights is not None else []
+    return [*found, *(plan.design.replicates.columns if plan.design.replicates is not None else ())]
+
+
 def _read(opened: Input, plan: SurveyPlan) -> Table:
     wanted = columns_of(plan)
     missing = [name for name in wanted if name not in opened.kinds]
@@ -156,11 +175,10 @@ def _require_number(plan: SurveyPlan, rows: int) -> None:
 
 def _numbers(column: Column) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
     """The distinct values of a column in whole numbers of 1 / scale, which of them are empty, and the scale."""
-    found, digits = whole_values(column)
-    empty = np.array([one is None for one in found], dtype=np.bool_)
-    numbers = [one or 0 for one in found]
-    kind = np.int64 if all(abs(one) < LARGEST for one in numbers) else object
-    return np.array(numbers, dtype=kind), empty, 10**digits
+    numbers, empty, digits = whole_array(column)
+    if numbers.dtype != object and largest(numbers) >= LARGEST:
+        numbers = numbers.astype(object)
+    return numbers, empty, 10**digits
 
 
 def _values(
@@ -177,7 +195,10 @@ def _values(
         raise errors.survey_outside(column.name, rows, written(variable.lower), written(variable.upper))
     changed[column.name] = rows
     ratio = Fraction(1) / (scale * variable.step)
-    multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
+    if numbers.dtype != object and _fits(numbers, ratio):
+        multiples, exact = nearest(numbers * ratio.numerator, ratio.denominator)
+    else:
+        multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
     between = ~exact & ~empty & ~below & ~above
     if (rows := int(many[between].sum())) and variable.rounding == "refuse":
         raise errors.survey_off_lattice(column.name, rows, written(variable.step))
@@ -186,10 +207,15 @@ def _values(
     return multiples[column.codes], empty[column.codes]
 
 
+def _fits(numbers: Whole, ratio: Fraction) -> bool:
+    """Whether whole numbers times a ratio can be rounded within 64 bits."""
+    return max(largest(numbers) * ratio.numerator, 2 * ratio.denominator) < LARGEST
+
+
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
     """The place of each record's value among those that the plan lists."""
     found = pc.index_in(as_text(column.values), value_set=pa.array(attribute.values, pa.string()), skip_nulls=True)
-    places = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+    places = np.array(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)  # a copy, to be changed
     empty = np.asarray(column.values.is_null().to_numpy(zero_copy_only=False))
     if attribute.missing is not None:
         places[empty] = attribute.values.index(attribute.missing)
@@ -208,9 +234,9 @@ def _weights(plan: SurveyPlan, table: Table, changed: dict[str, int], codes: Map
     numbers, empty, scale = _numbers(column)
     if numbers.dtype == object:
         raise errors.survey_digits(column.name)
-    effects = rule.effects(numbers[column.codes], scale, empty[column.codes])
+    given, gone = numbers[column.codes], empty[column.codes]
+    weights, effects = rule.applied(given, scale, gone)
     changed[column.name] = effects.below + effects.above
-    weights = rule.apply(numbers[column.codes], scale, empty[column.codes])
     strata = plan.design.strata
     if strata is not None:
         limits = [plan.stratum_weights(value) for value in plan.attribute(strata).values]
@@ -254,6 +280,8 @@ def _require_room(records: Records) -> None:
     """Raise if a sum of the plan could be too large for whole numbers of 64 bits."""
     plan = records.plan
     weight = int(records.weights.max(initial=0))
+    if weight * records.rows >= LARGEST and plan.weights is not None:
+        raise errors.survey_digits(plan.weights.column)
     for query in plan.queries:
         if query.of is not None:
             variable = plan.variable(query.of)
@@ -264,7 +292,7 @@ def _require_room(records: Records) -> None:
 
 def _recoded(plan: SurveyPlan, name: str) -> tuple[Whole, int]:
     """For each value of the attribute behind a name its place among the values of the name, and their number."""
-    schema = plan.schema([name])
+    schema = plan.schema_of([name])
     values = schema.values(name)
     recode = next((one for one in plan.recodes if one.name == name), None)
     if recode is None:

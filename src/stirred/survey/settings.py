@@ -166,26 +166,6 @@ def setting(level: str, fixed_through: str = "") -> Setting:
     raise errors.no_such_setting(str(level), str(fixed_through) or "nothing")
 
 
-def claimable(setting: Setting) -> tuple[bool, str]:
-    """Whether a gain from chance inside the mechanism may be claimed in this setting at all, and why (Table 6.3).
-
-    Only sampling is a step whose chances are known. Whether a given design gains anything is another question.
-    """
-    sources = TABLE_6_3[setting.level]
-    if any(stage.level and stage.controlled for stage in setting.pipeline.steps):
-        others = "nonresponse" + (" and building the frame" if "FR" in sources else "")
-        return True, (
-            f"From sampling, if the design amplifies; never from {others}, whose chances are not known. Lost against "
-            "anyone who knows that a unit is in the sample, or who asks about any sampled record (section 6.5.1)."
-        )
-    if sources:
-        return False, (
-            "Sampling is over before the mechanism starts. Nonresponse could amplify in theory, but its chances are "
-            "not known, and an error in their model would make the claim false (section 6.4.2)."
-        )
-    return False, "No step of the mechanism selects records: sampling and nonresponse are over before it starts."
-
-
 def printed_amplification(setting: Setting) -> str:
     """The sources of amplification as Table 6.3 prints them.
 

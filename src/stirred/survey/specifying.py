@@ -7,13 +7,15 @@ the stage at which the release starts, and about no other stage.
 
 from __future__ import annotations
 
-from stirred.errors import listed
 from stirred.spec import Domain, Invariant, OutputPremetric, Specification, facts, flavors, lint
 from stirred.spec.exact import written
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.query_noise import weights_may_move
 from stirred.survey.settings import DATASETS, HELD, SAME_UNITS
+
+REFUSED = "refusing files that do not fit the plan (a number outside its bounds, a value that is not listed)"
+"""The same words for all plans, so that releases of one survey with different plans can be added up."""
 
 
 def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
@@ -33,18 +35,11 @@ def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
 
 
 def _domain(plan: SurveyPlan) -> Domain:
-    survey = plan.dataset or "the survey"
-    restricted = []
-    if plan.weights is not None and plan.weights.outside == "refuse":
-        restricted.append("weights outside their stated bounds, with which a release is refused")
-    for one in plan.variables:
-        if one.outside == "refuse":
-            restricted.append(f"values of '{one.name}' outside their stated bounds, with which a release is refused")
     return Domain(
-        DATASETS[plan.starts].format(survey=survey),
+        plan.dataset or f"{DATASETS[plan.starts].format(survey='a survey')}, of no named dataset",
         starts=f"the {plan.starts}",
         record=f"{plan.unit}: {plan.pipeline.protects}",
-        restricted_by=tuple(restricted),
+        restricted_by=(REFUSED,),
     )
 
 
@@ -64,11 +59,13 @@ def _conversion(plan: SurveyPlan) -> str:
     parts += [f"{written(one.share * plan.budget)} for imputing {one.of}" for one in plan.imputation]
     why = weights_may_move(plan)
     weights = f"; the noise covers that one record may change all weights ({why})" if why else ""
-    return f"sum of {budget}: {listed(parts)}{weights}"
+    return f"sum of {budget}: {', '.join(parts)}{weights}"
 
 
 def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
     found: dict[str, str | int | bool] = {facts.MECHANISM: plan.mechanism, facts.ROW_ORDER: "sorted"}
+    if _held(plan):
+        found[facts.HELD_NOT_RELEASED] = True
     if plan.chosen_from is not None:
         found[facts.PARAMETERS_FROM] = plan.chosen_from
     if plan.starts in ("edited and imputed data", "weights"):

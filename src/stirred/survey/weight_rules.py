@@ -4,8 +4,9 @@ The rule takes each weight by itself, in this order: cut to the bounds, w -> min
 public centre, w -> (1 - s) w + s c (the regularisation of Seeman et al. 2024; s = 1 gives equal weights); round to the
 nearest multiple of a step, ties to the even one. Everything is computed in whole numbers.
 
-Keep in mind: the rule looks at one weight and at public numbers only, never at another record. One record that changes
-therefore changes one weight after the rule, and :attr:`WeightRule.after` bounds it.
+Keep in mind: the rule looks at one weight and at public numbers only, never at another record. If one weight changes
+before the rule, only that one changes after it, within :attr:`WeightRule.after`. Weights that were raked or calibrated
+may all have changed before it.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class WeightRule:
     >>> rule = WeightRule(1, 50, "0.5", outside="cut", rounding="nearest")
     >>> rule.apply([75, 125, 130, 9900], scale=100)  # 0.75, 1.25, 1.30 and 99, as multiples of 0.5
     array([  2,   2,   3, 100])
-    >>> print(rule)
-    Weights below 1 are raised to 1, and weights above 50 are cut to 50. They are rounded to the nearest multiple of 0.5, ties to the even one.
+    >>> print(WeightRule(1, 50, "0.5"))
+    Weights are at least 1 and at most 50; others are refused. They are whole multiples of 0.5; others are refused.
     """
 
     lower: Fraction
@@ -121,6 +122,12 @@ class WeightRule:
         missing
             True for each record that has no weight; what stands in its place is not looked at.
         """
+        return self.applied(weights, scale, missing)[0]
+
+    def applied(
+        self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None
+    ) -> tuple[NDArray[np.int64], WeightEffects]:
+        """What :meth:`apply` and :meth:`effects` give, of one look at the weights."""
         found = self._looked_at(weights, scale, missing)
         if found.missing:
             raise errors.weight_missing(found.missing)
@@ -130,19 +137,11 @@ class WeightRule:
             raise errors.weight_outside(count, written(self.lower), written(self.upper))
         if self.rounding == "refuse" and (count := int(found.between.sum())):
             raise errors.weight_off_lattice(count, written(self.step), self.shrink > 0)
-        return found.multiples
+        return found.multiples, found.effects
 
     def effects(self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None) -> WeightEffects:
         """How many records the rule refuses, cuts or rounds. Nothing is refused here; the counts are confidential."""
-        found = self._looked_at(weights, scale, missing)
-        return WeightEffects(
-            found.records,
-            found.missing,
-            found.not_positive,
-            int(found.below.sum()),
-            int(found.above.sum()),
-            int(found.between.sum()),
-        )
+        return self._looked_at(weights, scale, missing).effects
 
     def __str__(self) -> str:
         lower, upper, step = written(self.lower), written(self.upper), written(self.step)
@@ -259,6 +258,18 @@ class _LookedAt:
     records: int
     missing: int
     not_positive: int
+
+    @property
+    def effects(self) -> WeightEffects:
+        """Numbers of records."""
+        return WeightEffects(
+            self.records,
+            self.missing,
+            self.not_positive,
+            int(self.below.sum()),
+            int(self.above.sum()),
+            int(self.between.sum()),
+        )
 
 
 def nearest(numerators: NDArray[Any], unit: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -56,9 +56,9 @@ class SwapPlan(Plan):
         Later rounds, from coarse to fine, each on what the round before gave, as :class:`Round`.
     unit
         What one row is, in words: ``"household"``.
-    dataset, chosen_from, format, licence, released_by
+    dataset, chosen_from, format, licence, released_by, context
         The dataset's name in a ledger; where the choices came from; the format of released files; the licence of the
-        data and who releases them, for README and certificate.
+        data, who releases them, and answers about the five safes, for README and certificate.
     drop, id, nulls
         Columns that are not released; the column that identifies a record, drawn anew; columns that may have nulls.
     linked

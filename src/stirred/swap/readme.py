@@ -7,7 +7,15 @@ from math import inf
 
 from stirred.errors import listed
 from stirred.releases.documents import ReleasedTable
-from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
+from stirred.releases.texts import (
+    context_section,
+    files_section,
+    fill,
+    findings_section,
+    guarantee_section,
+    origin_section,
+    titled,
+)
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.flat import FLAT
@@ -49,6 +57,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         fill(_how_to_read(specification)) + "\n",
         analysts_section(plan, tables),
         findings_section(specification),
+        context_section(plan.context),
         "Check it yourself\n"
         "  stirred verify FOLDER              the manifest, the columns, the invariants and epsilon, from these files\n"
         "  stirred tabulate FOLDER --by ...   further tables; they cost no budget\n"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.hierarchy import BlockTree, Upward
-from stirred.margins.margin_blocks import Array, Margin
+from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.margins.split import Groups, Split
@@ -33,6 +33,9 @@ LEAST = 1e-6
 
 LARGEST = 512
 """Numbers that recodes may tie together in a unit."""
+
+_HELD = 1 << 22
+"""Numbers that are held for many kinds of units at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +136,46 @@ class Design:
         spread[unknown[self._tops[level]]] = np.inf
         return spread
 
-    def typical_variance(self, level: int) -> float:
-        """The median over a level's units of the largest variance of an asked group; infinite where nothing tells."""
-        if self.unknown(level).any():
-            return math.inf
-        found = self.split.variances(self.asked, [tree.covariances_of(level) for tree in self.trees]).max(axis=1)
-        many = np.bincount(self.shapes.everywhere[level].of_unit, minlength=len(found))
-        order = np.argsort(found)
-        return float(found[order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)])
+    def typical_variances(self) -> list[float]:
+        """By level, the median over its units of the largest variance of an asked group; infinite where nothing tells.
+
+        Variances are worked out once for each kind of unit and for each set of groups that must have the same one, and
+        in parts of the tree: memory is that of one number for each kind of unit.
+        """
+        few, _ = representatives(self.asked, self.split.axes)
+        largest = [np.empty(len(kinds)) for kinds in self.shapes.everywhere]
+        held = sum(block.size**2 for block in self.split.blocks) + math.prod(len(factor) for factor in few.factors)
+        for level, kinds, matrices in self._by_parts(max(1, _HELD // held)):
+            largest[level][kinds] = self.split.variances(few, matrices).max(axis=1)
+        found = []
+        for level, kinds_here in enumerate(self.shapes.everywhere):
+            many = np.bincount(kinds_here.of_unit, minlength=len(kinds_here))
+            order = np.argsort(largest[level])
+            median = largest[level][order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)]
+            found.append(math.inf if self.unknown(level).any() else float(median))
+        return found
+
+    def _by_parts(self, step: int) -> Iterator[tuple[int, slice, list[Array]]]:
+        """The covariance matrices of each block for all kinds of units, in ranges of at most ``step`` kinds of a level;
+        only one range of each level is held at a time."""
+        first_kind = [self.shapes.first_kind(self.spine, level) for level in range(1, len(self.spine.levels))]
+
+        def under(level: int, kinds: slice, matrices: list[Array]) -> Iterator[tuple[int, slice, list[Array]]]:
+            yield level, kinds, matrices
+            if level < len(first_kind):
+                begin, end = first_kind[level][kinds.start], first_kind[level][kinds.stop]
+                for start in range(begin, end, step):
+                    some = slice(start, min(start + step, end))
+                    yield from under(
+                        level + 1,
+                        some,
+                        [
+                            tree.covariances_under(level + 1, some, known, kinds.start)
+                            for tree, known in zip(self.trees, matrices, strict=True)
+                        ],
+                    )
+
+        return under(0, slice(0, len(self.shapes.everywhere[0])), [tree.covariance[0] for tree in self.trees])
 
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
         """The variance of every asked group in the union of some units of each level."""

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.schema import Groups, refines
@@ -29,6 +30,7 @@ from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.design import Design
 from stirred.topdown.earlier import Agreement
+from stirred.topdown.finished_levels import FinishedLevels
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan
@@ -72,15 +74,21 @@ def fit_table(
     table: TableSection,
     progress: Progress,
     agreements: Sequence[Agreement] = (),
+    finished: FinishedLevels | None = None,
 ) -> tuple[Histograms, list[LevelReport]]:
-    """The fitted histograms of the leaves of a table, and how each level went."""
+    """The fitted histograms of the leaves of a table, and how each level went; ``finished`` has levels of an earlier
+    run, and gets those of this one."""
+    parents, reports = _gone_on(finished, table.name)
     design, way = _designed(plan, spine, table)
-    subtrees = None if design is None else Subtrees.of(table, design, exact, measurements, progress)
-    parents: Histograms | None = None
-    reports = []
+    subtrees = None
+    if design is not None and len(reports) < len(spine.levels):
+        subtrees = Subtrees.of(table, design, exact, measurements, progress)
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
+        if level < len(reports):
+            done += sum(entry.units * entry.cells for entry in entries)
+            continue
         here = kept(plan, spine, exact, table, level, agreements)
         step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
@@ -95,8 +103,21 @@ def fit_table(
             details.append(detail)
         parents = _joined(pieces)
         reports.append(step.report(details))
+        if finished is not None:
+            finished.keep(table.name, parents, [asdict(report) for report in reports])
     assert parents is not None
     return parents, reports
+
+
+def _gone_on(finished: FinishedLevels | None, table: str) -> tuple[Histograms | None, list[LevelReport]]:
+    """The level that an earlier run has finished last, and how the levels so far went."""
+    kept_level = None if finished is None else finished.last(table)
+    if kept_level is None:
+        return None, []
+    histograms, reports = kept_level
+    return histograms, [
+        LevelReport(**{**one, "fallbacks": tuple((unit, words) for unit, words in one["fallbacks"])}) for one in reports
+    ]
 
 
 def way_of_fit(plan: TopDownPlan, spine: Spine, table: TableSection) -> str:
@@ -249,11 +270,16 @@ class _Step:
             again = without_totals.of_parents(stuck) if without_totals is not None else None
             if again is None:
                 raise errors.topdown_infeasible(
-                    self.name, len(stuck), sorted({reason for _, reason in report.fallbacks})
+                    self.name, len(stuck), self._few(first, stuck), sorted({reason for _, reason in report.fallbacks})
                 )
             mended, second = round_level(again, fit_level(again), self.chain)
             if len(second.infeasible):
-                raise errors.topdown_infeasible(self.name, len(second.infeasible), ["no integers keep the constraints"])
+                raise errors.topdown_infeasible(
+                    self.name,
+                    len(second.infeasible),
+                    self._few(first, stuck[second.infeasible]),
+                    ["no integers keep the constraints"],
+                )
             children = children.with_units(problem.children_of(stuck), mended)
             words = "no table keeps the totals of the first pass; fitted in one pass"
             fallbacks += [(self._named(first + int(parent)), words) for parent in stuck]
@@ -279,12 +305,17 @@ class _Step:
         children, report = round_level(problem, fit_level(problem), chain)
         if len(report.infeasible):
             reasons = sorted({reason for _, reason in report.fallbacks})
-            raise errors.topdown_infeasible(self.name, len(report.infeasible), reasons)
+            raise errors.topdown_infeasible(
+                self.name, len(report.infeasible), self._few(first, report.infeasible), reasons
+            )
         fallbacks = tuple((self._named(first + parent), f"totals: {reason}") for parent, reason in report.fallbacks)
         return children.totals(), fallbacks
 
     def _named(self, parent: int) -> str:
         return str(self.spine.names[max(0, self.level - 1)][parent].as_py())
+
+    def _few(self, first: int, parents: NDArray[np.int64]) -> list[str]:
+        return [self._named(first + int(parent)) for parent in parents[: errors.FEW]]
 
     def report(self, details: list[_Detail]) -> LevelReport:
         return LevelReport(

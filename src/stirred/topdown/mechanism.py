@@ -44,6 +44,13 @@ class TopDown(Mechanism):
         "init": (
             Option("--geography", "The public list of places, a column for each level from coarse to fine.",
                    "geography", Path),
+            Option("--prefixes", "The levels as prefixes of the finest code, as state=2,county=5,tract: how many "
+                   "characters, and last the finest level. By default those of census blocks, for a list of their "
+                   "codes.", "prefixes"),
+            Option("--dictionary", "A data dictionary with the values of attributes: JSON, or CSV with the columns "
+                   "name, value and label.", "dictionary", Path),
+            Option("--preset", "Take queries and shares of this built-in plan.", "preset_name", choices=PRESETS),
+            Option("--count", "The column with the number of records that a row stands for.", "count"),
             *FORM_OPTIONS,
         ),
         "release": (

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from stirred.errors import listed
 from stirred.releases.documents import ReleasedTable
-from stirred.releases.texts import files_section, fill, findings_section, guarantee_section, origin_section, titled
+from stirred.releases.texts import (
+    context_section,
+    files_section,
+    fill,
+    findings_section,
+    guarantee_section,
+    origin_section,
+    titled,
+)
 from stirred.spec import Specification
 from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
@@ -50,6 +58,7 @@ def readme(
         )
         + "\n",
         findings_section(specification),
+        context_section(plan.context),
     ]
     return "\n".join(part for part in parts if part)
 

@@ -101,7 +101,9 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     counted = Counted(plan, spine, leaves)
     verdicts += _invariants(release, counted, exact)
     verdicts += [
-        Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
+        Verdict(
+            not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
+        )
         for constraint in plan.constraints
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]

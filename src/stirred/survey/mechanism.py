@@ -1,0 +1,169 @@
+"""Weighted survey estimates with exact noise, as one of the package's mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option, Verb, measures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stirred.estimates import Answers
+    from stirred.noise import RandomSource
+    from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.progress import Progress
+    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.spec import Specification
+    from stirred.survey.checking import SurveyCheck
+    from stirred.survey.plan import SurveyPlan
+    from stirred.survey.releasing import SurveyRelease
+
+
+def _advise(**options: Any) -> list[str]:
+    from stirred.survey.advising import advise_lines
+
+    return advise_lines(**options)
+
+
+def _advice_pictures(**options: Any) -> Sequence[Any]:
+    from stirred.survey.advising import advice_pictures
+
+    return advice_pictures(**options)
+
+
+def _generate(**options: Any) -> list[str]:
+    from stirred.survey.generating import write_lines
+
+    return write_lines(**options)
+
+
+def _probabilities(text: str) -> Any:
+    from stirred.survey.estimating import as_probabilities
+
+    return as_probabilities(text)
+
+
+class Survey(Mechanism):
+    """Surveys: plan, check, draw, verify, tabulate, estimate, and advice for a committee."""
+
+    name = "survey"
+    title = "weighted survey estimates with exact noise"
+    options: ClassVar = {
+        "init": FORM_OPTIONS,
+        "estimate": (
+            Option("--kind", "What to estimate. Default: it follows from the other options.", "kind",
+                   choices=("count", "total", "mean", "proportion", "ratio", "quantiles")),
+            Option("--of", "The variable; of quantiles the attribute that cuts it.", "of"),
+            Option("--over", "The variable in the denominator of a ratio.", "over"),
+            Option("--quantiles", "Give quantiles of --of at these probabilities, e.g. 0.1,0.5,0.9.", "probabilities",
+                   read=_probabilities),
+            Option("--calibration", "Adjust to public totals: the name of a calibration of the plan.", "calibration"),
+            *(one for one in measures() if one.name in ("--share", "--difference")),
+        ),
+    }  # fmt: skip
+    verbs = (
+        Verb(
+            "advise",
+            "Say for a survey plan what each of the ten settings protects, what it costs in noise, what sampling can "
+            "and cannot buy, and which one the authors recommend: a page for a committee. Reads no data.",
+            (
+                Option("PLAN", "The survey plan (TOML).", "plan", Path, argument=True),
+                Option("--of", "Advise on totals of this variable. Default: weighted counts.", "of"),
+                Option("--sampled", "The number of sampled units and of units in the frame, e.g. 1000/250000, to say "
+                       "what sampling would buy if it were part of the mechanism.", "sampled"),
+                Option("--figures", "Save a picture of bias against noise by the largest weight into this new folder.",
+                       "figures", Path),
+                Option("--json", "Print JSON.", "as_json", bool),
+            ),
+            _advise,
+            _advice_pictures,
+        ),
+        Verb(
+            "generate-survey",
+            "Generate a survey from a generated frame, with strata, clusters, nonresponse and replicate weights, and a "
+            "survey plan for it. Nobody in it is real. The same options give the same rows.",
+            (
+                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+                Option("--persons", "How many persons the frame has.", "persons", int, default=100_000),
+                Option("--seed", "The seed of the generator.", "seed", int, default=1),
+                Option("--design", "How the sample is drawn.", "design",
+                       choices=("simple", "stratified", "two-stage", "poisson"), default="two-stage"),
+            ),
+            _generate,
+        ),
+    )  # fmt: skip
+
+    @property
+    def plan_type(self) -> type[SurveyPlan]:
+        from stirred.survey.plan import SurveyPlan
+
+        return SurveyPlan
+
+    def draft(self, file: Path, folder: Path, **options: Any) -> str:
+        from stirred.survey.draft import draft_plan
+
+        return draft_plan(file, folder=folder, **options)
+
+    def specify(self, plan: SurveyPlan) -> Specification:
+        from stirred.survey.specifying import specify
+
+        return specify(plan)
+
+    def check(
+        self, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
+    ) -> SurveyCheck:
+        from stirred.survey.checking import check
+
+        return check(plan, data, progress=progress, **options)
+
+    def draw(
+        self,
+        plan: SurveyPlan,
+        data: Data | None = None,
+        *,
+        folder: Path | None = None,
+        keep_truth: bool = False,
+        source: RandomSource | None = None,
+        progress: Progress | None = None,
+    ) -> SurveyRelease:
+        from stirred.survey.drawing import draw
+        from stirred.survey.releasing import SurveyRelease
+
+        return SurveyRelease(draw(plan, data, keep_truth=keep_truth, source=source, progress=progress))
+
+    def verify(self, release: ReleaseFolder) -> list[Verdict]:
+        from stirred.survey.verifying import recount
+
+        return recount(release)
+
+    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
+        from stirred.survey.verifying import tabulate_release
+
+        return tabulate_release(release, by, table)
+
+    def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
+        return (
+            "Estimates of weighted sums, without intervals and with noise; stirred estimate gives them with standard "
+            "errors, and means, shares and quantiles."
+        )
+
+    def estimate(self, release: str | Path, **options: Any) -> Answers:
+        from stirred.survey.estimating import estimate
+
+        return estimate(release, **options)
+
+    def audit_pairs(self, plan: SurveyPlan) -> list[AuditPair]:
+        from stirred.survey.audit_pairs import audit_pairs
+
+        return audit_pairs(plan)
+
+    def demo(self, folder: Path) -> None:
+        from stirred.survey.demo import run
+
+        run(folder)
+
+
+MECHANISM = Survey()

@@ -1,0 +1,93 @@
+"""The README.txt of a survey release, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stirred.releases.documents import ReleasedTable
+from stirred.releases.texts import (
+    context_section,
+    files_section,
+    fill,
+    findings_section,
+    guarantee_section,
+    origin_section,
+    titled,
+)
+from stirred.spec import Specification
+from stirred.spec.exact import written
+from stirred.survey.plan import SurveyPlan
+from stirred.survey.query_noise import query_noise, query_step
+from stirred.survey.settings import Change
+
+_CHANGES: dict[Change, str] = {
+    "unit": "Two datasets are compared if one {unit} is replaced by another, with a weight and answers of its own.",
+    "value": "Two datasets are compared if one {unit} gives other answers; which units there are, their weights and "
+    "what the frame says about them stay as they are.",
+}
+
+
+def readme(specification: Specification, plan: SurveyPlan, tables: Sequence[ReleasedTable]) -> str:
+    """The text of README.txt."""
+    more = [f"tables/{one.name}.csv: estimates, their standard errors and intervals" for one in plan.publish]
+    parts = [
+        titled(plan.dataset or "A survey, released with noise", specification),
+        origin_section(plan),
+        files_section(tables, more),
+        _protected(plan),
+        _measured(plan),
+        _analysts(plan),
+        guarantee_section(specification),
+        context_section(plan.context),
+        findings_section(specification),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _protected(plan: SurveyPlan) -> str:
+    fixed = ", ".join(stage.name for stage in plan.pipeline.held_fixed)
+    lines = [
+        f"Protected is {plan.pipeline.protects}. " + _CHANGES[plan.change].format(unit=plan.unit),
+        f"Held fixed, and not protected: {fixed}." if fixed else "Nothing is held fixed.",
+        *plan.pipeline.cautions,
+    ]
+    return "What is protected\n" + "\n".join(fill(line, "  ") for line in lines) + "\n"
+
+
+def _measured(plan: SurveyPlan) -> str:
+    law = "discrete Laplace noise" if plan.noise == "laplace" else "discrete Gaussian noise"
+    lines = []
+    for query in plan.queries:
+        noise = query_noise(plan, query)
+        spread = (noise.variances.min() ** 0.5, noise.variances.max() ** 0.5)
+        of = "weighted counts" if query.of is None else f"weighted sums of {query.of}"
+        by = f" by {', '.join(query.by)}" if query.by else ""
+        shown = f"{spread[1]:,.4g}" if spread[0] == spread[1] else f"{spread[0]:,.4g} to {spread[1]:,.4g}"
+        lines.append(
+            f"{query.name}: {of}{by}, whole multiples of {written(query_step(plan, query))}; the noise has a standard "
+            f"deviation of {shown}"
+        )
+    if plan.weights is not None:
+        lines.append(str(plan.weight_rule))
+    for one in plan.variables:
+        cut = "others are cut to these bounds" if one.outside == "cut" else "others are refused"
+        lines.append(f"{one.name}: between {written(one.lower)} and {written(one.upper)}, {cut}")
+    for section in plan.imputation:
+        given = f" given {', '.join(section.given)}" if section.given else ""
+        lines.append(
+            f"Empty cells of {section.of} are filled in row by row from a model{given} whose parameters were estimated "
+            "with noise; certificate.json states them"
+        )
+    head = f"What was measured: every cell of every query, with {law}"
+    return head + "\n" + "\n".join(fill(f"- {line.rstrip('.')}.", "  ") for line in lines) + "\n"
+
+
+def _analysts(plan: SurveyPlan) -> str:
+    words = (
+        "Sums are unbiased and may be negative; do not cut them at 0 before adding them up. Means, shares, ratios and "
+        "quantiles are computed from them. stirred estimate gives any of these for any table that the queries "
+        "determine, with intervals that cover sampling and noise; tables/ has those that the plan asks for. Standard "
+        "errors of the design in tables/ were measured with noise, or are upper bounds from public facts (column "
+        "interval)."
+    )
+    return "For analysts\n" + fill(words, "  ") + "\n"

@@ -1,0 +1,324 @@
+"""A generated survey of any size: a frame, a sample drawn from it, who answered, weights and public tables.
+
+Persons are drawn from :func:`~stirred.tables.synthetic.survey_population.make_frame` by one of :data:`DESIGNS`. Design
+weights are 1 over the inclusion probability, rounded to ``decimals``; final weights make up for nonresponse within the
+urban and rural parts of regions and are raked to the public totals; replicate weights are those of the bootstrap of
+Rao, Wu and Yue (1992). The invariants a reader must know: the public tables (``strata``, ``totals``) are computed from
+the frame and the design alone, **never from who was sampled or answered**, so a plan may state what they say; and the
+same arguments give the same rows (for one version of numpy).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stirred import errors
+from stirred.tables.synthetic.survey_population import (
+    AGE_GROUP,
+    BOUNDS,
+    EMPLOYMENT,
+    KIND,
+    SEX,
+    SIZES,
+    VERSION,
+    categories,
+    codes,
+    labelled,
+    make_frame,
+    parts_of_regions,
+    population_totals,
+)
+from stirred.tables.synthetic.survey_selection import DESIGNS, WHOLE, DesignName, select
+from stirred.tables.synthetic.survey_weights import FINAL_CUTS, Weighting, decimal, multipliers, steps_of, with_limits
+
+__all__ = [
+    "AGE_GROUP",
+    "BOUNDS",
+    "DESIGNS",
+    "EMPLOYMENT",
+    "FINAL_CUTS",
+    "ITEM_NONRESPONSE",
+    "KIND",
+    "SEX",
+    "SIZES",
+    "Survey",
+    "draw_survey",
+    "make_frame",
+    "make_survey",
+    "population_totals",
+    "population_truth",
+    "response_rates",
+    "write_survey",
+]
+
+ITEM_NONRESPONSE: dict[str, dict[str, float]] = {
+    "employment": dict.fromkeys(EMPLOYMENT, 0.03),
+    "income": {"employed": 0.12, "unemployed": 0.08, "inactive": 0.05},
+}
+"""Chance that an answer is missing, by employment. Hours are missing where employment is."""
+
+TRUE_VALUES = ("persons", *EMPLOYMENT, "income", "hours")
+"""Columns of the table of true values: numbers of persons, and totals of income and hours."""
+
+_MOST_DECIMALS = 6
+_MOST_REPLICATES = 999
+_MOST_TAKEN = 1_000
+_RESPONSE, _RESPONSE_STEP, _RURAL_RESPONSE = 0.62, 0.04, 0.08
+_ANSWER_COLUMNS = ("age_group", "sex", "employment", "income", "hours")
+_PLACES = ("region", "kind", "area", "stratum", "psu")
+_SAMPLE, _ANSWERS, _REPLICATES = 1, 2, 3  # streams of random numbers beside that of the frame, which is 0
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A frame and one survey of it. ``strata`` and ``totals`` are public; ``truth`` is what a real survey never knows.
+
+    Where persons are sampled directly, each is a primary sampling unit (``psu``) of its own, named by its number.
+    """
+
+    frame: pl.DataFrame
+    """Everybody, with all answers."""
+    design: DesignName
+    target: pl.DataFrame
+    """The target sample: inclusion probability, design weight, and whether the person answered."""
+    records: pl.DataFrame
+    """Those who answered, with missing items, design weights and, if asked for, final and replicate weights."""
+    strata: pl.DataFrame
+    """For each stratum: persons and primary sampling units of the frame, how many of them are selected (empty where the
+    design leaves that to chance), and limits of weights."""
+
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        """Public numbers of persons by age group and sex and by region, as :func:`population_totals` gives them."""
+        return population_totals(self.frame)
+
+    @cached_property
+    def truth(self) -> pl.DataFrame:
+        """True values of the population, as :func:`population_truth` gives them."""
+        return population_truth(self.frame)
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """All values that each categorical column of the records can have, also those that do not occur."""
+        names = ("region", "kind", "area", "stratum", "age_group", "sex", "employment")
+        return {name: tuple(categories(self.records, name)) for name in names}
+
+    def write(self, folder: str | Path, file_format: Literal["csv", "parquet"] = "csv") -> dict[str, Path]:
+        """Write the records as ``survey.csv`` or ``survey.parquet``, and the other tables as CSV; returns the paths.
+
+        These are ``strata.csv``, ``totals.csv`` and ``truth.csv``. What is missing is empty in CSV files.
+        """
+        if file_format not in ("csv", "parquet"):
+            raise errors.unknown_choice("file format", file_format, ("csv", "parquet"))
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {"survey": folder / f"survey.{file_format}"}
+        if file_format == "csv":
+            self.records.write_csv(paths["survey"])
+        else:
+            self.records.write_parquet(paths["survey"])
+        for name, table in (("strata", self.strata), ("totals", self.totals), ("truth", self.truth)):
+            paths[name] = folder / f"{name}.csv"
+            table.write_csv(paths[name])
+        return paths
+
+
+# -- public functions ------------------------------------------------------------------------------------------------
+
+
+def make_survey(
+    persons: int = 100_000,
+    *,
+    seed: int = 0,
+    design: DesignName = "two-stage",
+    sampled: int | None = None,
+    regions: int = 8,
+    areas: int = 40,
+    take: int = 15,
+    nonresponse: bool = True,
+    final_weights: bool = True,
+    replicates: int = 40,
+    decimals: int = 2,
+) -> Survey:
+    """A survey of a generated frame of ``persons`` adults; :func:`draw_survey` says what the options mean.
+
+    >>> survey = make_survey(5_000, seed=1, replicates=2)
+    >>> survey.records.columns  # doctest: +NORMALIZE_WHITESPACE
+    ['person', 'region', 'kind', 'area', 'stratum', 'psu', 'age_group', 'sex', 'employment', 'income', 'hours',
+     'weight', 'final_weight', 'replicate_1', 'replicate_2']
+    >>> survey.strata.columns[3:]  # doctest: +NORMALIZE_WHITESPACE
+    ['population_units', 'population_psus', 'selected_psus', 'sampled_units', 'smallest_weight', 'largest_weight',
+     'smallest_final_weight', 'largest_final_weight']
+    """
+    return draw_survey(
+        make_frame(persons, seed=seed, regions=regions, areas=areas),
+        seed=seed,
+        design=design,
+        sampled=sampled,
+        take=take,
+        nonresponse=nonresponse,
+        final_weights=final_weights,
+        replicates=replicates,
+        decimals=decimals,
+    )
+
+
+def draw_survey(
+    frame: pl.DataFrame,
+    *,
+    seed: int = 0,
+    design: DesignName = "two-stage",
+    sampled: int | None = None,
+    take: int = 15,
+    nonresponse: bool = True,
+    final_weights: bool = True,
+    replicates: int = 40,
+    decimals: int = 2,
+) -> Survey:
+    """One survey of a frame from :func:`make_frame`; another ``seed`` draws another sample of the same persons.
+
+    ``sampled`` persons are selected, about one in twenty by default; a two-stage design selects as many blocks as come
+    nearest to it with ``take`` persons in each (smaller blocks are taken whole), and Poisson sampling has it as the
+    expected number. Without ``nonresponse`` everybody answers everything. ``replicates`` is the number of replicate
+    weights, which go with the final weights if there are any, else with the design weights. All weights are multiples
+    of 10 to the power of minus ``decimals``.
+    """
+    wanted = max(1, frame.height // 20) if sampled is None else sampled
+    _check_options(frame.height, seed, design, wanted, take, replicates, decimals)
+    generator = np.random.default_rng([VERSION, seed, _SAMPLE])
+    selection = select(generator, frame, design, wanted, take, decimals)
+    strata = with_limits(selection.strata, decimals, final_weights)
+    weight_steps = steps_of(selection.weight, decimals)
+    stratum = selection.psu_stratum[selection.psu]
+    sample = frame[pl.Series(selection.units.astype(np.uint32))]
+    sample = sample.with_columns(
+        stratum=labelled(strata["stratum"].to_list(), stratum),
+        psu=sample["block" if design == "two-stage" else "person"].cast(pl.String),
+        weight=decimal(weight_steps, decimals),
+    )
+
+    generator = np.random.default_rng([VERSION, seed, _ANSWERS])
+    responded = np.ones(sample.height, dtype=np.bool_)
+    if nonresponse:
+        rates = _rates(len(categories(frame, "region"))).ravel()
+        responded = generator.random(sample.height) < rates[parts_of_regions(sample)]
+    target = sample.select(
+        "person", *_PLACES, "weight", probability=1 / pl.Series(selection.weight), responded=pl.Series(responded)
+    )
+    answering = np.flatnonzero(responded)
+    records = sample[pl.Series(answering.astype(np.uint32))].select("person", *_PLACES, *_ANSWER_COLUMNS, "weight")
+    if nonresponse:
+        records = _with_missing_items(generator, records)
+
+    columns: dict[str, pl.Series] = {}
+    weighting = Weighting(frame, sample, answering) if final_weights else None
+    weight = weight_steps / 10**decimals
+    if weighting is not None:
+        smallest = steps_of(strata["smallest_final_weight"], decimals)[stratum[answering]]
+        largest = steps_of(strata["largest_final_weight"], decimals)[stratum[answering]]
+        final = np.rint(weighting.final(weight) * 10**decimals)
+        columns["final_weight"] = decimal(np.clip(final, smallest, largest), decimals)
+    generator = np.random.default_rng([VERSION, seed, _REPLICATES])
+    for number in range(1, replicates + 1):
+        changed = weight * multipliers(generator, selection, design)[selection.psu]
+        changed = changed[answering] if weighting is None else weighting.final(changed)
+        name = f"replicate_{number:0{len(str(replicates))}}"
+        columns[name] = decimal(np.rint(changed * 10**decimals), decimals)
+    return Survey(frame, design, target, records.with_columns(**columns), strata)
+
+
+def write_survey(
+    folder: str | Path,
+    persons: int = 100_000,
+    *,
+    seed: int = 0,
+    design: DesignName = "two-stage",
+    file_format: Literal["csv", "parquet"] = "csv",
+    **options: Any,
+) -> dict[str, Path]:
+    """Make a survey and write it as :meth:`Survey.write` does; ``options`` are the others of :func:`make_survey`."""
+    return make_survey(persons, seed=seed, design=design, **options).write(folder, file_format)
+
+
+def population_truth(frame: pl.DataFrame) -> pl.DataFrame:
+    """True values, for everybody and for each region, kind, area, age group and sex (``by`` and ``value``).
+
+    ``persons``, ``employed``, ``unemployed`` and ``inactive`` are numbers of persons, ``income`` and ``hours`` totals.
+    """
+    sums = [
+        pl.len().cast(pl.Int64).alias("persons"),
+        *((pl.col("employment") == name).sum().cast(pl.Int64).alias(name) for name in EMPLOYMENT),
+        *(pl.col(name).cast(pl.Int64).sum() for name in BOUNDS),
+    ]
+    tables = [frame.select(sums).select(pl.lit(WHOLE).alias("by"), pl.lit(WHOLE).alias("value"), *TRUE_VALUES)]
+    for name in ("region", "kind", "area", "age_group", "sex"):
+        table = frame.group_by(name).agg(sums).sort(name)
+        tables.append(table.select(pl.lit(name).alias("by"), pl.col(name).cast(pl.String).alias("value"), *TRUE_VALUES))
+    return pl.concat(tables)
+
+
+def response_rates(regions: int = 8) -> pl.DataFrame:
+    """The chance that a sampled person answers, by region and kind.
+
+    >>> response_rates(1).rows()
+    [('01', 'urban', 0.62), ('01', 'rural', 0.7)]
+    """
+    rates = _rates(regions)
+    return pl.DataFrame(
+        {
+            "region": [f"{region + 1:02}" for region in range(regions) for _ in KIND],
+            "kind": list(KIND) * regions,
+            "response": rates.ravel(),
+        }
+    )
+
+
+# -- options and columns ---------------------------------------------------------------------------------------------
+
+
+def _check_options(
+    persons: int, seed: int, design: str, sampled: int, take: int, replicates: int, decimals: int
+) -> None:
+    if design not in DESIGNS:
+        raise errors.unknown_choice("sampling design", design, DESIGNS)
+    ranges = (
+        ("The number of sampled persons", sampled, 1, persons),
+        ("The number of persons taken from each selected block", take, 1, _MOST_TAKEN),
+        ("The number of replicate weights", replicates, 0, _MOST_REPLICATES),
+        ("The number of decimals", decimals, 0, _MOST_DECIMALS),
+    )
+    for what, value, least, most in ranges:
+        if not least <= value <= most:
+            raise errors.parameter_out_of_range(what, value, f"a whole number from {least:,} to {most:,}")
+    if seed < 0:
+        raise errors.parameter_out_of_range("The seed", seed, "zero or a positive whole number")
+
+
+# -- who answers what ------------------------------------------------------------------------------------------------
+
+
+def _rates(regions: int) -> Floats:
+    """The chance of an answer, by region and kind."""
+    rates: Floats = np.add.outer(_RESPONSE + _RESPONSE_STEP * (np.arange(regions) % 5), [0.0, _RURAL_RESPONSE])
+    return np.round(rates, 2)
+
+
+def _with_missing_items(generator: np.random.Generator, records: pl.DataFrame) -> pl.DataFrame:
+    employment = codes(records, "employment")
+    missing = {
+        name: generator.random(records.height) < np.array([chances[value] for value in EMPLOYMENT])[employment]
+        for name, chances in ITEM_NONRESPONSE.items()
+    }
+    missing["hours"] = missing["employment"]
+    return records.with_columns(
+        pl.when(pl.Series(~gone)).then(pl.col(name)).otherwise(None).alias(name) for name, gone in missing.items()
+    )
