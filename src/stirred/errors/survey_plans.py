@@ -28,7 +28,7 @@ def survey_noise_too_wide() -> PlanError:
     return PlanError(
         "survey-noise",
         "A query or a measured standard error would need noise of more than 2^40 steps.",
-        "State a larger step of its variable, such as 100 for incomes, with rounding = \"nearest\"; or closer bounds, or "
+        'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer bounds, or '
         "a larger budget.",
     )
 
