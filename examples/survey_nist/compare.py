@@ -62,10 +62,10 @@ def picture(found: dict[str, pl.DataFrame]) -> GroupedIntervals:
         tuple(shown),
         *SHOWN,
         "American Community Survey 2019, NIST excerpt of Massachusetts, 7,634 records; rho = 0.5 in each setting. "
-        "Rules that are published beforehand cut weights at 300 and incomes at 200,000 dollars. In setting B one record may "
-        "change all weights, and the noise hides everything: its intervals go beyond the picture. In setting C they do "
-        "not show the bias of equal weights. Standard errors of sampling are measured, as if persons had been drawn "
-        "one by one.",
+        "Rules that are published beforehand cut weights at 300 and incomes at 200,000 dollars. In setting B one "
+        "record may change all weights, and the noise hides everything: its intervals go beyond the picture. In "
+        "setting C they do not show the bias of equal weights. Standard errors of sampling are measured, as if "
+        "persons had been drawn one by one.",
     )
 
 
