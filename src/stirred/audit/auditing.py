@@ -1,9 +1,9 @@
 """Audits a program against a plan: does it draw from the law of the plan, and does it keep the stated guarantee?
 
 Two questions are put to it. *The law*: its outputs on a made file are compared with what the mechanism of the plan
-must do (:mod:`stirred.audit.swap_battery`, :mod:`stirred.audit.topdown_battery`). *The guarantee*: it is run on worst
-pairs of inputs (:meth:`Mechanism.audit_pairs`), where a fair coin decides each time which of the two it gets; how well
-the coin can be told from the output bounds its loss from below, and a bound above the stated budget breaks the promise.
+must do (``swap_battery``, ``topdown_battery``, ``survey_battery``). *The guarantee*: it is run on worst pairs of inputs
+(:meth:`Mechanism.audit_pairs`), where a fair coin decides each time which of the two it gets; how well the coin can be
+told from the output bounds its loss from below, and a bound above the stated budget breaks the promise.
 
 The invariant a reader must know: what to look for in the outputs is chosen on one half of the coins and counted on the
 other, and each pair has its part of the false-alarm rate, so that looking at many things finds nothing by chance.
@@ -77,6 +77,14 @@ _AUDITED: Mapping[str, _Audited] = {
         "stirred.audit.topdown_battery",
         "audit_topdown",
         lambda plan: (plan.tables[0].name, "measurements"),
+        lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
+        lambda plan: plan,
+        "the plan states {letter} {budget} per {unit}",
+    ),
+    "survey": _Audited(
+        "stirred.audit.survey_battery",
+        "audit_survey",
+        lambda plan: ("survey", "measurements"),
         lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
         lambda plan: plan,
         "the plan states {letter} {budget} per {unit}",

@@ -10,7 +10,14 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
-from stirred.errors.audits import audit_no_table, audit_of_plan, audit_question, audit_runs, stratum_too_large
+from stirred.errors.audits import (
+    audit_no_table,
+    audit_of_plan,
+    audit_of_survey,
+    audit_question,
+    audit_runs,
+    stratum_too_large,
+)
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -66,6 +73,7 @@ from stirred.errors.estimates import (
     unknown_geounit,
 )
 from stirred.errors.kinds import (
+    FEW,
     DataError,
     OutputError,
     PlanError,
@@ -147,7 +155,7 @@ from stirred.errors.loss import (
     too_many_outputs,
     unknown_choice,
 )
-from stirred.errors.margins import margin_plan, measured_margin, nested_levels, shares_question
+from stirred.errors.margins import margin_plan, measured_margin, nested_levels, not_nested, shares_question
 from stirred.errors.noise import (
     NoiseError,
     noise_not_a_number,
@@ -354,9 +362,11 @@ from stirred.errors.surveys import (
 )
 from stirred.errors.topdown import (
     topdown_category,
+    topdown_code,
     topdown_contradiction,
     topdown_count,
     topdown_crossing,
+    topdown_dictionary,
     topdown_earlier,
     topdown_infeasible,
     topdown_memory,
@@ -366,6 +376,7 @@ from stirred.errors.topdown import (
 )
 
 __all__ = [
+    "FEW",
     "ArgumentError",
     "DataError",
     "LedgerError",
@@ -390,6 +401,7 @@ __all__ = [
     "audit_measurements",
     "audit_no_table",
     "audit_of_plan",
+    "audit_of_survey",
     "audit_question",
     "audit_runs",
     "bad_block",
@@ -549,6 +561,7 @@ __all__ = [
     "not_in_graph",
     "not_listed",
     "not_measurements",
+    "not_nested",
     "not_offered",
     "not_post_processing",
     "not_utf8",
@@ -664,9 +677,11 @@ __all__ = [
     "too_many_rows_stated",
     "too_many_samples",
     "topdown_category",
+    "topdown_code",
     "topdown_contradiction",
     "topdown_count",
     "topdown_crossing",
+    "topdown_dictionary",
     "topdown_earlier",
     "topdown_infeasible",
     "topdown_memory",

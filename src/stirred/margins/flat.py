@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred.margins.hierarchy import range_and_null, scaled
-from stirred.margins.margin_blocks import Array, Block, Margin, representatives
+from stirred.margins.margin_blocks import Array, Block, Margin, plain, representatives
 from stirred.margins.schema import Schema
 from stirred.margins.split import Split
 
@@ -272,8 +272,7 @@ def inverted(precision: Array, known: Array, unknown: Array) -> Array:
 
 def plain_information(block: Block, one: MeasuredMargin) -> Array:
     """A'A where A has entries of zero and one: how noisy a stratum is does not decide what is measured of it."""
-    plain = tuple((factor != 0).astype(np.float64) for factor in one.margin.factors)
-    return block.information(replace(one.margin, factors=plain))
+    return block.information(replace(one.margin, factors=tuple(map(plain, one.margin.factors))))
 
 
 def _measured(
@@ -281,19 +280,19 @@ def _measured(
 ) -> MeasuredMargin:
     margin = Margin.of(schema, by)
     number = float(variance)
-    plain = MeasuredMargin(tuple(by), number, margin, np.ones(margin.groups))
+    found = MeasuredMargin(tuple(by), number, margin, np.ones(margin.groups))
     if not 0 < number < math.inf:
-        raise errors.measured_margin(plain.words, "must have a positive variance")
-    if stratum not in plain.by:
-        return plain
+        raise errors.measured_margin(found.words, "must have a positive variance")
+    if stratum not in found.by:
+        return found
     if not _uneven(of_stratum):
-        return replace(plain, variance=number * float(of_stratum[0]) ** 2)
-    at = plain.by.index(stratum)
+        return replace(found, variance=number * float(of_stratum[0]) ** 2)
+    at = found.by.index(stratum)
     place = [attribute.name for attribute in schema.attributes].index(stratum)
     divided = tuple(factor / of_stratum if number == place else factor for number, factor in enumerate(margin.factors))
     after = math.prod(margin.sizes[at + 1 :])
     of_group = of_stratum[np.arange(margin.groups) // after % margin.sizes[at]]
-    return replace(plain, margin=replace(margin, factors=divided), factors=of_group)
+    return replace(found, margin=replace(margin, factors=divided), factors=of_group)
 
 
 def _uneven(of_stratum: Array) -> bool:

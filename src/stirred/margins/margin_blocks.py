@@ -23,15 +23,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.schema import Schema
+from stirred.margins.schema import Attribute, Schema
+from stirred.margins.wide_axes import WIDE, Change, Partition, WideAxis
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
+
+Factor = Array | Partition
+"""A row of zeros and ones for each group of an attribute's values; many values have a list of groups instead."""
 
 _TINY = 1e-9
 
@@ -50,7 +55,7 @@ class Margin:
     sizes: tuple[int, ...]
     order: tuple[int, ...]
     """The names sorted by attribute, as places among ``names``."""
-    factors: tuple[Array, ...]
+    factors: tuple[Factor, ...]
 
     @classmethod
     def of(cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None) -> Margin:
@@ -62,8 +67,12 @@ class Margin:
         bases = [attribute.name for attribute in schema.attributes]
         places = [bases.index(schema.base(name)) for name in names]
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
-        factors = []
+        factors: list[Factor] = []
         for place, attribute in enumerate(schema.attributes):
+            if len(attribute.values) > WIDE:
+                own = [names[at] for at in order if places[at] == place]
+                factors.append(_partition(schema, attribute, own, where or {}))
+                continue
             factor = np.ones((1, len(attribute.values)))
             for at in order:
                 if places[at] == place:
@@ -106,6 +115,11 @@ class Margin:
         0 where it is not such a sum."""
         numbers = np.ones(1)
         for mine, theirs in zip(self.factors, finer.factors, strict=True):
+            if isinstance(mine, Partition):
+                assert isinstance(theirs, Partition)
+                numbers = np.outer(numbers, mine.sums_of(theirs)).ravel()
+                continue
+            assert isinstance(theirs, np.ndarray)
             sizes = theirs.sum(axis=1)
             inside = mine @ theirs.T
             whole = (inside == sizes) & (sizes > 0)
@@ -114,31 +128,71 @@ class Margin:
         return numbers
 
 
+def plain(factor: Factor) -> Factor:
+    """A factor with entries of zero and one."""
+    return factor.plain if isinstance(factor, Partition) else (factor != 0).astype(np.float64)
+
+
 def _indicators(schema: Schema, name: str, values: Sequence[str]) -> Array:
     """A row for each value of an attribute or recode: which of the attribute's own values it is."""
-    place = {value: value for value in values}
-    for recode in schema.recodes:
-        if recode.name == name:
-            place = {value: label for label, group in recode.groups for value in group}
+    place = _label_of(schema, name, values)
     return np.array([[float(place[value] == label) for value in values] for label in schema.values(name)])
 
 
+def _label_of(schema: Schema, name: str, values: Sequence[str]) -> dict[str, str]:
+    """For each value of an attribute what a name calls it: itself, or the group of a recode."""
+    for recode in schema.recodes:
+        if recode.name == name:
+            return {value: label for label, group in recode.groups for value in group}
+    return {value: value for value in values}
+
+
+def _partition(
+    schema: Schema, attribute: Attribute, names: Sequence[str], where: Mapping[str, Sequence[str]]
+) -> Partition:
+    """The groups of an attribute with many values, by the names about it, with wanted values only."""
+    found = Partition.of(np.zeros(len(attribute.values), dtype=np.int64), 1)
+    for name in names:
+        label, known = _label_of(schema, name, attribute.values), schema.values(name)
+        number = {one: at for at, one in enumerate(known)}
+        found = found.crossed(np.array([number[label[value]] for value in attribute.values]), len(known))
+    for name, wanted in where.items():
+        if schema.base(name) == attribute.name:
+            _require_known(schema, name, wanted)
+            label, chosen = _label_of(schema, name, attribute.values), set(wanted)
+            found = found.only(np.array([label[value] in chosen for value in attribute.values]))
+    return found
+
+
 def _chosen(schema: Schema, name: str, wanted: Sequence[str]) -> Array:
+    _require_known(schema, name, wanted)
+    return np.array([[float(value in wanted) for value in schema.values(name)]])
+
+
+def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
     known = schema.values(name)
     strange = [value for value in wanted if value not in known]
     if strange:
         raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
-    return np.array([[float(value in wanted) for value in known]])
 
 
-def contracted(tensor: Array, matrices: Sequence[Array]) -> Array:
+def as_matrix(factor: Factor) -> Array:
+    """A factor of a margin as a matrix, a row for each group and a column for each value."""
+    return factor @ np.eye(factor.shape[1]) if isinstance(factor, Partition) else factor
+
+
+def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:
     """Every axis but the first multiplied by its matrix (a row for each old entry, a column for each new one)."""
     shape = list(tensor.shape)
     # Axes that shrink most come first, so that the others have less to do.
     for axis in sorted(range(1, len(shape)), key=lambda at: matrices[at - 1].shape[1] / matrices[at - 1].shape[0]):
         matrix = matrices[axis - 1]
         after = math.prod(shape[axis + 1 :])
-        if after == 1:
+        if isinstance(matrix, Change):
+            tensor = matrix.apply(tensor.reshape(-1, shape[axis], after))
+        elif matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
+            continue
+        elif after == 1:
             tensor = tensor.reshape(-1, shape[axis]) @ matrix
         else:
             tensor = np.matmul(matrix.T, tensor.reshape(-1, shape[axis], after))
@@ -165,19 +219,58 @@ class Axis:
         """The numbers of vectors that are constant on sets of alike values, and of the others."""
         return self.shared, self.basis.shape[1] - self.shared
 
+    def outer(self, factor: Array) -> Array:
+        """For each row of a factor its products with the shared vectors."""
+        return np.asarray(factor @ self.basis[:, : self.shared])
 
-def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[int] = ()) -> tuple[Axis, ...]:
+    def split(self, factor: Array) -> tuple[Array, Array]:
+        """For each row of a factor its products with the shared vectors, and the square of what is left of it."""
+        part = factor @ self.basis
+        return part[:, : self.shared], (part[:, self.shared :] ** 2).sum(axis=1)
+
+    def information(self, factor: Array) -> Array:
+        """The number by which A'A of a known margin acts inside sets of alike values."""
+        seen = factor @ self.basis[:, self.shared :]
+        square = seen.T @ seen
+        assert np.allclose(square, square[0, 0] * np.eye(len(square)))
+        return np.asarray(np.round(square[:1, :1]))
+
+    def products(self, one: Array, first: Places, other: Array, second: Places) -> Array:
+        """For pairs of rows of two factors, the product of what is left of them inside sets."""
+        part = self.basis[:, self.shared :]
+        both = (one @ part) @ (other @ part).T
+        return np.asarray(both[first, second])
+
+    def to_basis(self, factor: Array) -> Array:
+        """Takes numbers by group to the basis."""
+        return np.asarray(factor @ self.basis)
+
+    def to_groups(self, factor: Array) -> Array:
+        """Takes numbers in the basis to sums by group."""
+        return np.asarray((factor @ self.basis).T)
+
+
+AnyAxis = Any
+"""An :class:`Axis`, or for an attribute with many values a :class:`WideAxis`, which takes factors of its own kind."""
+
+
+def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[int] = ()) -> tuple[AnyAxis, ...]:
     """Bases for asked margins, given all the margins that measurements and invariants are about.
 
     Of the attributes at the places ``apart`` no two values are taken to be alike.
     """
-    found = []
+    found: list[AnyAxis] = []
     for place in range(len(asked[0].factors)):
-        factor = np.vstack([margin.factors[place] for margin in asked])
+        if isinstance(asked[0].factors[place], Partition):
+            every = [[one for margin in some if isinstance(one := margin.factors[place], Partition)]
+                     for some in (asked, known)]  # fmt: skip
+            found.append(WideAxis.of(every[0], every[1], place in apart))
+            continue
+        factor = np.vstack([np.asarray(margin.factors[place]) for margin in asked])
         values = factor.shape[1]
         alike = np.arange(values) if place in apart else np.zeros(values, dtype=np.int64)
         for margin in known:
-            groups = np.unique(margin.factors[place].T, axis=0, return_inverse=True)[1].ravel()
+            groups = np.unique(np.asarray(margin.factors[place]).T, axis=0, return_inverse=True)[1].ravel()
             if int(groups.max()) + 1 < values:
                 alike = np.unique(alike * values + groups, return_inverse=True)[1].ravel()
         sets = np.eye(int(alike.max()) + 1)[alike]
@@ -188,7 +281,7 @@ def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[i
     return tuple(found)
 
 
-def representatives(asked: Margin, axes: Sequence[Axis]) -> tuple[Margin, Places]:
+def representatives(asked: Margin, axes: Sequence[AnyAxis]) -> tuple[Margin, Places]:
     """Some groups of a margin, such that every group has the variance of one of them; and for each group, in the order
     of a tensor, which one that is, in the order of a tensor too.
 
@@ -196,9 +289,8 @@ def representatives(asked: Margin, axes: Sequence[Axis]) -> tuple[Margin, Places
     """
     factors, places = [], np.zeros(1, dtype=np.int64)
     for axis, factor in zip(axes, asked.factors, strict=True):
-        part = factor @ axis.basis
-        inner = (part[:, axis.shared :] ** 2).sum(axis=1, keepdims=True)
-        first, same = _same_rows(np.hstack([part[:, : axis.shared], inner]))
+        outer, inner = axis.split(factor)
+        first, same = _same_rows(np.hstack([outer, inner[:, None]]))
         factors.append(factor[first])
         places = (places[:, None] * len(first) + same).ravel()
     sizes = tuple(len(factor) for factor in factors)
@@ -215,7 +307,7 @@ def _same_rows(matrix: Array) -> tuple[Places, Places]:
 class Block:
     """One block: for each attribute either the shared functions, or (``within``) the contrasts inside alike values."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[AnyAxis, ...]
     within: tuple[bool, ...]
 
     @property
@@ -232,11 +324,11 @@ class Block:
         """A'A of a query in this block, where A has a row for each group; the noise is still to be divided by."""
         matrix: Array = np.ones((1, 1))
         for axis, inner, factor in zip(self.axes, self.within, margin.factors, strict=True):
-            seen = factor @ axis.basis[:, self._part(axis, inner)]
-            square = seen.T @ seen
             if inner:  # the same number for every contrast: 1 if all values are listed, else 0
-                assert np.allclose(square, square[0, 0] * np.eye(len(square)))
-                square = np.round(square[:1, :1])
+                square = axis.information(factor)
+            else:
+                seen = axis.outer(factor)
+                square = seen.T @ seen
             matrix = np.asarray(np.kron(matrix, square), dtype=np.float64)
         return matrix
 
@@ -244,11 +336,11 @@ class Block:
         """For each asked group its coefficients on the numbers of a copy, and the sum over copies of their squares."""
         inner_squares, shared = np.ones(1), np.ones((1, 1))
         for axis, inner, factor in zip(self.axes, self.within, asked.factors, strict=True):
-            part = factor @ axis.basis[:, self._part(axis, inner)]
             if inner:
-                inner_squares = np.outer(inner_squares, (part**2).sum(axis=1)).ravel()
-                shared = np.repeat(shared, len(part), axis=0)
+                inner_squares = np.outer(inner_squares, axis.split(factor)[1]).ravel()
+                shared = np.repeat(shared, len(factor), axis=0)
             else:
+                part = axis.outer(factor)
                 inner_squares = np.repeat(inner_squares, len(part))
                 shared = (shared[:, None, :, None] * part[None, :, None, :]).reshape(len(shared) * len(part), -1)
         return shared, inner_squares
@@ -258,7 +350,7 @@ class Block:
         are in the order of a tensor."""
         rows, places = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
         for axis, inner, factor in zip(self.axes, self.within, asked.factors, strict=True):
-            part = np.ones((len(factor), 1)) if inner else factor @ axis.basis[:, self._part(axis, inner)]
+            part = np.ones((len(factor), 1)) if inner else axis.outer(factor)
             first, same = _same_rows(part)
             rows = (rows[:, None, :, None] * part[first][None, :, None, :]).reshape(len(rows) * len(first), -1)
             places = (places[:, None] * len(first) + same).ravel()
@@ -270,9 +362,9 @@ class Block:
         found = np.ones(len(first))
         for place, (axis, inner) in enumerate(zip(self.axes, self.within, strict=True)):
             if inner:
-                part = axis.basis[:, self._part(axis, inner)]
-                both = (one.factors[place] @ part) @ (other.factors[place] @ part).T
-                found *= both[one.places(first, place), other.places(second, place)]
+                found *= axis.products(
+                    one.factors[place], one.places(first, place), other.factors[place], other.places(second, place)
+                )
         return found
 
     def take(self, tensor: Array) -> Array:
@@ -296,11 +388,11 @@ class Block:
         return (slice(None), *parts)
 
     @staticmethod
-    def _part(axis: Axis, inner: bool) -> slice:
+    def _part(axis: AnyAxis, inner: bool) -> slice:
         return slice(axis.shared, None) if inner else slice(axis.shared)
 
 
-def blocks_of(axes: Sequence[Axis]) -> list[Block]:
+def blocks_of(axes: Sequence[AnyAxis]) -> list[Block]:
     """All blocks that have a copy."""
     choices = [(False, True) if axis.widths[1] else (False,) for axis in axes]
     return [Block(tuple(axes), within) for within in product(*choices)]

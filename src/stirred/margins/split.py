@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.margin_blocks import Array, Axis, Block, Margin, Places, axes_for, blocks_of, contracted
+from stirred.margins.margin_blocks import AnyAxis, Array, Block, Factor, Margin, Places, axes_for, blocks_of, contracted
 
 _TINY = 1e-9
 
@@ -30,7 +30,7 @@ Groups = tuple[Margin, Places]
 class Split:
     """Bases and blocks for asked margins, given what is measured."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[AnyAxis, ...]
     blocks: tuple[Block, ...]
 
     @classmethod
@@ -47,7 +47,7 @@ class Split:
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of basis vectors of each attribute."""
-        return tuple(axis.basis.shape[1] for axis in self.axes)
+        return tuple(sum(axis.widths) for axis in self.axes)
 
     @property
     def numbers(self) -> int:
@@ -56,11 +56,11 @@ class Split:
 
     def projected(self, margin: Margin, values: NDArray[np.generic]) -> Array:
         """A'y in the basis of the blocks, as a tensor; values have a row for each unit."""
-        return contracted(margin.arranged(values), [factor @ axis.basis for factor, axis in self._pairs(margin)])
+        return contracted(margin.arranged(values), [axis.to_basis(factor) for factor, axis in self._pairs(margin)])
 
     def told(self, margin: Margin, tensor: Array) -> Array:
         """A x for numbers x in the basis of the blocks: a row for each unit, a column for each group of a margin."""
-        return margin.spread(contracted(tensor, [(factor @ axis.basis).T for factor, axis in self._pairs(margin)]))
+        return margin.spread(contracted(tensor, [axis.to_groups(factor) for factor, axis in self._pairs(margin)]))
 
     def variances(self, asked: Margin, covariances: Sequence[Array]) -> Array:
         """From one covariance matrix per block and kind, a row for each kind; groups in the order of a tensor."""
@@ -100,5 +100,5 @@ class Split:
             found |= size * np.sqrt(squares) > _TINY
         return found
 
-    def _pairs(self, margin: Margin) -> Iterator[tuple[Array, Axis]]:
+    def _pairs(self, margin: Margin) -> Iterator[tuple[Factor, AnyAxis]]:
         return zip(margin.factors, self.axes, strict=True)

@@ -115,6 +115,11 @@ class KeptDraw(Draw, Protocol):
         ``work``."""
         ...
 
+    def to_be_removed(self) -> KeptDraw:
+        """The draw, in a work folder that is removed as soon as the release is written: the release may take its files
+        instead of copies of them."""
+        ...
+
 
 @runtime_checkable
 class Release(Protocol):

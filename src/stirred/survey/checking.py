@@ -19,10 +19,11 @@ from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.combining import Array, MeasuredSurvey
-from stirred.survey.comparing import design_estimates
+from stirred.survey.comparing import design_estimates, first_stage
 from stirred.survey.design_errors import ErrorTable, centres_of, error_noise, require_design, true_errors
-from stirred.survey.effective_size import design_effect, effective_sample_size
+from stirred.survey.effective_size import effective_size_of_multiples
 from stirred.survey.estimating import answer
+from stirred.survey.linearised import FirstStage
 from stirred.survey.measuring import true_sums
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.query_noise import query_noise, query_reach, weights_may_move
@@ -130,16 +131,17 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
     filled = _complete(records)
     survey = MeasuredSurvey(plan, {query.name: true_sums(filled, query) for query in plan.queries})
     survey = MeasuredSurvey(plan, survey.sums, _expected_errors(survey, filled))
-    weights = records.weights.tolist()
+    effective = effective_size_of_multiples(records.weights)
+    stage = first_stage(filled) if plan.publish and plan.design.replicates is None else None
     return SurveyCheck(
         plan,
         specify(plan),
         records.rows,
         float(records.weights.sum() * plan.weight_step),
-        float(effective_sample_size(weights)),
-        float(design_effect(weights)),
+        float(effective),
+        float(records.rows / effective),
         tuple(_query(survey, query.name) for query in plan.queries),
-        tuple(_expected(survey, filled, name.name) for name in plan.publish),
+        tuple(_expected(survey, filled, name.name, stage) for name in plan.publish),
         {name: many for name, many in records.changed.items() if many},
         {name: int(gone.sum()) for name, gone in records.empty.items()},
     )
@@ -180,13 +182,13 @@ def _expected_errors(survey: MeasuredSurvey, records: Records) -> dict[str, Erro
     return found
 
 
-def _expected(survey: MeasuredSurvey, records: Records, name: str) -> TableErrors:
+def _expected(survey: MeasuredSurvey, records: Records, name: str, stage: FirstStage | None) -> TableErrors:
     wanted = next(one for one in survey.plan.publish if one.name == name)
     found = answer(survey, wanted)
     lower, upper = found.interval(float(wanted.confidence))
     sampling = np.full(len(found), np.nan)
     if wanted.kind != "quantiles" and wanted.calibration is None:
-        sampling = design_estimates(records, wanted)[1]
+        sampling = design_estimates(records, wanted, stage)[1]
     known = np.isfinite(found.values)
     noise = found.parts.get("noise_error", np.full(len(found), np.nan))
     half = np.where(np.isfinite(upper - lower), (upper - lower) / 2, np.nan)

@@ -28,6 +28,8 @@ from stirred.survey.replicates import ReplicatedSample
 
 Numbers = NDArray[np.float64]
 
+MANY = 1 << 40
+
 
 def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> None:
     """Write for every query the noisy beside the true sums, and for every published table the estimates beside those
@@ -39,16 +41,19 @@ def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> 
         numbers = {"true": true, "released": noisy, "noise": noisy - true}
         frame = pl.DataFrame([*_labels(plan, query.by), *(pl.Series(name, one) for name, one in numbers.items())])
         frame.write_csv(folder / f"{query.name}.csv")
+    stage = first_stage(records) if plan.publish else None
     for wanted in plan.publish:
         if wanted.kind != "quantiles" and wanted.calibration is None:
-            _compared(survey, records, wanted).write_csv(folder / f"estimates-{wanted.name}.csv")
+            _compared(survey, records, wanted, stage).write_csv(folder / f"estimates-{wanted.name}.csv")
     cut = pl.DataFrame({"column": list(records.changed), "cut_at_the_bounds": list(records.changed.values())})
     cut.write_csv(folder / "cut.csv")
 
 
-def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers, Numbers]:
+def design_estimates(
+    records: Records, wanted: PublishSection, stage: FirstStage | None = None
+) -> tuple[Numbers, Numbers]:
     """The estimates of the file without noise and their design standard errors, NaN where nothing tells them.
-    Confidential."""
+    Confidential. ``stage`` is that of :func:`first_stage`, for callers that ask about several tables."""
     plan = records.plan
     groups = plan.schema_of(wanted.by).number_of_groups(wanted.by)
     weights = records.weights * near(plan.weight_step)
@@ -66,7 +71,7 @@ def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers,
         )
         found = _asked(replicates, sample, records, wanted)
         return found.values.ravel(), np.sqrt(found.variances).ravel()
-    stage = first_stage(records)
+    stage = first_stage(records) if stage is None else stage
     if stage is None:
         found = _asked(
             linearised, WeightedSample.of(weights, domains=domains, number_of_domains=groups), records, wanted
@@ -80,12 +85,13 @@ def design_estimates(records: Records, wanted: PublishSection) -> tuple[Numbers,
 def first_stage(records: Records) -> FirstStage | None:
     """How the records were sampled, as the plan states it; None where it does not say."""
     design = records.plan.design
-    if design.strata is None and design.selected is None:
+    independent = design.selection == "independent"
+    if design.strata is None and design.selected is None and not independent:
         return None
-    clusters = np.arange(records.rows) if records.clusters is None else records.clusters
     if design.strata is None:
         strata = np.zeros(records.rows, dtype=np.int64)
-        sizes = [(design.selected, design.population)]
+        # Independent selection is like a fixed number among very many, of which nearly all are empty.
+        sizes = [(MANY if independent else design.selected, design.population)]
     else:
         strata = records.codes[design.strata].astype(np.int64)
         sizes = [
@@ -95,7 +101,7 @@ def first_stage(records: Records) -> FirstStage | None:
     population = [near(float(N)) if N else np.inf for _, N in sizes]
     return FirstStage.of(
         strata=strata,
-        clusters=clusters,
+        clusters=records.clusters,
         selected=[n for n, _ in sizes],
         population=population,
         lonely="certainty" if design.single == "certain" else "refuse",
@@ -122,9 +128,11 @@ def _asked(module: Any, sample: Any, records: Records, wanted: PublishSection) -
     raise errors.estimate_question(f"A table of {wanted.kind}", "has no design standard error")
 
 
-def _compared(survey: MeasuredSurvey, records: Records, wanted: PublishSection) -> pl.DataFrame:
+def _compared(
+    survey: MeasuredSurvey, records: Records, wanted: PublishSection, stage: FirstStage | None
+) -> pl.DataFrame:
     frame = answer(survey, wanted).to_frame(float(wanted.confidence))
-    true, design = design_estimates(records, wanted)
+    true, design = design_estimates(records, wanted, stage)
     return frame.with_columns(pl.Series("without_noise", true), pl.Series("design_standard_error", design))
 
 

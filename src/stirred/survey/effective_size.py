@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 
@@ -37,6 +40,22 @@ def design_effect(weights: Iterable[Any]) -> Fraction:
     """
     number, total, squares = _sums(weights)
     return Fraction(number * squares, total * total)
+
+
+def effective_size_of_multiples(weights: NDArray[np.int64]) -> Fraction:
+    """The effective sample size of many weights that are whole numbers of one unit, whatever the unit.
+
+    >>> effective_size_of_multiples(np.array([1, 2, 3]))
+    Fraction(18, 7)
+    """
+    if not len(weights) or int(weights.min()) <= 0:
+        return effective_sample_size(weights.tolist())  # refuses them
+    largest = int(weights.max())
+    if largest * largest * len(weights) < 1 << 62:
+        return Fraction(int(weights.sum()) ** 2, int(np.dot(weights, weights)))
+    distinct, times = np.unique(weights, return_counts=True)
+    pairs = list(zip(distinct.tolist(), times.tolist(), strict=True))
+    return Fraction(sum(one * many for one, many in pairs) ** 2, sum(one * one * many for one, many in pairs))
 
 
 def _sums(weights: Iterable[Any]) -> tuple[int, int, int]:

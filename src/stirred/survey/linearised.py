@@ -81,13 +81,11 @@ class FirstStage:
         if stratum is None:
             assert records is not None
             stratum = np.zeros(records, dtype=np.int64)
-        if given is None:
-            given = np.arange(len(stratum))
         numbers = _selected(selected)
         number = len(numbers) if numbers is not None else int(stratum.max(initial=0)) + 1
         if unlisted := int(np.count_nonzero(stratum >= number)):
             raise errors.stratum_not_listed(unlisted, number)
-        among, cluster_strata = _clusters(stratum, given, nested)
+        among, cluster_strata = _clusters(stratum, given, nested) if given is not None else _each_one(stratum)
         found = np.bincount(cluster_strata, minlength=number).astype(np.int64)
         if numbers is None:
             numbers = found
@@ -456,10 +454,18 @@ def _clusters(strata: Codes, given: Codes, nested: bool) -> tuple[Codes, Codes]:
     keys, among = np.unique(strata * width + given, return_inverse=True)
     cluster_strata, labels = np.divmod(keys, width)
     if not nested:
-        several = len(labels) - len(np.unique(labels))
+        several = int(np.count_nonzero(np.diff(np.sort(labels)) == 0))
         if several:
             raise errors.clusters_cross_strata(several)
     return among.astype(np.int64), cluster_strata
+
+
+def _each_one(strata: Codes) -> tuple[Codes, Codes]:
+    """Records that are clusters of their own, numbered through the strata, and their strata in that order."""
+    order = np.argsort(strata, kind="stable")
+    among = np.empty(len(strata), dtype=np.int64)
+    among[order] = np.arange(len(strata))
+    return among, strata[order]
 
 
 def _selected(given: Any) -> NDArray[np.int64] | None:

@@ -153,7 +153,8 @@ class StratumSection(Section):
     """How many primary units (clusters, or records where there are none) the design selects in it."""
     population: int | None = Field(default=None, ge=1)
     """How many primary units it has, for the finite population correction; without it sampling is taken to be from
-    infinitely many."""
+    infinitely many. State it only where all records of a selected primary unit are in the file: where a second stage
+    selects among them, the correction would leave its error out."""
     lower: Number | None = None
     upper: Number | None = None
     """Bounds of the weights in this stratum, where they are closer than those of all weights."""
@@ -178,6 +179,9 @@ class DesignSection(Section):
     """The column that names the primary unit of each record; without it every record is one."""
     largest_cluster: int | None = Field(default=None, ge=1)
     """The most records that a primary unit can have in the file; bounds of standard errors need it."""
+    selection: Literal["fixed number", "independent"] = "fixed number"
+    """How primary units are selected: a fixed number of them (in each stratum), or each by a chance of its own (Poisson
+    or Bernoulli sampling). Then their number is random, adds to the error of totals, and is not stated."""
     selected: int | None = Field(default=None, ge=2)
     population: int | None = Field(default=None, ge=1)
     sizes: Mapping[str, StratumSection] = Field(default_factory=dict, max_length=MOST_NAMES)

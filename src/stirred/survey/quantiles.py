@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy.optimize
-import scipy.stats
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.survey.record_columns import Numbers
+
+optimize, special = later("scipy.optimize"), later("scipy.special")
 
 Rule = Literal["linear", "step"]
 
@@ -56,7 +57,7 @@ def cumulated_shares(counts: Any) -> Numbers:
     falling = (np.diff(shares, axis=-1) < 0).any(axis=-1) | (shares < 0).any(axis=-1) | (shares > 1).any(axis=-1)
     for place in np.argwhere(np.atleast_1d(falling)):
         row = shares if shares.ndim == 1 else shares[tuple(place)]
-        row[:-1] = np.clip(scipy.optimize.isotonic_regression(row[:-1]).x, 0.0, 1.0)
+        row[:-1] = np.clip(optimize.isotonic_regression(row[:-1]).x, 0.0, 1.0)
     return np.asarray(shares)
 
 
@@ -104,7 +105,7 @@ def woodruff_intervals(
     points, wanted = _edges(edges, len(shares)), _probabilities(probabilities)
     values = _inverted(points, shares, wanted, _rule(rule))
     tail = (1 + confidence) / 2
-    factor = scipy.stats.norm.ppf(tail) if degrees_of_freedom is None else scipy.stats.t.ppf(tail, degrees_of_freedom)
+    factor = special.ndtri(tail) if degrees_of_freedom is None else special.stdtrit(degrees_of_freedom, tail)
     spread = factor * np.array([float(standard_error(float(value))) for value in values])
     if not (spread >= 0).all():
         raise errors.survey_column("standard errors of shares", "are negative or missing", "Give numbers from 0 on")

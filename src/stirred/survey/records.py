@@ -27,7 +27,7 @@ from stirred.survey.plan_sections import AttributeSection, VariableSection
 from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
-from stirred.tables.exact_numbers import whole_values
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.read import read_table
 
 Whole = NDArray[np.int64]
@@ -175,11 +175,10 @@ def _require_number(plan: SurveyPlan, rows: int) -> None:
 
 def _numbers(column: Column) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
     """The distinct values of a column in whole numbers of 1 / scale, which of them are empty, and the scale."""
-    found, digits = whole_values(column)
-    empty = np.array([one is None for one in found], dtype=np.bool_)
-    numbers = [one or 0 for one in found]
-    kind = np.int64 if all(abs(one) < LARGEST for one in numbers) else object
-    return np.array(numbers, dtype=kind), empty, 10**digits
+    numbers, empty, digits = whole_array(column)
+    if numbers.dtype != object and largest(numbers) >= LARGEST:
+        numbers = numbers.astype(object)
+    return numbers, empty, 10**digits
 
 
 def _values(
@@ -196,13 +195,21 @@ def _values(
         raise errors.survey_outside(column.name, rows, written(variable.lower), written(variable.upper))
     changed[column.name] = rows
     ratio = Fraction(1) / (scale * variable.step)
-    multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
+    if numbers.dtype != object and _fits(numbers, ratio):
+        multiples, exact = nearest(numbers * ratio.numerator, ratio.denominator)
+    else:
+        multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
     between = ~exact & ~empty & ~below & ~above
     if (rows := int(many[between].sum())) and variable.rounding == "refuse":
         raise errors.survey_off_lattice(column.name, rows, written(variable.step))
     multiples[below], multiples[above] = int(variable.lower / variable.step), int(variable.upper / variable.step)
     multiples[empty] = int((variable.missing or 0) / variable.step)
     return multiples[column.codes], empty[column.codes]
+
+
+def _fits(numbers: Whole, ratio: Fraction) -> bool:
+    """Whether whole numbers times a ratio can be rounded within 64 bits."""
+    return max(largest(numbers) * ratio.numerator, 2 * ratio.denominator) < LARGEST
 
 
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
@@ -227,9 +234,9 @@ def _weights(plan: SurveyPlan, table: Table, changed: dict[str, int], codes: Map
     numbers, empty, scale = _numbers(column)
     if numbers.dtype == object:
         raise errors.survey_digits(column.name)
-    effects = rule.effects(numbers[column.codes], scale, empty[column.codes])
+    given, gone = numbers[column.codes], empty[column.codes]
+    weights, effects = rule.applied(given, scale, gone)
     changed[column.name] = effects.below + effects.above
-    weights = rule.apply(numbers[column.codes], scale, empty[column.codes])
     strata = plan.design.strata
     if strata is not None:
         limits = [plan.stratum_weights(value) for value in plan.attribute(strata).values]
@@ -273,6 +280,8 @@ def _require_room(records: Records) -> None:
     """Raise if a sum of the plan could be too large for whole numbers of 64 bits."""
     plan = records.plan
     weight = int(records.weights.max(initial=0))
+    if weight * records.rows >= LARGEST and plan.weights is not None:
+        raise errors.survey_digits(plan.weights.column)
     for query in plan.queries:
         if query.of is not None:
             variable = plan.variable(query.of)

@@ -6,6 +6,7 @@ multiples of a unit that follows from the plan. Every cell of the plan has a row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -22,13 +23,17 @@ from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.query_noise import query_step
 from stirred.survey.records import Whole
+from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Table
-from stirred.tables.columns import ColumnEncoder
+from stirred.tables.columns import ColumnEncoder, as_text
+from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.write import EXTENSIONS, Cell, write_table
 
 ATTRIBUTE, MEASURED = "attribute", "measured"
 """Roles of columns in the data dictionary."""
 VALUE, CENTRE, MULTIPLE = "value", "centre", "multiple"
+MOST = 1 << 63
+"""Measured numbers are below this, in multiples of their step."""
 ORDER = "in the order of the plan's values, the last column fastest"
 
 
@@ -45,14 +50,19 @@ def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
         yield _encoded(plan, query.name, query.by, {VALUE: decimals(survey.sums[query.name], step)})
     for wanted in measured_tables(plan):
         found = survey.errors[wanted.name]
-        centred = {CENTRE: pa.array(found.centres)} if wanted.kind not in ("count", "total") else {}
-        columns = {**centred, MULTIPLE: pa.array(found.multiples)}
+        numbers = {CENTRE: pa.array(found.centres), MULTIPLE: pa.array(found.multiples)}
+        columns = {name: numbers[name] for name in _error_columns(wanted)}
         yield _encoded(plan, error_name(wanted), error_names(wanted), columns)
 
 
 def measured_tables(plan: SurveyPlan) -> list[PublishSection]:
     """The tables to publish whose standard errors are measured."""
     return [one for one in plan.publish if one.errors]
+
+
+def _error_columns(wanted: PublishSection) -> list[str]:
+    """The numbers in a table of measured standard errors; counts and totals have no centre."""
+    return [MULTIPLE] if wanted.kind in ("count", "total") else [CENTRE, MULTIPLE]
 
 
 def described(plan: SurveyPlan, table: Table) -> ReleasedTable:
@@ -71,16 +81,25 @@ def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
 
 def read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     """The measured sums and standard errors of a release folder, each cell where the plan has it."""
+    try:
+        return _read_measured(release)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        reason = "its tables are not what its documents say"
+    raise errors.not_a_release(release.path, reason)
+
+
+def _read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     plan = SurveyPlan.from_published(release.certificate["plan"])
     sums, found = {}, {}
     for query in plan.queries:
-        table = _read(release, plan, query.name, query.by)
+        table = _read(release, plan, query.name, query.by, [VALUE])
         sums[query.name] = _multiples(release, table[VALUE], query_step(plan, query))
     for wanted in measured_tables(plan):
-        table = _read(release, plan, error_name(wanted), error_names(wanted))
-        zeros = np.zeros(table.rows, dtype=np.int64)
-        centres = _integers(table[CENTRE]) if CENTRE in table.columns else zeros
-        found[wanted.name] = ErrorTable(centres, _integers(table[MULTIPLE]))
+        numbers = _error_columns(wanted)
+        table = _read(release, plan, error_name(wanted), error_names(wanted), numbers)
+        columns = {name: _multiples(release, table[name], Fraction(1)) for name in numbers}
+        centres = columns.get(CENTRE, np.zeros(table.rows, dtype=np.int64))
+        found[wanted.name] = ErrorTable(centres, columns[MULTIPLE])
     return MeasuredSurvey(plan, sums, found)
 
 
@@ -105,9 +124,16 @@ def decimals(multiples: Whole, step: Fraction) -> pa.Array:
 
 
 def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
-    labels = plan.schema_of(by).labels(by)
-    columns = {one: pa.array([label[at] for label in labels], pa.string()) for at, one in enumerate(by)}
-    return Table(name, len(labels), {one: _column(one, array) for one, array in (columns | numbers).items()})
+    columns = {one: _label_column(plan, by, at) for at, one in enumerate(by)}
+    columns |= {one: _column(one, array) for one, array in numbers.items()}
+    return Table(name, plan.schema_of(by).number_of_groups(by), columns)
+
+
+def _label_column(plan: SurveyPlan, by: Sequence[str], at: int) -> Column:
+    """The labels of all cells by some names, of one of the names."""
+    sizes = [len(plan.schema_of(by).values(one)) for one in by]
+    distinct = _column(by[at], pa.array(plan.schema_of(by).values(by[at]), pa.string()))
+    return distinct.with_codes(np.tile(np.repeat(distinct.codes, math.prod(sizes[at + 1 :])), math.prod(sizes[:at])))
 
 
 def _column(name: str, array: pa.Array) -> Column:
@@ -116,24 +142,34 @@ def _column(name: str, array: pa.Array) -> Column:
     return encoder.finish()
 
 
-def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]) -> Table:
+def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str], numbers: Sequence[str]) -> Table:
+    """A measured table of a folder that anybody may have written: all but the plan's cells in order is refused."""
+    if name not in release.dictionary:
+        raise errors.not_a_release(release.path, f"it has no table {name}, which its plan asks for")
+    if list(release.columns(name)) != [*by, *numbers]:
+        raise errors.not_a_release(release.path, f"the table {name} has other columns than its plan asks for")
     table = release.read(name).table
-    labels = plan.schema_of(by).labels(by)
-    if table.rows != len(labels):
+    if table.rows != plan.schema_of(by).number_of_groups(by):
         raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
     for at, one in enumerate(by):
-        stated = table[one].decode(table[one].codes).to_pylist()
-        if stated != [label[at] for label in labels]:
+        stated, wanted = table[one], _label_column(plan, by, at)
+        if not as_text(stated.values).equals(wanted.values) or not np.array_equal(stated.codes, wanted.codes):
             raise errors.not_a_release(release.path, f"the rows of table {name} are not the cells of the plan in order")
     return table
 
 
 def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
-    values = [Fraction(one) / step for one in column.values.to_pylist()]
-    if any(one.denominator != 1 for one in values):
-        raise errors.not_a_release(release.path, "a measured sum is no whole multiple of its step")
-    return np.array([int(one) for one in values], dtype=np.int64)[column.codes]
-
-
-def _integers(column: Column) -> Whole:
-    return np.asarray(column.values.cast(pa.int64()).to_numpy(zero_copy_only=False)[column.codes], dtype=np.int64)
+    """The numbers of a column, which must be exact and whole multiples of a step, as such multiples."""
+    kind = column.values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) or column.values.null_count:
+        raise errors.not_a_release(release.path, "a measured number is empty, or is no exact number")
+    numbers, _, digits = whole_array(column)
+    ratio = Fraction(1) / (step * 10**digits)
+    if largest(numbers) * ratio.numerator >= 1 << 62:
+        numbers = numbers.astype(object)
+    multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
+    if not whole.all():
+        raise errors.not_a_release(release.path, "a measured number is no whole multiple of its step")
+    if largest(multiples) >= MOST:
+        raise errors.not_a_release(release.path, "a measured number is larger than any that is released")
+    return multiples[column.codes]

@@ -122,6 +122,12 @@ class WeightRule:
         missing
             True for each record that has no weight; what stands in its place is not looked at.
         """
+        return self.applied(weights, scale, missing)[0]
+
+    def applied(
+        self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None
+    ) -> tuple[NDArray[np.int64], WeightEffects]:
+        """What :meth:`apply` and :meth:`effects` give, of one look at the weights."""
         found = self._looked_at(weights, scale, missing)
         if found.missing:
             raise errors.weight_missing(found.missing)
@@ -131,19 +137,11 @@ class WeightRule:
             raise errors.weight_outside(count, written(self.lower), written(self.upper))
         if self.rounding == "refuse" and (count := int(found.between.sum())):
             raise errors.weight_off_lattice(count, written(self.step), self.shrink > 0)
-        return found.multiples
+        return found.multiples, found.effects
 
     def effects(self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None) -> WeightEffects:
         """How many records the rule refuses, cuts or rounds. Nothing is refused here; the counts are confidential."""
-        found = self._looked_at(weights, scale, missing)
-        return WeightEffects(
-            found.records,
-            found.missing,
-            found.not_positive,
-            int(found.below.sum()),
-            int(found.above.sum()),
-            int(found.between.sum()),
-        )
+        return self._looked_at(weights, scale, missing).effects
 
     def __str__(self) -> str:
         lower, upper, step = written(self.lower), written(self.upper), written(self.step)
@@ -260,6 +258,18 @@ class _LookedAt:
     records: int
     missing: int
     not_positive: int
+
+    @property
+    def effects(self) -> WeightEffects:
+        """Numbers of records."""
+        return WeightEffects(
+            self.records,
+            self.missing,
+            self.not_positive,
+            int(self.below.sum()),
+            int(self.above.sum()),
+            int(self.between.sum()),
+        )
 
 
 def nearest(numerators: NDArray[Any], unit: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
