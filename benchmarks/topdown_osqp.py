@@ -133,7 +133,8 @@ class _Met:
         self.here = Level()
 
     def stage(self, words: str, *_: Any) -> None:
-        self.here = self.levels.setdefault(words.split("'")[1], Level())
+        if words.startswith("fitting"):
+            self.here = self.levels.setdefault(words.split("'")[1], Level())
 
 
 @contextmanager
@@ -222,7 +223,7 @@ def _queries(problem: LevelProblem, cells: Any) -> tuple[Any, Any, Any]:
         present, row = np.unique(query.groups[cells], return_inverse=True)
         sums.append(sp.csc_matrix((np.ones(len(cells)), (row, np.arange(len(cells))))))
         targets.append(query.values[:, present].T.astype(float).ravel())
-        weights.append(np.full(len(present) * width, query.weight))
+        weights.append(np.tile(np.broadcast_to(query.weight, width), len(present)))
     return sp.vstack(sums, format="csr"), np.concatenate(targets), np.concatenate(weights)
 
 

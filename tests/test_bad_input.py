@@ -15,6 +15,9 @@ import polars as pl
 import pytest
 
 from stirred import errors
+from stirred.survey.checking import check as survey_check
+from stirred.survey.drawing import draw as survey_draw
+from stirred.survey.plan import SurveyPlan
 from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw
@@ -83,13 +86,10 @@ ELSEWHERE = {
     "swap-mixes-too-much": "tests/swap/test_estimating.py",
     "regression-not-valid": "tests/swap/test_regressing.py",
     "regression-not-determined": "tests/swap/test_regression.py",
-    "survey-bounds": "tests/survey/test_sensitivity.py",
     "survey-denominator": "tests/survey/test_sensitivity.py",
-    "survey-fact": "tests/survey/test_sensitivity.py",
     "survey-sampling-depends": "tests/survey/test_sensitivity.py",
     "survey-setting": "tests/survey/test_settings.py",
     "survey-unit-twice": "tests/survey/test_sensitivity.py",
-    "survey-weights": "tests/survey/test_sensitivity.py",
     "no-amplification": "tests/survey/test_amplification.py",
     "not-a-listed-design": "tests/survey/test_amplification.py",
     "samples-depend": "tests/survey/test_amplification.py",
@@ -227,7 +227,6 @@ ELSEWHERE = {
     "frame-lacks": "tests/survey/test_survey_refusals.py",
     "frame-units": "tests/survey/test_survey_refusals.py",
     "parts-do-not-fit": "tests/survey/test_survey_refusals.py",
-    "sample-too-large": "tests/survey/test_survey_refusals.py",
     "sample-too-small": "tests/survey/test_survey_allocations.py",
     "samples-not-listed": "tests/survey/test_survey_refusals.py",
     "single-unit-strata": "tests/survey/test_survey_refusals.py",
@@ -239,6 +238,21 @@ ELSEWHERE = {
     "too-many-pairs": "tests/survey/test_survey_refusals.py",
     "unknown-strata": "tests/survey/test_survey_refusals.py",
     "weights-do-not-fit": "tests/survey/test_survey_refusals.py",
+    "calibration-not-reached": "tests/survey/test_survey_calibrating.py",
+    "calibration-totals": "tests/survey/test_survey_estimate_refusals.py",
+    "clusters-not-selected": "tests/survey/test_survey_estimate_refusals.py",
+    "imputation-codes": "tests/survey/test_survey_imputing.py",
+    "imputation-kind": "tests/survey/test_survey_imputation.py",
+    "imputation-number": "tests/survey/test_survey_imputation.py",
+    "imputation-share": "tests/survey/test_survey_imputing.py",
+    "imputation-too-large": "tests/survey/test_survey_imputing.py",
+    "more-clusters-than-exist": "tests/survey/test_survey_estimate_refusals.py",
+    "not-an-imputation-model": "tests/survey/test_survey_imputing.py",
+    "strata-with-one-cluster": "tests/survey/test_survey_estimate_refusals.py",
+    "stratum-not-listed": "tests/survey/test_survey_estimate_refusals.py",
+    "survey-column": "tests/survey/test_survey_estimate_refusals.py",
+    "weight-facts": "tests/survey/test_survey_weight_trade.py",
+    "weights-not-whole": "tests/survey/test_survey_weight_rules.py",
     "study-column": "tests/study/test_study_file.py",
     "study-file": "tests/study/test_study_file.py",
     "study-parameter": "tests/study/test_targeted_swappers.py",
@@ -299,9 +313,11 @@ def test_bad_input_is_refused_in_words_that_quote_no_cell(verb, folder, tmp_path
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_raises_the_kind_it_is_named_after(name):
-    for use in (check, draw):
+    plan = BAD / name / "plan.toml"
+    survey = 'mechanism = "survey"' in plan.read_text(encoding="utf-8", errors="replace")
+    for use in (survey_check, survey_draw) if survey else (check, draw):
         with pytest.raises(errors.StirredError) as refusal:
-            use(SwapPlan.from_toml(BAD / name / "plan.toml"))
+            use((SurveyPlan if survey else SwapPlan).from_toml(plan))
         assert refusal.value.kind == kind_of(name)
         assert refusal.value.__cause__ is None
         assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
@@ -453,7 +469,7 @@ def test_every_kind_of_error_has_a_case():
 
 def test_every_case_holds_the_marker_in_a_cell():
     # Where there are no cells there is nothing to quote.
-    without = {"empty-file", "empty-file--header-only"}
+    without = {"empty-file", "empty-file--header-only", "empty-file--survey-header-only"}
     for name in set(CASES) - without:
         files = [path for path in (BAD / name).rglob("*") if path.is_file() and path.name != "plan.toml"]
         assert any(MARKER.encode() in path.read_bytes() for path in files), name

@@ -1,4 +1,4 @@
-"""What 0.1 to 0.4 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+"""What 0.1 to 0.5 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
 
 from __future__ import annotations
 
@@ -46,10 +46,18 @@ def made_by_0_4(made) -> Path:
     return made
 
 
+@pytest.fixture
+def made_by_0_5(made) -> Path:
+    """The same plans and data, with what 0.5 made of them, and a swap in rounds of its own."""
+    shutil.copytree(FIXTURES / "v0_5", made, dirs_exist_ok=True)
+    return made
+
+
 @pytest.mark.parametrize(
     ("version", "name"),
-    [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4") for name in ("swap", "topdown")]
-    + [("v0_4", name) for name in ("rates", "coarsen", "flat")],
+    [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4", "v0_5") for name in ("swap", "topdown")]
+    + [("v0_4", name) for name in ("rates", "coarsen", "flat")]
+    + [("v0_5", "rounds")],
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
@@ -90,6 +98,14 @@ def test_a_plan_of_0_4_has_the_same_guarantee_today(name, made_by_0_4, command):
     assert stirred.read(made_by_0_4 / "new") == stirred.read(made_by_0_4 / name)
 
 
+def test_a_plan_of_0_5_in_rounds_has_the_same_guarantee_today(made_by_0_5, command):
+    ended = command("release", made_by_0_5 / "rounds.toml", "--out", made_by_0_5 / "new")
+    assert ended.code == 0, ended.err
+    assert stirred.read(made_by_0_5 / "new") == stirred.read(made_by_0_5 / "rounds")
+    found = stirred.estimate(made_by_0_5 / "rounds", ["county", "tenure"], share="tenure")
+    assert len(found) == 6
+
+
 def test_a_ledger_of_0_4_has_its_two_releases_and_counts_on(made_by_0_4, command):
     ledger = Ledger.open(made_by_0_4 / "swap.ledger")
     assert [entry.specification for entry in ledger.entries()] == [
@@ -115,7 +131,7 @@ def _without_movement(check: dict[str, Any]) -> None:
     assert "expected to end with other swap values" in more
 
 
-@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4"])
+@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5"])
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
     draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")

@@ -127,6 +127,17 @@ SWAP_CHECK = (
     ("check", "@/swap.toml", "--json"),
     ("release", "@/swap.toml", "--out", "@/out"),
 )
+SURVEY_CHECK = (
+    ("check", "@/survey.toml"),
+    ("check", "@/survey.toml", "--json"),
+    ("release", "@/survey.toml", "--out", "@/out"),
+)
+SURVEY_RECEIVED = (
+    ("estimate", "@", "--by", "county"),
+    ("estimate", "@", "--by", "county", "--of", "income"),
+    ("estimate", "@", "--share", "sex"),
+    ("explain", "@", "--brief"),
+)
 RECEIVED = ("verify", "@"), ("verify", "@", "--json"), ("lint", "@"), ("tabulate", "@", "--by", "county")
 KINDS = (
     Kind("swap plans", "data", ("swap.toml",), _toml, SWAP_CHECK, writes=True),
@@ -149,6 +160,14 @@ KINDS = (
     Kind("topdown folders", "topdown", ("*", "*/*"), _any, RECEIVED),
     Kind("topdown folders that agree", "topdown", ("*", "*/*"), _any,
          (*RECEIVED, ("estimate", "@", "--level", "county"), ("explain", "@", "--brief")), agree=True),
+    Kind("survey plans", "surveys", ("survey.toml",), _toml, SURVEY_CHECK, writes=True),
+    Kind("csv for survey", "surveys", ("survey.csv",), mutators.by_cells, SURVEY_CHECK, writes=True),
+    Kind("survey folders", "survey", ("*", "*/*"), _any, RECEIVED),
+    Kind("survey folders that agree", "survey", ("*", "*/*"), _any, (*RECEIVED, *SURVEY_RECEIVED), agree=True),
+    Kind("survey tables", "survey", ("*.csv", "tables/*"), mutators.by_cells, (*RECEIVED, *SURVEY_RECEIVED),
+         agree=True),
+    Kind("survey certificates", "survey", ("certificate.json",), mutators.by_fields, (*RECEIVED, *SURVEY_RECEIVED),
+         agree=True),
     Kind("certificates", "swap", ("certificate.json",), mutators.by_fields, RECEIVED, agree=True),
     Kind("data dictionaries", "swap", ("data_dictionary.json",), mutators.by_fields, RECEIVED, agree=True),
     Kind("manifests", "swap", ("manifest.json",), mutators.by_json, RECEIVED),
@@ -177,6 +196,15 @@ def prepared(folder: Path) -> None:
     ):
         ended = runner.run(*words)
         assert ended.code == 0, ended.err
+    surveys = folder / "surveys"
+    surveys.mkdir()
+    (surveys / "survey.toml").write_text(SURVEY_PLAN, encoding="utf-8")
+    rows = [f"{1 + i % 7 / 2},{'ab'[i % 2]},{'fm '[i % 3].strip()},{MARKER if i % 10 == 0 else 'x'},{i % 10},{i}"
+            for i in range(60)]  # fmt: skip
+    text = "\n".join(["w,county,sex,word,income,cluster", *rows]) + "\n"
+    (surveys / "survey.csv").write_text(text, encoding="utf-8")
+    ended = runner.run("release", surveys / "survey.toml", "--out", folder / "survey")
+    assert ended.code == 0, ended.err
     columnar, texts = folder / "columnar", folder / "texts"
     columnar.mkdir(), texts.mkdir()
     table = pa.csv.read_csv(data / "households.csv")
@@ -200,6 +228,84 @@ def prepared(folder: Path) -> None:
     (texts / "allocation.toml").write_text(ALLOCATION, encoding="utf-8")
 
 
+SURVEY_PLAN = f"""stirred = 1
+mechanism = "survey"
+dataset = "a survey"
+unit = "person"
+epsilon = 5
+starts = "target sample"
+holds_fixed = "frame"
+queries = [{{ by = ["county", "sex"] }}, {{ of = "income", by = ["county"], share = "1/5" }}, {{ by = ["word"] }}]
+
+[input]
+path = "survey.csv"
+types = {{ w = "number", income = "integer" }}
+
+[weights]
+column = "w"
+lower = 1
+upper = 4
+step = 0.5
+
+[sample]
+fewest = 10
+most = 100
+
+[design]
+strata = "county"
+clusters = "cluster"
+sizes = {{ a = {{ selected = 40, population = 100, lower = 1, upper = 4 }}, b = {{ selected = 35 }} }}
+
+[[attributes]]
+name = "county"
+values = ["a", "b"]
+in_frame = true
+
+[[attributes]]
+name = "sex"
+values = ["f", "m"]
+
+[[attributes]]
+name = "word"
+values = ["x", "{MARKER}"]
+
+[[attributes]]
+name = "band"
+variable = "income"
+cuts = [0, 5, 10]
+
+[[variables]]
+name = "income"
+lower = 0
+upper = 10
+
+[[imputation]]
+of = "sex"
+kind = "frequencies"
+given = ["county"]
+share = "1/10"
+
+[[calibrations]]
+name = "known"
+method = "raked"
+margins = [{{ by = ["sex"], totals = [70, 70] }}, {{ by = ["county"], totals = [60, 80] }}]
+
+[[publish]]
+kind = "mean"
+of = "income"
+by = ["county"]
+errors = "1/10"
+
+[[publish]]
+kind = "proportion"
+of = "sex"
+by = ["county"]
+
+[[publish]]
+kind = "count"
+by = ["county"]
+calibration = "known"
+"""
 ALLOCATION = """levels = ["county", "block"]
 [[part]]
 unit = "person"

@@ -80,6 +80,19 @@ def test_values_are_those_of_dense_least_squares_and_no_grid_is_better(noise, go
     assert improved >= 5
 
 
+@pytest.mark.parametrize(("noise", "goal"), list(product(("gaussian", "laplace"), ("sum", "largest"))))
+def test_slopes_are_derivatives(noise, goal):
+    for seed in range(12):
+        problem, _ = random_problem(100 + seed, noise, goal)
+        shares = np.random.default_rng(seed).uniform(0.2, 1, problem.candidates)
+        power = 1 if goal == "sum" else 6
+        value, slopes, _ = problem._smooth(shares, power)
+        for at in range(problem.candidates):
+            moved = np.eye(problem.candidates)[at] * 1e-5
+            up, down = (problem._smooth(shares + sign * moved, power)[0] for sign in (1, -1))
+            assert np.isclose((down - up) / 2e-5, slopes[at], rtol=1e-5, atol=1e-7 * value)
+
+
 def test_one_candidate_gets_everything():
     for noise, goal in product(("gaussian", "laplace"), ("sum", "largest")):
         found = best_shares(AGE, [(["age"], 7)], [AskedMargin(())], noise=noise, goal=goal)

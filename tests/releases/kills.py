@@ -81,9 +81,28 @@ path = "households.parquet"
 table = "households"
 level = "state"
 """
+SURVEY = """\
+stirred = 1
+mechanism = "survey"
+dataset = "households of Utopia"
+unit = "household"
+epsilon = 2
+chosen_from = "public"
+design = {{ selected = 240 }}
+attributes = [{{ name = "county", values = ["a", "b", "c"] }}, {{ name = "tenure", values = ["own", "rent"] }}]
+queries = [{{ by = ["county", "tenure"] }}]
+{more}
+[input]
+path = "households.parquet"
+"""
 PLANS = {
     "swap": (SWAP, 'tables = [["county", "tenure"]]\nformat = "csv"', 'format = "parquet"'),
     "topdown": (TOPDOWN, 'format = "csv"', 'format = "parquet"'),
+    "survey": (
+        SURVEY,
+        'format = "csv"\npublish = [{ kind = "count", by = ["county"], errors = "1/4" }]',
+        'format = "parquet"',  # tables of estimates are CSV
+    ),
 }
 
 
@@ -108,7 +127,8 @@ CALLS = {
     *("unlink", "remove", "link", "execute", "executemany", "commit", "flock", "lockf", "connect", "write_table"),
 }
 """Names of functions in C that change files, locks or the ledger."""
-ROOMS = ("releases", "swap/releasing.py", "topdown/drawing.py", "topdown/work_folder.py", "topdown/finishing.py")
+ROOMS = ("releases", "swap/releasing.py", "topdown/drawing.py", "topdown/work_folder.py", "topdown/finishing.py",
+         "survey/releasing.py", "survey/drawing.py")  # fmt: skip
 WATCHED = tuple(str(PACKAGE / room) for room in ROOMS)
 
 

@@ -65,6 +65,36 @@ def topdown_release(folder: Path) -> None:
     stirred.release(type(plan)(**fields), {"persons": PEOPLE, "geography": PLACES}, out=folder)
 
 
+SURVEY = pl.DataFrame(
+    {
+        "weight": [2.5, 1.0, 4.0, 1.5] * 15,
+        "region": ["n"] * 20 + ["s"] * 40,
+        "sex": [*("fm" * 27), *([None] * 6)],
+        "income": [10, 0, 7, None, 3] * 12,
+        "age": [20, 30, 40] * 20,
+    }
+)
+
+
+def survey_release(folder: Path, form: str = "csv", **budget: Any) -> None:
+    plan = stirred.SurveyPlan(
+        unit="person", dataset="a survey", chosen_from="public", format=form, **(budget or {"epsilon": 20}),
+        weights={"column": "weight", "lower": 1, "upper": 5, "step": "0.5"},
+        design={"strata": "region", "sizes": {"n": {"selected": 20, "population": 90, "upper": 4},
+                                              "s": {"selected": 40}}},
+        attributes=[{"name": "region", "values": ["n", "s"], "in_frame": True}, {"name": "sex", "values": ["f", "m"]}],
+        variables=[{"name": "income", "lower": 0, "upper": 10}, {"name": "age", "lower": 0, "upper": 100, "step": 10}],
+        imputation=[{"of": "sex", "kind": "frequencies", "given": ["region"], "share": "1/10"},
+                    {"of": "income", "kind": "linear", "given": ["age"], "share": "1/10"}],
+        queries=[{"by": ["region", "sex"]}, {"of": "income", "by": ["region", "sex"]}],
+        calibrations=[{"name": "known", "method": "post-stratified", "margins": [{"by": ["sex"], "totals": [70, 70]}]}],
+        publish=[{"kind": "count", "by": ["sex"], "errors": "1/10"}, {"kind": "mean", "of": "income", "by": ["region"],
+                 "errors": "1/10"}, {"kind": "proportion", "of": "sex", "by": ["region"], "errors": "1/10"},
+                 {"kind": "count", "by": ["region"], "calibration": "known"}],
+    )  # fmt: skip
+    stirred.release(plan, SURVEY, out=folder)
+
+
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("releases")
@@ -72,6 +102,8 @@ def releases(tmp_path_factory) -> Path:
     swap_release(folder / "swap-parquet", "parquet")
     plain_release(folder / "plain")
     topdown_release(folder / "topdown")
+    survey_release(folder / "survey")
+    survey_release(folder / "survey-parquet", "parquet", rho=20)
     return folder
 
 
@@ -396,7 +428,141 @@ TOPDOWN: dict[str, Change] = {
     "fewer tables to publish": at(CERTIFICATE, "plan", "publish", to=[]),
 }  # fmt: skip
 
+MEAN = "tables/mean-income-region.csv"
+
+
+def number(name: str, column_name: str, to: Callable[[float], float]) -> Change:
+    """The first number of a column of a table of estimates."""
+
+    def change(folder: Path) -> None:
+        header, first, *lines = (folder / name).read_text(encoding="utf-8").splitlines()
+        cells, at_column = first.split(","), header.split(",").index(column_name)
+        cells[at_column] = f"{to(float(cells[at_column])):.9g}"
+        (folder / name).write_text("\n".join([header, ",".join(cells), *lines]) + "\n", encoding="utf-8")
+
+    return change
+
+
+def cell(name: str, to: str) -> Change:
+    """The last cell of the first row of a CSV file."""
+    return rows(name, lambda lines: [lines[0].rsplit(",", 1)[0] + "," + to, *lines[1:]])
+
+
+MODELS = (CERTIFICATE, "imputation")
+
+SURVEY_FORGERIES: dict[str, Change] = {
+    "epsilon lowered": at(*SPEC, "budget", "value", to="1"),
+    "epsilon of the plan lowered": at(CERTIFICATE, "plan", "epsilon", to="1"),
+    "another start": at(CERTIFICATE, "plan", "starts", to="responding sample"),
+    "another reading": at(CERTIFICATE, "plan", "change", to="value"),
+    "other bounds": at(CERTIFICATE, "plan", "weights", "upper", to="4"),
+    "a query less": at(CERTIFICATE, "plan", "queries", to=lambda found: found[:1]),
+    "a table less to publish": at(CERTIFICATE, "plan", "publish", to=lambda found: found[:1]),
+    "shares moved": at(CERTIFICATE, "plan", "publish", 0, "errors", to="1/5"),
+    "a value of an attribute more": at(CERTIFICATE, "plan", "attributes", 1, "values", to=["f", "m", "x"]),
+    "values in another order": at(CERTIFICATE, "plan", "attributes", 1, "values", to=["m", "f"]),
+    "other public totals": at(CERTIFICATE, "plan", "calibrations", 0, "margins", 0, "totals", to=["60", "80"]),
+    "a plan that is none": at(CERTIFICATE, "plan", "queries", to=[{"by": ["nothing"]}]),
+    "a plan without queries": at(CERTIFICATE, "plan", "queries", to=[]),
+    "no imputation in the certificate": at(CERTIFICATE, "imputation", remove=True),
+    "imputation that is a text": at(CERTIFICATE, "imputation", to="none"),
+    "an imputation model less": at(CERTIFICATE, "imputation", to=lambda found: {"sex": found["sex"]}),
+    "an imputation model more": at(CERTIFICATE, "imputation", to=lambda found: {**found, "age": found["income"]}),
+    "models exchanged": at(
+        CERTIFICATE, "imputation", to=lambda found: {"sex": found["income"], "income": found["sex"]}
+    ),
+    "a model with another share": at(*MODELS, "sex", "epsilon", to="1"),
+    "a model with one more field": at(*MODELS, "sex", "truth", to=[1]),
+    "a model of another attribute": at(*MODELS, "sex", "target", to="region"),
+    "a model given something else": at(*MODELS, "sex", "by", to=["the truth is 12"]),
+    "a model with more counts": at(*MODELS, "sex", "noisy_counts", to=lambda found: [*found, [1, 2]]),
+    "a model with a count that is a text": at(*MODELS, "sex", "noisy_counts", 0, 0, to="12"),
+    "a model with a count that is true": at(*MODELS, "sex", "noisy_counts", 0, 0, to=True),
+    "a model with a count that is no whole number": at(*MODELS, "sex", "noisy_counts", 0, 0, to=12.0),
+    "a line on another lattice": at(*MODELS, "income", "target", "high", to="20"),
+    "a lattice in other words": at(*MODELS, "income", "target", "high", to="10.0"),
+    "a line with another name": at(*MODELS, "income", "predictor", "name", to="truth"),
+    "a line with more sums": at(*MODELS, "income", "noisy", to=lambda found: [*found, 1]),
+    "a line that is none": at(*MODELS, "income", to=[1]),
+    "a sum off the lattice": cell("count-region-sex.csv", "12.25"),
+    "a sum changed": cell("count-region-sex.csv", "999.5"),
+    "a sum that is empty": cell("count-region-sex.csv", ""),
+    "a sum that is a text": cell("count-region-sex.csv", "many"),
+    "a sum that is infinite": cell("count-region-sex.csv", "inf"),
+    "a sum without end": cell("income-region-sex.csv", "9" * 60),
+    "a sum of 19 digits": cell("income-region-sex.csv", "9223372036854775807.5"),
+    "a sum with more digits": cell("income-region-sex.csv", "12.500"),
+    "sums in another order": rows("count-region-sex.csv", lambda lines: lines[::-1]),
+    "a sum less": rows("count-region-sex.csv", lambda lines: lines[:-1]),
+    "a sum more": rows("count-region-sex.csv", lambda lines: [*lines, lines[-1]]),
+    "a column more beside sums": column("count-region-sex.csv", "truth", "12"),
+    "a standard error changed": cell("errors-mean-income-region.csv", "99999999"),
+    "a standard error that is no whole number": cell("errors-count-sex.csv", "1.5"),
+    "another centre": rows(
+        "errors-mean-income-region.csv", lambda lines: [lines[0].split(",")[0] + ",9,7", *lines[1:]]
+    ),
+    "a centre without end": rows(
+        "errors-mean-income-region.csv", lambda lines: [f"{lines[0].split(',')[0]},{'9' * 30},7", *lines[1:]]
+    ),
+    "standard errors removed": removed("errors-mean-income-region.csv"),
+    "an estimate changed a little": number(MEAN, "estimate", lambda found: found * (1 + 1e-5)),
+    "a standard error of an estimate changed a little": number(MEAN, "standard_error", lambda found: found * 0.99999),
+    "an interval changed a little": number(MEAN, "upper", lambda found: found + 1e-3),
+    "another source of the sampling error": rows(
+        MEAN, lambda lines: [one.replace("measured", "bounded") for one in lines]
+    ),
+    "an estimate in other digits": rows(MEAN, lambda lines: [lines[0].replace(".", "0." , 1), *lines[1:]]),
+    "estimates in another order": rows(MEAN, lambda lines: lines[::-1]),
+    "an estimate less": rows(MEAN, lambda lines: lines[:-1]),
+    "an estimate more": rows(MEAN, lambda lines: [*lines, lines[-1]]),
+    "a column more beside estimates": column(MEAN, "truth", "12"),
+    "estimates with a remark": appended(MEAN, "# the true mean is 5\n"),
+    "estimates with an open quote": appended(MEAN, '"'),
+    "estimates with a long number": rows(MEAN, lambda lines: [lines[0] + "0" * 5000, *lines[1:]]),
+    "estimates without end": appended(MEAN, "x" * 100_000),
+    "estimates that are empty": added(MEAN, ""),
+    "calibrated estimates changed": number("tables/count-region-known.csv", "estimate", lambda found: found + 1),
+    "estimates removed": removed(MEAN),
+    "an extra table": added("tables/truth.csv"),
+    "an extra file": added("notes.txt"),
+    "a readme of one's own": added("README.txt", "This release was approved.\n"),
+    "one more field": at(CERTIFICATE, "approved", to="by everybody"),
+    "another note": at(DICTIONARY, "tables", 0, "columns", 0, "note", to="true"),
+    "another order of rows": at(DICTIONARY, "tables", 0, "order", to="by truth"),
+    "tables in another order": at(DICTIONARY, "tables", to=lambda found: found[::-1]),
+    "another type": at(DICTIONARY, "tables", 0, "columns", 2, "type", to="double"),
+    "another role": at(DICTIONARY, "tables", 0, "columns", 2, "role", to="id"),
+    "a table left out": at(DICTIONARY, "tables", to=lambda found: found[:-1]),
+    "a mark": at(*SPEC, "marks", to=["not for release"]),
+    "randomness from a seed": at(CERTIFICATE, "randomness", to="a seeded source: not for release"),
+}  # fmt: skip
+
+SURVEY_PARQUET: dict[str, Change] = {
+    "an extra column": table("count-*.parquet", lambda found: found.append_column("true", pa.array([1] * 4))),
+    "rows in another order": table("count-*.parquet", lambda found: found.take(list(range(found.num_rows))[::-1])),
+    "a note in the file": table("count-*.parquet", lambda found: found.replace_schema_metadata({"truth": "1,2,3"})),
+    "sums as floating-point numbers": table(
+        "count-*.parquet", lambda found: found.set_column(2, "value", found["value"].cast(pa.float64()))
+    ),
+    "sums that are texts": table(
+        "count-*.parquet", lambda found: found.set_column(2, "value", pa.array(["1"] * found.num_rows))
+    ),
+    "sums that are lists": table(
+        "count-*.parquet", lambda found: found.set_column(2, "value", pa.array([[1]] * found.num_rows))
+    ),
+    "sums that are empty": table(
+        "count-*.parquet", lambda found: found.set_column(2, "value", pa.array([None] * 4, found["value"].type))
+    ),
+    "standard errors as floating-point numbers": table(
+        "errors-mean*.parquet", lambda found: found.set_column(2, "multiple", found["multiple"].cast(pa.float64()))
+    ),
+    "rho lowered": at(*SPEC, "budget", "value", to="1"),
+    "a model with another law": at(CERTIFICATE, "imputation", "sex", "noise", to="laplace"),
+}
+
 CASES = [
+    *(("survey", name, change) for name, change in SURVEY_FORGERIES.items()),
+    *(("survey-parquet", name, change) for name, change in SURVEY_PARQUET.items()),
     *(("swap", name, change) for name, change in SWAP.items()),
     *(("swap-parquet", name, change) for name, change in PARQUET.items()),
     *(("topdown", name, change) for name, change in TOPDOWN.items()),
@@ -432,8 +598,16 @@ WORDS_ONLY = {
     "swap: epsilon in other words",
     "swap: conversions removed",
     "topdown: a readme of one's own",
+    "survey: a readme of one's own",
+    "survey: another note",
+    "survey: other bounds",
+    "survey: another order of rows",
+    "survey: a standard error of an estimate changed a little",
+    "survey: an interval changed a little",
+    "survey: another source of the sampling error",
 }
-"""What is not noticed where another version is claimed: sentences, and how values are stored, which verify says."""
+"""What is not noticed where another version is claimed, which verify says: sentences, how values are stored, standard
+errors that were computed from what was measured."""
 
 
 @pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
@@ -453,14 +627,14 @@ def claim_another_version(folder: Path) -> None:
             path.write_text(json.dumps(fields), encoding="utf-8")
 
 
-@pytest.mark.parametrize("release", ["swap", "swap-parquet", "plain", "topdown"])
+@pytest.mark.parametrize("release", ["swap", "swap-parquet", "plain", "topdown", "survey", "survey-parquet"])
 def test_a_folder_that_is_written_anew_without_a_change_holds(release, releases, tmp_path):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     forge(folder, lambda _: None)
     assert not noticed(folder)
 
 
-@pytest.mark.parametrize("release", ["swap", "topdown"])
+@pytest.mark.parametrize("release", ["swap", "topdown", "survey"])
 def test_a_change_of_any_file_is_noticed_by_the_manifest(release, releases, tmp_path):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST):
@@ -499,7 +673,7 @@ def folder_of_that_name(path: Path) -> None:
 
 @pytest.mark.parametrize("put", [fifo, outside, device, loop, folder_of_that_name])
 @pytest.mark.parametrize("verb", [["verify"], ["tabulate", "--by", "county"], ["lint"], ["explain", "--brief"]])
-@pytest.mark.parametrize("release", ["swap", "topdown"])
+@pytest.mark.parametrize("release", ["swap", "topdown", "survey"])
 def test_what_is_no_regular_file_is_never_read(put, verb, release, releases, tmp_path, command):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -55,12 +55,12 @@ def folder(tmp_path) -> Iterator[Path]:
         yield Path(made)
 
 
-@pytest.mark.parametrize("mechanism", ["swap", "topdown"])
+@pytest.mark.parametrize("mechanism", ["swap", "topdown", "survey"])
 def test_thirty_kills_leave_nothing_that_verifies_and_is_not_counted(mechanism, folder):
     assert_kills_leave_nothing_uncounted(folder, mechanism, 30, seed=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["swap", "topdown"])
+@pytest.mark.parametrize("mechanism", ["swap", "topdown", "survey"])
 def test_five_hundred_kills_leave_nothing_that_verifies_and_is_not_counted(mechanism, folder):
     assert_kills_leave_nothing_uncounted(folder, mechanism, 500, seed=2)

@@ -1,6 +1,9 @@
-"""What a spinner says about the time that is left."""
+"""What a spinner says about the time that is left, and what a log is told."""
 
 from __future__ import annotations
+
+import re
+import threading
 
 import pytest
 
@@ -38,3 +41,63 @@ def test_a_stage_without_shares_tells_no_time_and_the_next_work_begins_anew(said
     assert said(150, "fitting", 0.0) == "fitting ..."
     assert said(160, "fitting", 0.1) == "fitting ... about 90 s left"
     assert said(1150, "fitting", 0.5) == "fitting ... about 17 min left"
+
+
+# -- in a log ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(capsys):
+    """Makes what writes a log, and lets the moments pass for which it waits between two lines."""
+    moments, lines = threading.Semaphore(0), threading.Semaphore(0)
+
+    class Moments(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout == 7.0
+            lines.release()
+            moments.acquire(timeout=60)
+            return self.is_set()
+
+    def shown() -> OnTerminal:
+        made = OnTerminal(every=7.0)
+        made._ended = Moments()
+        return made
+
+    def passes() -> str:
+        """One moment passes; returns what is written meanwhile."""
+        assert lines.acquire(timeout=60)
+        moments.release()
+        assert lines.acquire(timeout=60)
+        lines.release()
+        return capsys.readouterr().err
+
+    yield shown, passes
+    moments.release(100)
+
+
+def test_a_log_has_the_stage_the_share_and_the_time_once_for_every_moment(log):
+    make, passes = log
+    with make() as shown:
+        shown.stage("reading [bold]")
+        shown.stage("measuring persons at level 'tract'", 0.3749)
+        first = passes()
+        for share in range(40, 60):
+            shown.stage("fitting persons", share / 100)
+        second = passes()
+    assert re.fullmatch(r"\d:\d\d:\d\d measuring persons at level 'tract', 37% done\n", first)
+    assert re.fullmatch(r"\d:\d\d:\d\d fitting persons, 59% done\n", second)
+
+
+def test_a_short_run_writes_nothing_to_a_log(capfd):
+    with OnTerminal() as shown:
+        shown.stage("reading and counting", 0.5)
+    assert capfd.readouterr().err == ""
+
+
+def test_the_time_in_a_log_is_that_since_the_start(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    shown = OnTerminal()
+    shown.stage("reading")
+    clock[0] += 3_725.9
+    assert shown.line() == "1:02:05 reading"

@@ -136,6 +136,8 @@ def others():
     yield "varies", flavors.pure().at(Budget(1, varies="a function of the invariants"))
     yield "by universe", three.at(Budget(3, by_universe=(1, 3)))
     yield "listed", Flavor(two, Multiverse(universes=(("a", "b"),)), table, OutputPremetric()).at(1)
+    not_released = (("held_not_released", True),)
+    yield "taken as known", flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1, facts=not_released)
     yield "nothing else", flavors.given_invariants(flavors.pure(), FIXED, nearest=math.inf).at(1)
     yield "infinite", flavors.pure().at("infinity")
     yield "doubted", flavors.pure().at(1, marks=("not for release",), findings=(Finding("a-doubt", "Some doubt."),))

@@ -63,6 +63,9 @@ EXAMPLES = {
     "approximate and counted": flavors.approximate("0.001").at(1, facts=(("records", 1000),)),
     "imputed, Renyi": flavors.renyi(4).at("0.5", facts=(("records_per_respondent", 3),)),
     "fixed and near": flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1),
+    "fixed and not released": flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(
+        1, facts=(("held_not_released", True),)
+    ),
     "fixed and neighbours": flavors.given_invariants(flavors.approximate("1e-6"), FIXED, nearest=2).at(1),
     "varies": flavors.pure().at(Budget(1, varies="a function of the invariants")),
     "by universe": Flavor(

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -262,6 +263,41 @@ def test_floats_of_any_bits_come_back_from_many_batches(patterns):
     assert [pattern for part in patterns for pattern in part] == (
         column.decode(column.codes).to_numpy(zero_copy_only=False).view(np.uint64).tolist()
     )
+
+
+def looked_up_batch_by_batch(batches: list[pa.Array], kind: pa.DataType) -> tuple[list[int], pa.Array]:
+    """Codes and values by a search for every batch among all values: quadratic, and plainly right."""
+    plain = [batch.cast(kind) for batch in batches]
+    values = pc.unique(pa.concat_arrays(plain)).drop_null()
+    values = values.take(pc.array_sort_indices(values))
+    codes = [pc.index_in(batch, value_set=values).fill_null(len(values)).to_pylist() for batch in plain]
+    if any(batch.null_count for batch in plain):
+        values = pa.concat_arrays([values, pa.nulls(1, kind)])
+    return [code for batch in codes for code in batch], values
+
+
+@given(text_batches().map(lambda batches: (pa.string(), batches)) | integer_batches(), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_codes_are_those_of_a_search_for_every_batch(drawn, known_rows):
+    kind, batches = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_NARROW", 16)
+        encoder = ColumnEncoder("t", "c", kind, sum(map(len, batches)) if known_rows else None)
+        for batch in batches:
+            encoder.add(batch)
+        column = encoder.finish()
+    codes, values = looked_up_batch_by_batch(batches, kind)
+    assert column.codes.tolist() == codes
+    assert column.values.equals(values)
+    assert column.codes.dtype == smallest_type(len(values))
+
+
+def test_a_thousand_batches_of_a_list_of_places_make_one_column():
+    places = [f"{number:06d}" for number in np.random.default_rng(3).permutation(20_000)]
+    batches = [pa.array(places[start : start + 20]) for start in range(0, len(places), 20)]
+    column = encoded(*batches)
+    assert column.values.to_pylist() == sorted(places)
+    assert column.codes.tolist() == [int(place) for place in places]
 
 
 # -- the dictionary -------------------------------------------------------------------------------------------

@@ -54,8 +54,12 @@ def random_case(
     bounded: bool = False,
     detailed: bool = True,
     as_roots: bool = False,
+    uneven: bool = False,
 ) -> Case:
-    """A case that is feasible by construction: a table is drawn first, and masks and bounds are true of it."""
+    """A case that is feasible by construction: a table is drawn first, and masks and bounds are true of it.
+
+    With ``uneven`` weights every child has its own, and a query that is coarser may have none in some.
+    """
     sizes = np.ones(parents, dtype=np.int64) if as_roots else rng.integers(1, most_children + 1, size=parents)
     first_child = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     units = int(first_child[-1])
@@ -70,7 +74,11 @@ def random_case(
         weight = float(rng.uniform(0.2, 2.0))
         true = sums(truth, groups)
         values = true + np.rint(noise * rng.normal(scale=weight**-0.5, size=true.shape)).astype(np.int64)
-        measured.append(Measured(groups, weight, values.astype(np.int32)))
+        weights = weight * rng.uniform(0.2, 2.0, size=units) if uneven else weight
+        if uneven and len(groups) > values.shape[1] > 1:
+            weights = np.where(rng.random(units) < 0.2, 0.0, weights)
+            weights[0] = weight
+        measured.append(Measured(groups, weights, values.astype(np.int32)))
     allowed: list[Allowed] = []
     if masked:
         for groups in (fine, coarsened(rng, each, 4)):
@@ -123,8 +131,9 @@ def quadratic(problem: LevelProblem, parent: int) -> Quadratic:
     for query in problem.measured:
         for group in range(query.values.shape[1]):
             row = (query.groups[cells] == group).astype(float)[None, :]
-            root.append(np.sqrt(query.weight) * sp.kron(sp.csr_matrix(row), eye))
-            target.append(np.sqrt(query.weight) * query.values[units, group])
+            scale = np.sqrt(np.broadcast_to(query.weight, len(query.values))[units])
+            root.append(sp.kron(sp.csr_matrix(row), eye.multiply(scale[None, :])))
+            target.append(scale * query.values[units, group])
     rows, low, high = [sp.csr_matrix((0, len(cells) * width))], [np.zeros(0)], [np.zeros(0)]
     for bound in problem.bounds:
         for group in range(bound.lower.shape[1]):

@@ -101,7 +101,7 @@ def test_data_that_contradict_a_constraint_are_refused_by_name():
     data = tables()
     with pytest.raises(StirredError, match=r"'persons' by 'homes' \(kind as type\)") as refused:
         look_at(data | {"homes": data["homes"].filter(pl.col("type") == "nursing")})
-    assert "At level 'town', in 1 of its units," in str(refused.value)
+    assert "At level 'town', in 1 of its units (a2), the data" in str(refused.value)
     crowded = pl.concat([data["homes"]] * 200)
     with pytest.raises(StirredError, match="'persons' by 'homes'"):
         look_at(data | {"homes": crowded})

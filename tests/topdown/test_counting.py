@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from census import plan, tables
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from stirred.errors import StirredError
+from stirred.topdown import counting
 from stirred.topdown.counting import added_up, count_tables, marginal, read_spine
 from stirred.topdown.problems import Histograms
 
@@ -92,12 +94,18 @@ def test_other_refusals():
     moved = data["geography"].with_columns(
         county=pl.Series(["a", "b", "b", "b", "b"]), town=pl.Series(["a1", "a1", "b1", "b2", "b3"])
     )
-    with pytest.raises(StirredError, match="not nested"):
+    with pytest.raises(StirredError, match="town a1 lies in two units of level 'county', a and b"):
         count_tables(PLAN, data | {"geography": moved})
+    missing = data["geography"].with_columns(county=pl.Series(["a", None, "b", None, "b"]))
+    with pytest.raises(StirredError, match="'county' has nulls in 2 rows of the list, the first at town a2"):
+        count_tables(PLAN, data | {"geography": missing})
+    unnamed = data["geography"].with_columns(town=pl.Series(["a1", None, "b1", "b2", "b3"]))
+    with pytest.raises(StirredError, match=r"'town' has nulls in 1 rows of the list\."):
+        count_tables(PLAN, data | {"geography": unnamed})
     with pytest.raises(StirredError, match="no column 'colour'"):
         count_tables(PLAN, data | {"persons": data["persons"].drop("colour")})
     minors = data["persons"].with_columns(kind=pl.lit("nursing"), adult=pl.lit("no"))
-    with pytest.raises(StirredError, match="200 records have a combination"):
+    with pytest.raises(StirredError, match=r"200 records have a combination .*: kind 'nursing' and adult 'no'"):
         count_tables(PLAN, data | {"persons": minors})
     with pytest.raises(StirredError, match="no table 'cats'"):
         count_tables(PLAN, data | {"cats": data["persons"]})
@@ -131,3 +139,36 @@ def test_sums_over_leaves_and_over_groups_are_those_of_the_dense_table(table, da
     groups = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=table.shape[1], max_size=table.shape[1])))
     belongs = groups[:, None] == np.arange(3)
     assert np.array_equal(marginal(leaves, groups.astype(np.int32), 3), table @ belongs)
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 59), st.integers(0, 3)), max_size=40), max_size=8),
+    st.booleans(),
+    st.sampled_from([1, 5, 1 << 22]),
+)
+@settings(deadline=None)
+def test_counts_by_key_are_those_of_all_parts_together(parts, each_one, held):
+    expected: Counter[int] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "HELD", held)
+        tally = counting._Tally(60)
+        for part in parts:
+            keys = np.array([key for key, _ in part], dtype=np.int64)
+            numbers = np.array([1 if each_one else number for _, number in part], dtype=np.int64)
+            tally.add(keys, None if each_one else numbers)
+            for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+                expected[key] += number
+        found = tally.histograms(10, 6)
+    dense = np.array([expected[key] for key in range(60)]).reshape(10, 6)
+    assert found.dense(6).tolist() == dense.tolist()
+    assert found.starts.tolist() == Histograms.from_dense(dense).starts.tolist()
+    assert found.cells.tolist() == Histograms.from_dense(dense).cells.tolist()
+
+
+@given(st.lists(st.text(max_size=5) | st.none(), max_size=20), st.sampled_from([1, 9, 1 << 22]))
+@settings(deadline=None)
+def test_texts_of_one_width_are_the_texts(texts, held):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "HELD", held)
+        found = counting._bytes(pa.array(texts, pa.string()))
+    assert found.tolist() == np.array([(text or "").encode() for text in texts], dtype=np.bytes_).tolist()

@@ -37,7 +37,7 @@ def test_projection_is_that_by_sorting_from_any_start(
     target = np.array(numbers, dtype=np.float64) * unit
     out = np.empty_like(target)
     for threshold in (start * unit, 0.5 * CLOSED):
-        _project(target, np.int64(total), threshold, False, out)
+        _project(target, np.ones_like(target), np.int64(total), threshold, False, out)
         exact = 1e-12 * (total + np.abs(target).sum())  # what rounding leaves
         assert np.allclose(out, by_sorting(target, total), rtol=0, atol=exact)
         assert out.min() >= 0 and out.sum() == pytest.approx(total, abs=exact)
@@ -49,7 +49,7 @@ def test_projection_ignores_closed_entries(entries: list[tuple[int, bool]], tota
     target = np.array([value if opened else CLOSED for value, opened in entries], dtype=np.float64)
     opened = np.array([opened for _, opened in entries])
     out = np.empty_like(target)
-    _project(target, np.int64(total), 0.0, False, out)
+    _project(target, np.ones_like(target), np.int64(total), 0.0, False, out)
     assert np.all(out[~opened] == 0)
     if opened.any():
         assert np.allclose(out[opened], by_sorting(target[opened], total))
@@ -57,8 +57,30 @@ def test_projection_ignores_closed_entries(entries: list[tuple[int, bool]], tota
 
 def test_projection_of_a_root_is_the_positive_part() -> None:
     out = np.empty(3)
-    _project(np.array([2.5, -1.0, CLOSED]), np.int64(1), 0.0, True, out)
+    _project(np.array([2.5, -1.0, CLOSED]), np.ones(3), np.int64(1), 0.0, True, out)
     assert out.tolist() == [2.5, 0, 0]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 10)), min_size=1, max_size=20),
+    st.integers(1, 50),
+    st.floats(-100, 100),
+)
+def test_projection_in_a_metric_meets_its_optimality_conditions(
+    entries: list[tuple[int, int]], total: int, start: float
+) -> None:
+    """Weight times distance is the same for all entries that stay positive, and no larger for the others."""
+    target = np.array([value for value, _ in entries], dtype=np.float64)
+    metric = np.array([size for _, size in entries], dtype=np.float64)
+    metric /= metric.max()
+    out = np.empty_like(target)
+    for threshold in (start, 0.5 * CLOSED):
+        _project(target, metric, np.int64(total), threshold, False, out)
+        pull = (target - out) / metric
+        positive = out > 1e-9
+        assert out.min() >= 0 and out.sum() == pytest.approx(total)
+        assert np.ptp(pull[positive]) < 1e-8 and pull[~positive].max(initial=-np.inf) <= pull[positive].min() + 1e-8
 
 
 def test_orders_are_fresh_permutations_that_depend_on_the_histogram() -> None:

@@ -19,13 +19,15 @@ KINDS = [
     pytest.param({"masked": True}, id="masks"),
     pytest.param({"bounded": True}, id="bounds"),
     pytest.param({"masked": True, "bounded": True}, id="masks and bounds"),
+    pytest.param({"uneven": True}, id="weights of each child"),
+    pytest.param({"uneven": True, "masked": True, "bounded": True}, id="weights of each child with masks and bounds"),
     pytest.param({"as_roots": True}, id="roots"),
     pytest.param({"as_roots": True, "masked": True, "bounded": True}, id="roots with bounds"),
 ]
 
 
 def modulus(problem: LevelProblem) -> float:
-    return max(query.weight for query in problem.measured if len(query.groups) == query.values.shape[1])
+    return max(np.min(query.weight) for query in problem.measured if len(query.groups) == query.values.shape[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,7 +110,7 @@ def _same(one: LevelFit, other: LevelFit, order: np.ndarray) -> None:
 
 
 def test_neither_threads_nor_chunks_nor_order_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = random_case(np.random.default_rng(5), parents=30, cells=12, masked=True, bounded=True)
+    case = random_case(np.random.default_rng(5), parents=30, cells=12, masked=True, bounded=True, uneven=True)
     straight = fit_level(case.problem, threads=1)
     order = np.random.default_rng(6).permutation(30)
     _same(straight, fit_level(case.problem.of_parents(order), threads=2), order)

@@ -46,6 +46,11 @@ def fitting(place: Path) -> bool:
     return (place / "work").exists()
 
 
+def a_level_is_fitted(place: Path) -> bool:
+    """The fit has finished a level, and not yet all."""
+    return (place / "work" / "finished-parts").exists()
+
+
 def wait(run: subprocess.Popen[bytes], place: Path, moment: Moment) -> None:
     """Wait for a moment, or the end of the run."""
     begun = time.monotonic()
@@ -55,8 +60,8 @@ def wait(run: subprocess.Popen[bytes], place: Path, moment: Moment) -> None:
         time.sleep(0.002)
 
 
-def run_and_stop(plan: Path, place: Path, number: signal.Signals, moment: Moment) -> int:
-    words = [*PROGRAM, plan, "--out", place / "out", "--work", place / "work", "--ledger", place / "a.ledger"]
+def run_and_stop(plan: Path, place: Path, number: signal.Signals, moment: Moment, out: str = "out") -> int:
+    words = [*PROGRAM, plan, "--out", place / out, "--work", place / "work", "--ledger", place / "a.ledger"]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
         wait(run, place, moment)
         run.send_signal(number)  # which does nothing to a run that has ended
@@ -83,17 +88,21 @@ def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Sig
     if not (place / "out").exists():
         assert run_and_stop(plan, place, number, float(PATIENCE)) == 0
     assert all(verdict.holds for verdict in verify(place / "out"))
+    assert not a_level_is_fitted(place)
+    assert run_and_stop(plan, place, number, float(PATIENCE), "again") == 0  # in one piece, from the same draw
+    for file in (path for path in (place / "again").rglob("*") if path.is_file()):
+        assert file.read_bytes() == (place / "out" / file.relative_to(place / "again")).read_bytes(), file
     assert len(ledger.entries()) <= len(moments) + 1
 
 
-def test_a_run_that_is_stopped_twice_is_gone_on_with(plan, tmp_path):
+def test_a_run_that_is_stopped_at_every_stage_is_gone_on_with(plan, tmp_path):
     # By what is there: a second counted from the start could be the one between the spend and the folder.
-    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGINT, [measuring, fitting])
+    assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGINT, [measuring, fitting, a_level_is_fitted])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_runs_killed_at_any_moment_lose_nothing(seed, plan, tmp_path):
     chance = random.Random(seed)
-    moments = sorted(chance.uniform(0.5, 6) for _ in range(8))
+    moments: list[Moment] = [*sorted(chance.uniform(0.5, 6) for _ in range(8)), a_level_is_fitted]
     assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGKILL, moments)

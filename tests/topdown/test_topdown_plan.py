@@ -142,7 +142,7 @@ def test_a_plan_written_as_a_file_is_read_back(tmp_path):
 
 def test_what_the_fit_alone_uses_is_not_part_of_a_draw():
     plain = TopDownPlan(**fields())
-    other = TopDownPlan(**fields(passes="one", publish=[{"table": "persons", "level": "town"}]))
+    other = TopDownPlan(**fields(passes="one", fit="level by level", publish=[{"table": "persons", "level": "town"}]))
     assert plain.hash() != other.hash() and plain.drawn_hash() == other.drawn_hash()
     assert plain.drawn_hash() != TopDownPlan(**fields("3")).drawn_hash()
     assert (

@@ -24,11 +24,13 @@ from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import write_manifest
 from stirred.releases.progress import Silent
 from stirred.topdown import finishing
+from stirred.topdown.checking import check
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables, marginal
 from stirred.topdown.drawing import reopen
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.finishing import fit
+from stirred.topdown.fitting import TOO_WIDE
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.releasing import draw, release
 from stirred.topdown.verifying import tabulate, verify
@@ -189,6 +191,32 @@ def test_what_the_fit_alone_uses_may_change_after_the_draw(tmp_path):
     again = fit(reopen(other, tmp_path / "work"))
     assert again.plan.publish and again.reports[0].passes == 1
     assert np.array_equal(again.draw.exact[0], drawn.exact[0])
+
+
+def test_both_ways_of_the_fit_are_finished_from_one_draw_and_say_so(tmp_path):
+    by_level = plan("1/8", fit="level by level")
+    for chosen, out in ((plan("1/8"), "first"), (by_level, "levels")):
+        found = release(chosen, tables(), out=tmp_path / out, work=tmp_path / "work")
+        assert all(verdict.holds for verdict in verify(tmp_path / out))
+        certificate = json.loads((tmp_path / out / "certificate.json").read_text())
+        assert {one["way"] for one in certificate["fit"]} == {chosen.fit}
+        assert ("least squares gave" in (tmp_path / out / "README.txt").read_text()) == (out == "first")
+        assert chosen.fit in str(check(chosen, tables()))
+        assert found.draw.folder == tmp_path / "work"
+    assert (tmp_path / "first" / "persons.parquet").read_bytes() != (
+        tmp_path / "levels" / "persons.parquet"
+    ).read_bytes()
+
+
+def test_a_table_that_is_too_wide_for_least_squares_is_released_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("stirred.topdown.subtrees.MOST_MATRICES", 20)  # dwellings have one attribute, persons three
+    release(plan("1/8"), tables(), out=tmp_path / "out")
+    assert all(verdict.holds for verdict in verify(tmp_path / "out"))
+    ways = {one["table"]: one["way"] for one in json.loads((tmp_path / "out" / "certificate.json").read_text())["fit"]}
+    assert ways == {"persons": TOO_WIDE, "dwellings": "least squares first"}
+    assert "those of 'persons' to the measurements of each level by themselves" in " ".join(
+        (tmp_path / "out" / "README.txt").read_text().split()
+    )
 
 
 def test_an_interrupted_measurement_leaves_nothing_and_spends_nothing(tmp_path, monkeypatch):

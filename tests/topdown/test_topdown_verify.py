@@ -81,6 +81,12 @@ def claim_another_share(path: Path) -> None:
     path.write_text(json.dumps(fields))
 
 
+def claim_another_way(path: Path) -> None:
+    fields = json.loads(path.read_text())
+    fields["fit"][0]["way"] = "level by level"
+    path.write_text(json.dumps(fields))
+
+
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
@@ -95,6 +101,7 @@ def claim_another_share(path: Path) -> None:
         ("persons.parquet", partial(reversed_column, name="county"), "the coarser places of every row"),
         ("certificate.json", claim_a_smaller_budget, "rho recomputed from all shares"),
         ("certificate.json", claim_another_share, "the plan has the hash in the certificate"),
+        ("certificate.json", claim_another_way, "the certificate reports the fit of every table and level"),
         ("measurements/measurements.json", claim_less, "each with variance 1/rho"),
         ("invariants/3-homes-town-type.parquet", deny_homes, "as in the certificate: the number of 'homes'"),
     ],

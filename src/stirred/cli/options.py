@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -47,10 +48,24 @@ def of_verb(verb: Verb) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
+        if verb.pictures is not None:
+            _save_pictures(verb.pictures, arguments.pop("figures", None), arguments)
         for line in verb.run(**arguments) or ():
             print(line)
 
     return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in verb.options])
+
+
+def _save_pictures(make: Callable[..., Sequence[Any]], folder: Path | None, arguments: dict[str, Any]) -> None:
+    if folder is None:
+        return
+    from stirred.cli.common import check_new, save_pictures
+
+    check_new(folder)
+    pictures = make(**arguments)
+    if not pictures:
+        raise errors.nothing_to_draw()
+    save_pictures(pictures, folder)
 
 
 def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any], dict[str, Any]]:

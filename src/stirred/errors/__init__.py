@@ -73,6 +73,7 @@ from stirred.errors.estimates import (
     unknown_geounit,
 )
 from stirred.errors.kinds import (
+    FEW,
     DataError,
     OutputError,
     PlanError,
@@ -154,7 +155,7 @@ from stirred.errors.loss import (
     too_many_outputs,
     unknown_choice,
 )
-from stirred.errors.margins import margin_plan, measured_margin, nested_levels, shares_question
+from stirred.errors.margins import margin_plan, measured_margin, nested_levels, not_nested, shares_question
 from stirred.errors.noise import (
     NoiseError,
     noise_not_a_number,
@@ -297,9 +298,11 @@ from stirred.errors.survey_plans import (
     survey_design,
     survey_digits,
     survey_empty,
+    survey_noise_too_wide,
     survey_off_lattice,
     survey_outside,
     survey_plan,
+    survey_plan_blank,
     survey_rows,
 )
 from stirred.errors.surveys import (
@@ -359,9 +362,11 @@ from stirred.errors.surveys import (
 )
 from stirred.errors.topdown import (
     topdown_category,
+    topdown_code,
     topdown_contradiction,
     topdown_count,
     topdown_crossing,
+    topdown_dictionary,
     topdown_earlier,
     topdown_infeasible,
     topdown_memory,
@@ -371,6 +376,7 @@ from stirred.errors.topdown import (
 )
 
 __all__ = [
+    "FEW",
     "ArgumentError",
     "DataError",
     "LedgerError",
@@ -555,6 +561,7 @@ __all__ = [
     "not_in_graph",
     "not_listed",
     "not_measurements",
+    "not_nested",
     "not_offered",
     "not_post_processing",
     "not_utf8",
@@ -650,9 +657,11 @@ __all__ = [
     "survey_digits",
     "survey_empty",
     "survey_fact",
+    "survey_noise_too_wide",
     "survey_off_lattice",
     "survey_outside",
     "survey_plan",
+    "survey_plan_blank",
     "survey_rows",
     "swap_mixes_too_much",
     "table_columns",
@@ -668,9 +677,11 @@ __all__ = [
     "too_many_rows_stated",
     "too_many_samples",
     "topdown_category",
+    "topdown_code",
     "topdown_contradiction",
     "topdown_count",
     "topdown_crossing",
+    "topdown_dictionary",
     "topdown_earlier",
     "topdown_infeasible",
     "topdown_memory",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import DataError, OutputError, StirredError, listed
+from stirred.errors.kinds import DataError, OutputError, StirredError, few, listed
 
 
 def not_measurements(path: Path, reason: str) -> OutputError:
@@ -60,10 +60,11 @@ def estimate_too_wide(table: str, size: int, most: int) -> StirredError:
     )
 
 
-def invariants_disagree(level: str, units: int) -> DataError:
+def invariants_disagree(level: str, units: int, named: Sequence[str]) -> DataError:
     return DataError(
         "invariants-disagree",
-        f"In {units:,} units of level '{level}' the values given for invariants contradict each other.",
+        f"In {units:,} units of level '{level}' ({few(named, units)}) the values given for invariants contradict each "
+        "other.",
         "Give the values that were published, in the order of the units.",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 _MOST_PROBLEM, _MOST_REMEDY = 3_000, 1_000
 _MOST_LINES, _MOST_LINE = 300, 300
@@ -63,6 +64,20 @@ class OutputError(StirredError):
 
 class StoppedByCheck(StirredError):
     """A stop: something in the data makes the release unwise, and the plan does not allow it by name."""
+
+
+FEW = 3
+"""Names of units that a message lists."""
+
+
+def few(names: Iterable[str], many: int) -> str:
+    """The first names of many, for a sentence; names of places are public.
+
+    >>> few(["15001", "15003"], 2), few(["15001", "15003", "15005", "15007"], 9)
+    ('15001, 15003', '15001, 15003, 15005 and 6 more')
+    """
+    shown = [one_line(name, 60) for name in islice(names, FEW)]
+    return ", ".join(shown) + (f" and {many - len(shown):,} more" if many > len(shown) else "")
 
 
 def listed(names: Iterable[str], last: str = "and") -> str:

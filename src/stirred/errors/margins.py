@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import DataError, PlanError, StirredError
+from collections.abc import Sequence
+
+from stirred.errors.kinds import DataError, PlanError, StirredError, one_line
 
 
 def margin_plan(what: str, must: str) -> PlanError:
@@ -15,6 +17,16 @@ def margin_plan(what: str, must: str) -> PlanError:
 
 def nested_levels(level: str, problem: str) -> DataError:
     return DataError("topdown-geography", f"The level '{level}' {problem}.", "Correct the list of geounits.")
+
+
+def not_nested(level: str, unit: str, above: str, both: Sequence[str]) -> DataError:
+    unit, first, second = (one_line(name, 60) for name in (unit, *both))
+    return DataError(
+        "topdown-geography",
+        f"The levels '{above}' and '{level}' are not nested: {level} {unit} lies in two units of level '{above}', "
+        f"{first} and {second}.",
+        "Correct the list of geounits.",
+    )
 
 
 def measured_margin(what: str, must: str) -> StirredError:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from stirred.errors.kinds import DataError, PlanError
+from collections.abc import Sequence
+
+from stirred.errors.kinds import DataError, PlanError, listed
+
+
+def survey_plan_blank(fields: Sequence[str]) -> PlanError:
+    return PlanError(
+        "survey-plan",
+        f"The plan is a draft: still to be filled in are {listed(fields)}.",
+        "State each from public knowledge (the design, the questionnaire, published totals), never from the cells of "
+        "the file. stirred docs surveys explains the fields.",
+    )
 
 
 def survey_plan(what: str, must: str) -> PlanError:
@@ -10,6 +21,15 @@ def survey_plan(what: str, must: str) -> PlanError:
         "survey-plan",
         f"In a survey plan this must hold: {what} {must}.",
         "docs/surveys.md explains its fields (stirred docs surveys).",
+    )
+
+
+def survey_noise_too_wide() -> PlanError:
+    return PlanError(
+        "survey-noise",
+        "A query or a measured standard error would need noise of more than 2^40 steps.",
+        'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer bounds, or '
+        "a larger budget.",
     )
 
 

@@ -37,7 +37,8 @@ def weights_unbounded() -> SurveyError:
         "survey-weights",
         "Final weights change with every record, since nonresponse adjustment and calibration look at all of them; how "
         "much is not known (Table 6.2).",
-        "Cut the weights at published limits and say so (weights_cut_by_rule), or use the design weights.",
+        'Cut the weights at published limits and say so (outside = "cut" in a plan, weights_cut_by_rule among facts), '
+        "or use the design weights.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, PlanError, listed
+from stirred.errors.kinds import DataError, PlanError, few, listed, one_line
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
@@ -12,6 +12,24 @@ def topdown_plan(what: str, must: str) -> PlanError:
         "topdown-plan",
         f"In a TopDown plan this must hold: {what} {must}.",
         "docs/topdown.md explains its fields (stirred docs topdown).",
+    )
+
+
+def topdown_dictionary(path: object) -> DataError:
+    return DataError(
+        "topdown-dictionary",
+        f"{path} is no data dictionary that can be read.",
+        "Give a JSON file with an object for each variable, whose field values lists them, or a CSV file with the "
+        "columns name, value and label (stirred docs topdown).",
+    )
+
+
+def topdown_code(code: str, level: str, length: int) -> DataError:
+    return DataError(
+        "topdown-geography",
+        f"The code {one_line(code, 60)} in the list of geounits has no prefix of {length} characters for the level "
+        f"'{level}'.",
+        "Correct the list of geounits, or the prefixes in the plan's [spine.input].",
     )
 
 
@@ -39,28 +57,28 @@ def topdown_count(table: str, column: str, problem: str) -> DataError:
     )
 
 
-def topdown_zero(table: str, rows: int) -> DataError:
+def topdown_zero(table: str, rows: int, zero: str) -> DataError:
     return DataError(
         "topdown-zero",
-        f"In table '{table}' {rows:,} records have a combination of values that the plan says cannot occur.",
+        f"In table '{table}' {rows:,} records have a combination of values that the plan says cannot occur: {zero}.",
         "Correct the records, or the zeros of the plan.",
     )
 
 
-def topdown_contradiction(first: str, second: str, level: str, units: int) -> DataError:
+def topdown_contradiction(first: str, second: str, level: str, units: int, named: Sequence[str]) -> DataError:
     together = f" together with {second}" if second else ""
     return DataError(
         "topdown-contradiction",
-        f"At level '{level}', in {units:,} of its units, the data contradict {first}{together}.",
+        f"At level '{level}', in {units:,} of its units ({few(named, units)}), the data contradict {first}{together}.",
         "No release could keep both. Correct the data, or leave one out of the plan.",
     )
 
 
-def topdown_infeasible(level: str, parents: int, reasons: Sequence[str]) -> DataError:
+def topdown_infeasible(level: str, parents: int, named: Sequence[str], reasons: Sequence[str]) -> DataError:
     return DataError(
         "topdown-infeasible",
-        f"At level '{level}' no table satisfies all invariants and constraints below {parents:,} units: "
-        f"{listed(list(reasons))}.",
+        f"At level '{level}' no table satisfies all invariants and constraints below {parents:,} units "
+        f"({few(named, parents)}): {listed(list(reasons))}.",
         "Leave out an invariant or a constraint that binds there.",
     )
 

@@ -28,7 +28,7 @@ _ROUNDING = 1e-6
 KINDS = {
     "exact": "from the law of the noise itself, so that it is no longer than it must be",
     "normal": "from the normal law, widened by half a unit: longer than necessary where the standard error is small",
-    "known": "an invariant of the release tells the count",
+    "known": "an invariant of the release tells the count, or its plan and published counts rule it out",
     "none": "no measurement tells the count",
 }
 """What the kinds of intervals mean."""
@@ -65,6 +65,9 @@ class Estimates:
     """What is also known of the table, and was not used."""
     sources: tuple[Source, ...] = ()
     """The measurements that a single estimate rests on, where they were asked for."""
+    nonnegative: bool = False
+    """Whether ends of intervals that lie below 0 are moved to 0. A true count is never below 0, so an interval contains
+    it as often as before, or more often."""
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 90%."""
@@ -94,7 +97,8 @@ class Estimates:
         true count with at least this probability. With ``normal`` all are found from the normal law."""
         half = self.half_widths(confidence, normal=normal)
         middle = np.where(np.isnan(self.values), 0.0, self.values)
-        return np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
+        lower, upper = np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
+        return (np.maximum(lower, 0.0), np.maximum(upper, 0.0)) if self.nonnegative else (lower, upper)
 
     def half_widths(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
         """How far the intervals reach to either side of the estimates, before their ends become whole numbers."""
@@ -174,6 +178,7 @@ class Estimates:
             "where": {name: list(values) for name, values in self.where.items()},
             "confidence": confidence,
             "interval_kinds": {kind: KINDS[kind] for kind in KINDS if any(row["interval"] == kind for row in rows)},
+            **({"intervals_moved_to_0": True} if self.nonnegative else {}),
             "known_exactly_and_used": self.exact,
             "not_used": self.unused,
             "estimates": [
@@ -232,7 +237,8 @@ def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | Non
 def kind_lines(estimates: Estimates, confidence: float = 0.9) -> list[str]:
     """For each kind of interval among the estimates, what it means."""
     kinds = estimates._kinds(confidence)
-    return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()]
+    moved = ["ends below 0 are moved to 0, which loses no coverage"] if estimates.nonnegative else []
+    return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()] + moved
 
 
 def _covers(kind: str, coverage: float) -> str:

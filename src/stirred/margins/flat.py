@@ -97,6 +97,9 @@ class FlatTable:
     """The places of attributes whose values have different factors."""
     _solutions: dict[tuple[bool, ...], Solution] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<FlatTable {self.name!r}: {len(self.measured)} measured margins of {self.schema.cells:,} cells>"
+
     @classmethod
     def of(
         cls,

@@ -127,20 +127,30 @@ class BlockTree:
         means: dict[int, Array] = {}
         sums: dict[int, Array] = {}
         for level in range(len(self.spine.levels) - 1, -1, -1):
-            known, right = self.known[level], weighted[level]
             added = self._added(level, means[level + 1]) if level + 1 in means else None
             if level + 1 > deepest:
                 means.pop(level + 1, None)
             if added is not None and level < deepest:
                 sums[level] = added
-            exact = self._exact(known, level, added, fixed[level]) if len(known.equations) else None
-            if exact is not None:
-                right = right - known.precision @ exact
-            if added is not None:
-                right = right + self._times_below(level, added if exact is None else added - exact)
-            mean = self._times_covariance(level, right)
-            means[level] = mean if exact is None else mean + exact
+            units = np.arange(self.spine.units(level))
+            means[level] = self.mean(level, units, weighted[level], added, fixed[level])
         return Upward(means, sums)
+
+    def mean(self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Array]) -> Array:
+        """The means of some units of a level from their subtrees: from their values h, the sums of their children's
+        means where they have children, and A'y of the level's invariants.
+
+        All of it is linear, so that for units with the same matrices, such as leaves, it may be given sums over units.
+        """
+        known, kinds, right = self.known[level], self.shapes.below[level].of_unit[units], weighted
+        exact = self._exact(known, level, added, fixed) if len(known.equations) else None
+        if exact is not None:
+            right = right - known.precision @ exact
+        if added is not None:
+            told = added if exact is None else added - exact
+            right = right + times(self.precision_below[level], kinds, told)
+        mean = times(self.covariance[level], kinds, right)
+        return mean if exact is None else mean + exact
 
     def down(self, upward: Upward, level: int) -> Array:
         """The means of a level's units from the whole tree."""
@@ -159,15 +169,21 @@ class BlockTree:
         """The covariance of a unit's vector from the whole tree, for each kind of unit of a level."""
         found = self.covariance[0]
         for at in range(1, level + 1):
-            kinds = self.shapes.everywhere[at]
-            parents = self.spine.parents(at)[kinds.sample]
-            own = self.covariance[at][self.shapes.below[at].of_unit[kinds.sample]]
-            above = self.precision_below[at - 1][self.shapes.below[at - 1].of_unit[parents]]
-            told = found[self.shapes.everywhere[at - 1].of_unit[parents]]
-            gain = own @ above
-            only = np.isin(kinds.sample, self.shapes.only[at])[:, None, None]
-            found = np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
+            found = self.covariances_under(at, slice(0, len(self.shapes.everywhere[at])), found, 0)
         return found
+
+    def covariances_under(self, level: int, kinds: slice, of_parents: Array, first: int) -> Array:
+        """The same for a range of a level's kinds, given the covariances of the kinds of their parents, which are
+        those from number ``first`` on: what a large tree is gone down by, part by part."""
+        sample = self.shapes.everywhere[level].sample[kinds]
+        parents = self.spine.parents_of(level, sample)
+        own = self.covariance[level][self.shapes.below[level].of_unit[sample]]
+        above = self.precision_below[level - 1][self.shapes.below[level - 1].of_unit[parents]]
+        told = of_parents[self.shapes.everywhere[level - 1].of_unit[parents] - first]
+        gain = own @ above
+        starts = self.spine.first_child[level - 1]
+        only = (starts[parents + 1] - starts[parents] == 1)[:, None, None]
+        return np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
 
     def covariances_with(self, level: int, above: int) -> Array:
         """The covariance of a unit's vector with that of the unit of the level ``above`` in which it lies, for each
@@ -245,7 +261,10 @@ class BlockTree:
         found = np.asarray(known.solve @ right)
         wrong = np.abs(known.equations @ found - right) > _INCONSISTENT * (1 + np.abs(right).max(initial=0))
         if wrong.any():
-            raise errors.invariants_disagree(self.spine.levels[level], int(wrong.any(axis=(1, 2)).sum()))
+            units = np.flatnonzero(wrong.any(axis=(1, 2)))
+            raise errors.invariants_disagree(
+                self.spine.levels[level], len(units), self.spine.names[level].take(units[: errors.FEW]).to_pylist()
+            )
         return found
 
     def _added(self, level: int, of_children: Array) -> Array:

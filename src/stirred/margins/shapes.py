@@ -58,6 +58,14 @@ class Shapes:
             only.append(np.flatnonzero(np.diff(spine.first_child[level - 1])[parents] == 1))
         return cls(tuple(below), tuple(everywhere), tuple(only))
 
+    def first_kind(self, spine: Spine, level: int) -> Index:
+        """Where the kinds of a level that lie in each kind of the level above begin; one entry more than kinds.
+
+        Kinds from the whole tree are numbered in the order of those of their parents.
+        """
+        of_parents = self.everywhere[level - 1].of_unit[spine.parents_of(level, self.everywhere[level].sample)]
+        return np.searchsorted(of_parents, np.arange(len(self.everywhere[level - 1]) + 1))
+
 
 def _parents(children: Kinds, first_child: Index) -> Kinds:
     """Parents are of one kind when their children are, up to order."""

@@ -115,6 +115,9 @@ class ShareProblem:
     noise: Noise
     goal: Goal
 
+    def __repr__(self) -> str:
+        return f"<ShareProblem: {self.candidates} candidates, {self.noise} noise, goal {self.goal!r}>"
+
     @classmethod
     def of(
         cls,

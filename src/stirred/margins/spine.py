@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -52,6 +53,10 @@ class Spine:
         sizes = np.diff(self.first_child[level - 1])
         return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
+    def parents_of(self, level: int, units: Index) -> Index:
+        """The parents of some units of a level below the first."""
+        return np.searchsorted(self.first_child[level - 1], units, side="right").astype(np.int64) - 1
+
     def first_leaf(self, level: int) -> Index:
         """Where the leaves of each unit of a level begin; one entry more than units."""
         bounds = np.arange(self.units(level) + 1, dtype=np.int64)
@@ -79,7 +84,9 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
         parent_of = np.full(column.cardinality, -1, dtype=np.int64)
         parent_of[codes] = unit
         if not np.array_equal(parent_of[codes], unit):
-            raise errors.nested_levels(level, "is not nested: a unit lies in two units of the level above it")
+            row = int(np.argmax(parent_of[codes] != unit))
+            two = [names[-1][int(number)].as_py() for number in (unit[row], parent_of[codes[row]])]
+            raise errors.not_nested(level, column.values[int(codes[row])].as_py(), levels[len(names) - 1], two)
         order = np.lexsort((np.arange(column.cardinality), parent_of))
         number = np.empty(column.cardinality, dtype=np.int64)
         number[order] = np.arange(column.cardinality)
@@ -93,8 +100,10 @@ def build_spine(levels: Sequence[str], columns: Sequence[Column], root: str | No
 
 def _in_words(column: Column) -> Column:
     """A column with its values as text, sorted, so that a spine is read back with the numbers it was written with."""
+    if pa.types.is_string(column.type):
+        return column  # sorted by their bytes in UTF-8, which is the order of their characters
     texts = as_text(column.values)
-    order = np.argsort(np.array(texts.to_pylist(), dtype=object), kind="stable")
+    order = pc.array_sort_indices(texts)
     number = np.empty(len(order), dtype=np.uint32)
-    number[order] = np.arange(len(order))
-    return Column(column.name, number[column.codes], texts.take(pa.array(order)))
+    number[order.to_numpy()] = np.arange(len(order))
+    return Column(column.name, number[column.codes], texts.take(order))

@@ -123,15 +123,15 @@ def _well_formed(entry: Entry) -> bool:
 def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = frozenset()) -> list[str]:
     """What differs between the manifest and the folder, in words; empty when nothing does.
 
-    Everything in the folder must be listed, hidden files and empty folders too, but for names in ``besides``. Links,
-    pipes and devices are named and never opened.
+    Everything in the folder must be listed, hidden files and empty folders too, but for the files and folders in
+    ``besides``. Links, pipes and devices are named and never opened.
     """
     listed = {entry.path: entry for entry in entries}
     found: list[str] = []
     present = set()
     folders = {str(parent) for name in listed for parent in Path(name).parents}
     for name, kind in _walk(folder):
-        if name in _BESIDE | besides and kind == "file":
+        if (name in _BESIDE and kind == "file") or (name.split("/")[0] in besides and kind in ("file", "folder")):
             continue
         if kind == "folder":
             if name not in folders and name not in _MAY_BE_EMPTY:

@@ -115,6 +115,11 @@ class KeptDraw(Draw, Protocol):
         ``work``."""
         ...
 
+    def to_be_removed(self) -> KeptDraw:
+        """The draw, in a work folder that is removed as soon as the release is written: the release may take its files
+        instead of copies of them."""
+        ...
+
 
 @runtime_checkable
 class Release(Protocol):
@@ -256,6 +261,9 @@ class Verb:
     options: tuple[Option, ...]
     run: Callable[..., Sequence[str]]
     """Does the work; returns the lines to print."""
+    pictures: Callable[..., Sequence[Any]] | None = None
+    """Makes pictures from the same arguments, for a verb with the option ``--figures``, which is then not given to
+    ``run``; the command line saves them."""
 
 
 class Mechanism:

@@ -1,18 +1,23 @@
-"""Shows the progress of anything that takes more than two seconds, on a terminal only.
+"""Shows the progress of what takes long: a spinner on a terminal, and plain lines now and then in a log.
 
 Stages are named by the code that does the work; nothing about them is kept or written to a release.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import timedelta
 from typing import Protocol
 
 _TELLING = 0.05
 """The least share of the work from which the remaining time is estimated."""
 
+
+EVERY = 20.0
+"""Seconds between two lines of a log."""
 
 COMPILING = "compiling (first run on this machine, up to half a minute in all) ..."
 
@@ -33,9 +38,13 @@ class Silent:
 
 
 class OnTerminal:
-    """A spinner with the current stage on standard error, shown only once two seconds have passed."""
+    """The current stage on standard error.
 
-    def __init__(self, delay: float = 2.0) -> None:
+    On a terminal it is a spinner, shown once ``delay`` seconds have passed. Elsewhere, as in a log, it is one plain
+    line every ``every`` seconds, with the time since the start; a run that ends before that writes none.
+    """
+
+    def __init__(self, delay: float = 2.0, every: float = EVERY) -> None:
         from rich.console import Console
         from rich.text import Text
 
@@ -46,8 +55,11 @@ class OnTerminal:
         self._lock = threading.Lock()
         self._timer = threading.Timer(delay, self._show)
         self._timer.daemon = True
+        self._every, self._ended = every, threading.Event()
+        self._started = time.monotonic()
         self._began: float | None = None
-        self._line = "starting"
+        self._done: float | None = None
+        self._line = self._words = "starting"
         self._told = ExitStack()
 
     def _show(self) -> None:
@@ -61,23 +73,45 @@ class OnTerminal:
         if done is None or done <= 0 or self._began is None:
             self._began = now if done is not None else None
         left = f" {time_left(now - self._began, done)}" if done and self._began and done >= _TELLING else ""
+        self._words, self._done = words, done
         self._line = f"{words} ...{left}"
         self._status.update(self._plain(self._line))
 
     def _compiling(self, begins: bool) -> None:
         self._status.update(self._plain(COMPILING if begins else self._line))
 
+    def line(self) -> str:
+        """The line of a log: the time since the start, the stage, and the share of its work that is done.
+
+        >>> shown = OnTerminal()
+        >>> shown.stage("measuring persons", 0.251)
+        >>> shown.line()
+        '0:00:00 measuring persons, 25% done'
+        """
+        done = "" if self._done is None else f", {self._done:.0%} done"
+        passed = timedelta(seconds=int(time.monotonic() - self._started))
+        return f"{passed} {self._words}{done}"
+
+    def _log(self) -> None:
+        while not self._ended.wait(self._every):
+            with suppress(OSError, ValueError):  # standard error may be closed by now
+                print(self.line(), file=sys.stderr, flush=True)
+
     def __enter__(self) -> OnTerminal:
+        self._started = time.monotonic()
         if self._console.is_terminal:
             from stirred._compiled import told_of_compiling
 
             self._timer.start()
             self._told.enter_context(told_of_compiling(self._compiling))
+        else:
+            threading.Thread(target=self._log, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._told.close()
         self._timer.cancel()
+        self._ended.set()
         with self._lock:
             if self._shown:
                 self._status.stop()

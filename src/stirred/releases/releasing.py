@@ -32,6 +32,7 @@ from stirred.releases.documents import CERTIFICATE, require_readable
 from stirred.releases.folder import (
     CONFIDENTIAL,
     KEPT,
+    PARTS,
     alone,
     appearing,
     check_target,
@@ -112,11 +113,15 @@ def release(
                 raise errors.seeded_release()
             if work is not None:
                 _keep(Path(work))
-            finished = drawn.finish(progress)
+            passing = place is not None and work is None and not (place / KEPT).exists()
+            finished = (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(progress)
             _write(mechanism, finished, targets, spent, data, progress)
         _note_release(mechanism, finished, opened, spent, out)
-        if place is not None and work is None and not (place / KEPT).exists():
-            shutil.rmtree(place)
+        if place is not None:
+            if passing and not (place / KEPT).exists():
+                shutil.rmtree(place)
+            else:
+                shutil.rmtree(place / PARTS, ignore_errors=True)
     return finished
 
 
@@ -144,6 +149,8 @@ def publish(
         with _Targets(out, confidential) as targets:
             _write(mechanism, finished, targets, spent, data, progress)
         _note_release(mechanism, finished, opened, spent, out)
+    if mechanism.keeps_draws:
+        shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
     return out
 
 

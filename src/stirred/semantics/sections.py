@@ -136,7 +136,9 @@ def exposed(given: Setting) -> Iterator[Statement]:
     if multiverse.invariants or counted:
         kept = "; ".join(f"({number}) {one}" for number, one in enumerate((*multiverse.invariants, *counted), 1))
         yield say("exposed.invariants", invariants=kept)
-        if specification.covers:  # something was released
+        if specification.fact.get(facts.HELD_NOT_RELEASED):
+            yield say("exposed.taken")
+        elif specification.covers:  # something was released
             yield say("exposed.conditioned")
     if multiverse.universes:
         yield say("exposed.listed")

@@ -34,6 +34,7 @@ PAIRWISE = "pairwise"
 IMPUTED = "imputed"
 RECORDS_PER_RESPONDENT = "records_per_respondent"
 HOUSEHOLDS = "households"
+HELD_NOT_RELEASED = "held_not_released"
 END_TO_END = "end_to_end"
 PRODUCTS_NOT_COVERED = "products_not_covered"
 
@@ -73,6 +74,7 @@ MEANINGS = MappingProxyType(
         IMPUTED: "Whether records, or values in them, were filled in from other records before the guarantee starts.",
         RECORDS_PER_RESPONDENT: "The most records that one respondent's answers enter, the own one included.",
         HOUSEHOLDS: "Whether persons in the data live in households.",
+        HELD_NOT_RELEASED: "Whether what is held fixed is only taken as known, and is not released.",
         END_TO_END: "Whether the budget covers everything that is released from the data.",
         PRODUCTS_NOT_COVERED: "Products from the same data that the budget leaves out.",
     }

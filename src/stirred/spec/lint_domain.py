@@ -110,6 +110,8 @@ def invariants_many(specification: Specification) -> str:
     held = specification.multiverse.invariants
     if not held:
         return ""
+    if specification.fact.get(facts.HELD_NOT_RELEASED):
+        return f"Held fixed, taken as known and not protected, though not released: {joined(held)}."
     return f"{many(len(held), 'invariant')} may be published exactly: {joined(held)}."
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.spec.exact import exact, significant, written
+from stirred.spec.exact import exact, near, significant, written
 from stirred.survey.claims import claimable
 from stirred.survey.facts import SurveyFacts
 from stirred.survey.sensitivity import Estimator, Sensitivity, sensitivity, weights_fixed
@@ -33,8 +33,10 @@ class Cost:
     """What protection costs in noise for one reading of a unit's change; without numbers where none is known."""
 
     change: Change
-    epsilon: Fraction
-    """The epsilon of the noise: larger than the one of the guarantee where sampling is counted."""
+    epsilon: Fraction | None
+    """The epsilon of Laplace noise: larger than the one of the guarantee where sampling is counted."""
+    rho: Fraction | None = None
+    """Of Gaussian noise."""
     sensitivity: Fraction | None = None
     noise_sd: float | None = None
     attained: bool = False
@@ -72,16 +74,34 @@ class Advice:
 
     title: str
     estimate: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    rho: Fraction | None = None
+    """The budget of Gaussian noise, in the place of epsilon."""
 
     @property
     def recommended(self) -> Row:
         """The setting that the authors recommend."""
         return next(row for row in self.rows if row.verdict == "recommended")
 
+    @property
+    def budget(self) -> str:
+        """The budget with its name."""
+        name, number = ("epsilon", self.epsilon) if self.epsilon is not None else ("rho", self.rho)
+        return f"{name} {written(number or 0)}"
+
     def __str__(self) -> str:
+        return "\n\n".join([self.headline, *self.sections]) + "\n"
+
+    @property
+    def headline(self) -> str:
+        """The question that the page answers."""
+        return f"Where should the guarantee start? {self.title}: {self.estimate} at {self.budget}"
+
+    @property
+    def sections(self) -> list[str]:
+        """The page below its headline: the recommendation, the table, and what it says in sentences."""
         best = self.recommended
         opening = (
             "'Whose Data Is It Anyway?' (J. Bailie and J. Drechsler) names ten settings. "
@@ -90,7 +110,6 @@ class Advice:
             + _noise_sentence(best)
         )
         parts = [
-            f"Where should the guarantee start? {self.title}: {self.estimate} at epsilon {written(self.epsilon)}",
             _filled(opening),
             _table(self.rows),
             *(_filled(note) for note in self.notes),
@@ -102,7 +121,7 @@ class Advice:
         unknown = {row.number: cost.not_known for row in self.rows for cost in row.costs if cost.not_known}
         if unknown:
             parts.append("Why some noise is not known\n" + "\n".join(_by_text(unknown)))
-        return "\n\n".join(parts) + "\n"
+        return parts
 
     def to_json(self) -> str:
         """The advice as JSON text; exact numbers are texts."""
@@ -110,7 +129,12 @@ class Advice:
 
 
 def advise(
-    facts: SurveyFacts, epsilon: Any, estimator: Estimator | None = None, *, epsilon_on_sample: Any = None
+    facts: SurveyFacts,
+    epsilon: Any = None,
+    estimator: Estimator | None = None,
+    *,
+    epsilon_on_sample: Any = None,
+    rho: Any = None,
 ) -> Advice:
     """The ten settings for a survey with these public facts.
 
@@ -119,7 +143,9 @@ def advise(
     facts
         What is publicly known about the survey.
     epsilon
-        The loss that the guarantee may state, in every setting.
+        The loss that the guarantee may state, in every setting, with Laplace noise.
+    rho
+        The loss in the place of epsilon, with Gaussian noise.
     estimator
         What is to be published; a Horvitz-Thompson total if none is given.
     epsilon_on_sample
@@ -127,22 +153,31 @@ def advise(
         lowers the noise where the mechanism starts at the frame and one record does not change other units' weights.
         Such theorems exchange one unit of the sample for another, so that the noise must cover another unit.
     """
-    stated, raised = _epsilon(epsilon), None if epsilon_on_sample is None else _epsilon(epsilon_on_sample)
-    if raised is not None and raised < stated:
+    if (epsilon is None) == (rho is None) or (rho is not None and epsilon_on_sample is not None):
+        raise errors.survey_fact("The budget", "is epsilon or rho, one of them; rho is not amplified by sampling")
+    stated, squared = (
+        None if one is None else _positive(one, name) for one, name in ((epsilon, "Epsilon"), (rho, "Rho"))
+    )
+    raised = None if epsilon_on_sample is None else _positive(epsilon_on_sample, "Epsilon")
+    if raised is not None and stated is not None and raised < stated:
         raise errors.survey_fact("The epsilon on the sample", "is at least the epsilon of the guarantee")
     asked = estimator or Estimator()
-    rows = tuple(_row(facts, asked, setting, stated, raised) for setting in SETTINGS)
-    return Advice(facts.title, str(asked), stated, rows, _notes(facts, raised))
+    rows = tuple(_row(facts, asked, setting, (stated, squared), raised) for setting in SETTINGS)
+    return Advice(facts.title, str(asked), stated, rows, _notes(facts, raised, stated is None), squared)
 
 
-def _row(facts: SurveyFacts, asked: Estimator, setting: Setting, epsilon: Fraction, raised: Fraction | None) -> Row:
+Budget = tuple[Fraction | None, Fraction | None]
+"""Epsilon or rho, the other one None."""
+
+
+def _row(facts: SurveyFacts, asked: Estimator, setting: Setting, budget: Budget, raised: Fraction | None) -> Row:
     may_claim, claim = claimable(setting)
     fixed, weights = weights_fixed(facts, setting)
     # A theorem on sampling compares samples of one frame: where one record changes the weights of all, samples without
     # it differ as well, and nothing is gained.
-    used = raised if raised is not None and setting.level == "frame" and fixed else epsilon
+    used: Budget = (raised, None) if raised is not None and setting.level == "frame" and fixed else budget
     unit = _cost(facts, asked, setting, "unit", used)
-    value = _cost(facts, asked, setting, "value", epsilon)
+    value = _cost(facts, asked, setting, "value", budget)
     if value.noise_sd is not None and unit.noise_sd is not None and unit.noise_sd < value.noise_sd:
         value = replace(unit, change="value")  # what covers another unit covers other answers
     said = setting.recommendation
@@ -164,18 +199,20 @@ def _row(facts: SurveyFacts, asked: Estimator, setting: Setting, epsilon: Fracti
     )
 
 
-def _cost(facts: SurveyFacts, asked: Estimator, setting: Setting, change: Change, epsilon: Fraction) -> Cost:
+def _cost(facts: SurveyFacts, asked: Estimator, setting: Setting, change: Change, budget: Budget) -> Cost:
+    epsilon, rho = budget
     try:
         found: Sensitivity = sensitivity(asked, facts, setting, change)
     except errors.SurveyError as refused:
         if refused.kind not in _NOT_KNOWN:
             raise
-        return Cost(change, epsilon, not_known=refused.problem)
+        return Cost(change, epsilon, rho, not_known=refused.problem)
     return Cost(
         change,
         epsilon,
+        rho,
         found.value,
-        found.noise_sd(epsilon),
+        found.noise_sd(epsilon) if epsilon is not None else math.sqrt(near(found.value**2 / (2 * (rho or 1)))),
         found.attained,
         found.rule,
         found.source,
@@ -187,9 +224,10 @@ _NOT_KNOWN = ("survey-weights", "survey-sampling-depends", "survey-unit-twice", 
 """Errors that say that a number is not known; others are about the question."""
 
 
-def _notes(facts: SurveyFacts, raised: Fraction | None) -> tuple[str, ...]:
+def _notes(facts: SurveyFacts, raised: Fraction | None, gaussian: bool) -> tuple[str, ...]:
     notes = [
-        "Noise is the standard deviation of Laplace noise, rounded up. It is shown for both readings of a change: the "
+        f"Noise is the standard deviation of {'Gaussian' if gaussian else 'Laplace'} noise, rounded up. It is "
+        "shown for both readings of a change: the "
         "unit gives other answers and keeps its weight, or another unit stands in its place. Say in the plan which one "
         "is promised; the second promises more. A guarantee that starts at one stage says nothing about the records of "
         "another, so that noise is to be compared within one start."
@@ -287,8 +325,8 @@ def _filled(text: str, indent: str = "") -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent * 2)
 
 
-def _epsilon(value: Any) -> Fraction:
-    found = exact(value, "Epsilon")
+def _positive(value: Any, name: str) -> Fraction:
+    found = exact(value, name)
     if not 0 < found < math.inf:
-        raise errors.bad_number("Epsilon", value)
+        raise errors.bad_number(name, value)
     return Fraction(found)

@@ -3,13 +3,17 @@
 The factors of an adjustment depend on cells of the calibration variables alone, and are computed from measured counts:
 post-processing, so that calibration needs no sensitivity of its own. A calibrated total is the sum of g t over cells, g
 the factor and t the measured sum. As far as first derivatives go its error is that of the sum of g (t - b n), n the
-measured count of a cell and b the fit of t / n to the calibration margins (Deville and Saerndal 1992).
+measured count of a cell and b = X (X'DX)^-1 X'u the fit of t / n to the calibration margins X: with D = n and u = t for
+linear calibration, where g = 1 + X l, and with D = g n and u = g t for raking, where log g = X l (Deville and Saerndal
+1992). A cell that raking sets to 0, since noise made it negative, does not move the factors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +23,14 @@ from stirred.spec.exact import near
 from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors
+from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
 """Coefficients of a sum on measured cells, by family and table."""
+
+_IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
+"""Errors that noise can cause: a count below 0, or factors that are not found."""
 
 MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
@@ -33,10 +40,14 @@ MOST_FORMS = 2_000
 class Calibrated:
     """Calibrated estimates, a row for each group."""
 
-    values: Array
+    above: Array
     noise: Array
     sampling: SamplingErrors
     remarks: tuple[str, ...]
+    below: Array | None = None
+    """Of means and shares the denominator; ``sampling`` is then that of the sum of residuals."""
+    noise_below: Array | None = None
+    noise_between: Array | None = None
 
 
 def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Calibrated:
@@ -47,24 +58,65 @@ def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> 
         raise errors.unknown_choice("calibration", str(wanted.calibration), [one.name for one in plan.calibrations])
     if where or wanted.kind == "ratio":
         raise errors.estimate_question("A calibrated estimate", "is not offered for ratios or with conditions")
+    try:
+        return _calibrated(survey, wanted, section)
+    except errors.SurveyError as problem:
+        if problem.kind not in _IMPOSSIBLE:
+            raise
+        return _nothing(survey, wanted, problem)
+
+
+def _calibrated(survey: MeasuredSurvey, wanted: PublishSection, section: CalibrationSection) -> Calibrated:
     names = tuple(dict.fromkeys(name for margin in section.margins for name in margin.by))
-    table = _Adjusted(survey, section, names)
     of = None if wanted.kind in ("count", "proportion") else wanted.of
+    table = _Adjusted(survey, section, names, of)
     by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-    above = table.total(of, by)
+    above = table.sums(of, by)
     if wanted.kind in ("count", "total"):
-        return above
-    below = table.total(None, wanted.by)
-    many = len(above.values) // len(below.values)
-    repeated = np.repeat(np.arange(len(below.values)), many)
-    return table.quotient(of, by, wanted.by, above, below.values[repeated], repeated)
+        return table.total(above)
+    below = table.sums(None, wanted.by)
+    at = np.repeat(np.arange(below.number), above.number // below.number)
+    return table.quotient(above, below, at)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Measured sums by calibration variables and other names together."""
+
+    of: str | None
+    names: tuple[str, ...]
+    """Of calibration variables and others, together."""
+    cells: Codes
+    """For every sum its cell by calibration variables."""
+    groups: Codes
+    """For every sum its group."""
+    number: int
+    """Of groups."""
+    by_cell: Array
+    """For each group and calibration cell its sum."""
+    fits: Array
+    """The fit of the sum per count to the calibration margins, likewise."""
+
+
+def _nothing(survey: MeasuredSurvey, wanted: PublishSection, problem: errors.SurveyError) -> Calibrated:
+    """No estimates: noise left measured counts that cannot be adjusted. A release is not to end with an error then,
+    since its budget is spent."""
+    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
+    number = survey.plan.schema_of(by).number_of_groups(by)
+    source: Source = "unknown" if DesignBound.of(survey.plan) is None else "bounded"
+    said = f"There are no adjusted estimates, since the noisy counts cannot be adjusted: {problem.problem}"
+    unknown = np.full(number, np.nan)
+    return Calibrated(unknown, unknown, SamplingErrors(np.zeros(number), source), (said,))
 
 
 class _Adjusted:
     """The factors of an adjustment, and sums with them."""
 
-    def __init__(self, survey: MeasuredSurvey, section: CalibrationSection, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, survey: MeasuredSurvey, section: CalibrationSection, names: tuple[str, ...], of: str | None
+    ) -> None:
         self.survey, self.section, self.names = survey, section, names
+        self.families: tuple[str | None, ...] = (None,) if of is None else (None, of)
         plan = survey.plan
         self.schema = plan.schema_of(names)
         self.shape = tuple(len(self.schema.values(name)) for name in names)
@@ -97,50 +149,50 @@ class _Adjusted:
             columns.append(np.eye(len(totals))[code])
         return np.hstack(columns)
 
-    def total(self, of: str | None, by: tuple[str, ...]) -> Calibrated:
-        """Calibrated totals of a variable (or counts) by some names."""
-        cells, groups, sums = self._sums(of, by)
-        factors = self.adjusted.factors.ravel()[cells]
+    def sums(self, of: str | None, by: tuple[str, ...]) -> _Sums:
+        """The measured sums of a variable (or counts) by calibration variables and some names."""
+        cells, groups, sums = self._measured(of, by)
         number = int(groups.max()) + 1
-        values = np.bincount(groups, factors * sums, number).astype(np.float64)
-        fits = self._fits(of, cells, groups, sums, number)
-        noise = np.array(
-            [self._noise_of(self._forms(of, by, group, cells, groups, fits[group])) for group in range(number)]
-        )
-        return Calibrated(values, noise, self._sampling(of, fits, cells, groups, sums, number), self._remarks())
+        by_cell = np.zeros((number, self.counts.size))
+        np.add.at(by_cell, (groups, cells), sums)
+        return _Sums(of, self._together(by), cells, groups, number, by_cell, self._fits(by_cell))
 
-    def quotient(
-        self, of: str | None, by: tuple[str, ...], below_by: tuple[str, ...], above: Calibrated, below: Array, at: Codes
-    ) -> Calibrated:
-        """Calibrated totals over calibrated counts."""
+    def total(self, of: _Sums) -> Calibrated:
+        """Calibrated totals of a variable (or counts) by some names."""
+        noise = self._weights(of) ** 2 @ self._variances
+        low, high = self._bounds(of.of)
+        squares = self._squares(of.by_cell, of.fits, min(low, 0.0), max(high, 0.0), self.counts.ravel()[None])
+        squares = squares + max(-low, high) * np.sqrt(noise)
+        return Calibrated(self._values(of), noise, self._sampling(squares), self._remarks())
+
+    def quotient(self, above: _Sums, below: _Sums, at: Codes) -> Calibrated:
+        """Calibrated totals over calibrated counts, of which row ``at`` belongs to each.
+
+        The residuals are those of the sum of y - R z, y the value and z = 1 of the records in the denominator: they lie
+        between low - R and high - R for these, and are 0 for all others.
+        """
+        values, divisors = self._values(above), self._values(below)[at]
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.where(below > 0, above.values / below, np.nan)
-        cells, groups, sums = self._sums(of, by)
-        _, below_groups, below_sums = self._sums(None, below_by)
-        number = len(above.values)
-        fits = self._fits(of, cells, groups, sums, number)
-        below_cells = self._sums(None, below_by)[0]
-        below_fits = self._fits(None, below_cells, below_groups, below_sums, int(below_groups.max()) + 1)
-        noise = np.empty(number)
-        for group in range(number):
-            ratio = float(np.nan_to_num(values[group]))
-            forms = self._forms(of, by, group, cells, groups, fits[group])
-            for key, coefficients in self._forms(
-                None, below_by, int(at[group]), below_cells, below_groups, below_fits[int(at[group])]
-            ).items():
-                forms[key] = forms.get(key, 0.0) - ratio * coefficients
-            noise[group] = self._noise_of(forms) / max(below[group], 1e-300) ** 2
-        sampling = above.sampling
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variances = np.nan_to_num(sampling.variances / below**2)
-        return Calibrated(values, noise, SamplingErrors(variances, sampling.source), above.remarks)
+            found = np.nan_to_num(np.where(divisors > 0, values / divisors, 0.0))
+        over, under = self._weights(above), self._weights(below)[at]
+        variances = self._variances
+        noise, noise_below, between = over**2 @ variances, under**2 @ variances, (over * under) @ variances
+        low, high = self._bounds(above.of)
+        ratio = np.clip(found, low, high)[:, None]
+        inside = np.clip(below.by_cell[at], 0.0, np.maximum(self.counts.ravel(), 0.0))
+        sums, fits = above.by_cell - ratio * below.by_cell[at], above.fits - ratio * below.fits[at]
+        squares = self._squares(sums, fits, low - ratio, high - ratio, inside)
+        left = (over - ratio * under) ** 2 @ variances
+        squares = squares + np.maximum(high - ratio, ratio - low)[:, 0] * np.sqrt(left)
+        sampling = self._sampling(squares)
+        return Calibrated(values, noise, sampling, self._remarks(), divisors, noise_below, between)
 
     # -- parts ---------------------------------------------------------------------------------------------------
 
     def _together(self, by: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.names, *by)))
 
-    def _sums(self, of: str | None, by: Sequence[str]) -> tuple[Codes, Codes, Array]:
+    def _measured(self, of: str | None, by: Sequence[str]) -> tuple[Codes, Codes, Array]:
         """For every cell by calibration variables and names together: its calibration cell, its group and its sum."""
         together = self._together(by)
         schema = self.survey.plan.schema_of(together)
@@ -163,35 +215,43 @@ class _Adjusted:
 
         return codes(self.names), codes(by), sums
 
-    def _fits(self, of: str | None, cells: Codes, groups: Codes, sums: Array, number: int) -> Array:
+    def _fits(self, by_cell: Array) -> Array:
         """For each group and calibration cell, the fit of the cell's sum per count to the calibration margins."""
-        size = int(np.prod(self.shape))
-        by_cell = np.zeros((number, size))
-        np.add.at(by_cell, (groups, cells), sums)
-        counts = self.adjusted.counts.ravel()  # after adjustment: what factors multiply
-        weights = np.maximum(counts, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.where(self.counts.ravel() > 0, by_cell / self.counts.ravel(), 0.0)
+        counts, factors = self.counts.ravel(), self.adjusted.factors.ravel()
         if self.section.method == "post-stratified":  # every cell has a factor of its own
-            return means
+            return np.asarray(by_cell / counts)
+        weights, sums = counts, by_cell
+        if self.section.method == "raked":
+            weights, sums = np.maximum(counts, 0.0) * factors, by_cell * factors
         dummies = self._dummies()
         moments = dummies.T @ (weights[:, None] * dummies)
-        solved = np.linalg.pinv(moments, hermitian=True) @ (dummies.T @ (weights[:, None] * means.T))
-        return np.asarray((dummies @ solved).T)
+        solved = np.linalg.pinv(moments, rcond=1e-10, hermitian=True) @ (dummies.T @ sums.T)
+        fits = (dummies @ solved).T
+        return np.asarray(np.where(counts > 0, fits, 0.0) if self.section.method == "raked" else fits)
 
-    def _forms(self, of: str | None, by: Sequence[str], group: int, cells: Codes, groups: Codes, fit: Array) -> Forms:
+    def _values(self, of: _Sums) -> Array:
+        return np.asarray(of.by_cell @ self.adjusted.factors.ravel())
+
+    def _forms(self, of: _Sums, group: int) -> Forms:
         """The coefficients of a calibrated total on measured cells, by family and table: g on sums, -g b on counts."""
         factors = self.adjusted.factors.ravel()
-        found: Forms = {(of, self._together(by)): np.where(groups == group, factors[cells], 0.0)}
+        found: Forms = {(of.of, of.names): np.where(of.groups == group, factors[of.cells], 0.0)}
         key = (None, self.names)
-        found[key] = found.get(key, 0.0) - factors * fit
+        found[key] = found.get(key, 0.0) - factors * of.fits[group]
         return found
 
-    def _noise_of(self, forms: Forms) -> float:
-        """The noise variance of a sum of forms; forms of one family are put together first."""
-        total = 0.0
-        for of in {of for of, _ in forms}:
+    def _weights(self, of: _Sums) -> Array:
+        """The derivative of every calibrated total (row) by every measured value (column) of all families."""
+        return np.array([self._weights_of(self._forms(of, group)) for group in range(of.number)])
+
+    def _weights_of(self, forms: Forms) -> Array:
+        """The weights of measured values in a sum of forms; forms of one family are put together first."""
+        found = []
+        for of in self.families:
             own = {names: values for (family, names), values in forms.items() if family == of}
+            if not own:
+                found.append(np.zeros(sum(len(one) for one in self.survey.family(of).values)))
+                continue
             together = tuple(dict.fromkeys(name for names in own for name in names))
             schema = self.survey.plan.schema_of(together)
             sizes = [len(schema.values(name)) for name in together]
@@ -201,25 +261,39 @@ class _Adjusted:
                 order = [names.index(name) for name in together if name in names]
                 shape = [len(schema.values(name)) if name in names else 1 for name in together]
                 whole = whole + np.transpose(shaped, order).reshape(shape)
-            total += self.survey.family(of).noise_of_form(together, whole.ravel())
-        return total
+            found.append(self.survey.family(of).weights_of_form(together, whole.ravel()))
+        return np.concatenate(found)
 
-    def _sampling(
-        self, of: str | None, fits: Array, cells: Codes, groups: Codes, sums: Array, number: int
-    ) -> SamplingErrors:
-        """A bound of the sampling variance: the largest weight after adjustment times squared residuals."""
-        plan = self.survey.plan
-        bound = DesignBound.of(plan)
-        if bound is None:
-            return SamplingErrors(np.zeros(number), "unknown")
-        low, high = (0.0, 1.0) if of is None else (near(end) for end in plan.variable(of).bounds.ends)
-        low, high = min(low, 0.0), max(high, 0.0)  # a record outside of the group counts as 0
-        counts = np.maximum(self.adjusted.counts.ravel(), 0.0)
-        by_cell = np.zeros((number, len(counts)))
-        np.add.at(by_cell, (groups, cells), sums)
+    @cached_property
+    def _variances(self) -> Array:
+        """The noise variance of every measured value of all families."""
+        return np.concatenate([each for of in self.families for each in self.survey.family(of).variances])
+
+    def _bounds(self, of: str | None) -> tuple[float, float]:
+        """Between which numbers the values of a variable lie; of counts 0 and 1."""
+        if of is None:
+            return 0.0, 1.0
+        low, high = (near(end) for end in self.survey.plan.variable(of).bounds.ends)
+        return low, high
+
+    def _squares(self, sums: Array, fits: Array, low: Any, high: Any, inside: Array) -> Array:
+        """By group an upper bound of the sum of squared residuals, with adjusted weights.
+
+        In a cell of n, of which ``inside`` have a value between low <= 0 and high >= 0 and the others 0, values with
+        the sum s have a sum of squares of at most (low + high) s - low high inside.
+        """
+        counts = self.counts.ravel()
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = np.clip(np.where(self.counts.ravel() > 0, by_cell / self.counts.ravel(), 0.0), low, high)
-        squares = ((high - means) * (means - low) + (means - fits) ** 2) @ counts
+            means = np.clip(np.where(counts > 0, sums / counts, 0.0), low, high)
+            share = np.where(counts > 0, inside / counts, 0.0)
+        within = np.maximum((low + high) * means - low * high * share - means**2, 0.0)
+        return np.asarray((within + (means - fits) ** 2) @ np.maximum(self.adjusted.counts.ravel(), 0.0))
+
+    def _sampling(self, squares: Array) -> SamplingErrors:
+        """A bound of the sampling variance: the largest weight after adjustment times squared residuals."""
+        bound = DesignBound.of(self.survey.plan)
+        if bound is None:
+            return SamplingErrors(np.zeros(len(squares)), "unknown")
         largest = float(np.max(self.adjusted.factors, initial=1.0))
         return SamplingErrors(bound.residuals(squares) * largest, "bounded")
 

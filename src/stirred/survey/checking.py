@@ -20,7 +20,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.combining import Array, MeasuredSurvey
 from stirred.survey.comparing import design_estimates, first_stage
-from stirred.survey.design_errors import require_design
+from stirred.survey.design_errors import ErrorTable, centres_of, error_noise, require_design, true_errors
 from stirred.survey.effective_size import effective_size_of_multiples
 from stirred.survey.estimating import answer
 from stirred.survey.linearised import FirstStage
@@ -130,6 +130,7 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
     progress.stage("working out expected errors")
     filled = _complete(records)
     survey = MeasuredSurvey(plan, {query.name: true_sums(filled, query) for query in plan.queries})
+    survey = MeasuredSurvey(plan, survey.sums, _expected_errors(survey, filled))
     effective = effective_size_of_multiples(records.weights)
     stage = first_stage(filled) if plan.publish and plan.design.replicates is None else None
     return SurveyCheck(
@@ -168,6 +169,17 @@ def _query(survey: MeasuredSurvey, name: str) -> QueryNoise:
         float(np.median(np.abs(true[present]))) if present.any() else 0.0,
         int((~present).sum()),
     )
+
+
+def _expected_errors(survey: MeasuredSurvey, records: Records) -> dict[str, ErrorTable]:
+    """What measured standard errors are expected to be: the root of their squares plus the variance of their noise."""
+    found = {}
+    for wanted in measured_tables(survey.plan):
+        centres = centres_of(survey.plan, wanted, answer(survey, wanted).values)
+        true = np.array(true_errors(records, wanted, centres), dtype=np.float64)
+        with_noise = np.sqrt(true**2 + error_noise(survey.plan, wanted).variances)
+        found[wanted.name] = ErrorTable(centres, np.rint(with_noise).astype(np.int64))
+    return found
 
 
 def _expected(survey: MeasuredSurvey, records: Records, name: str, stage: FirstStage | None) -> TableErrors:

@@ -40,6 +40,9 @@ class Family:
     queries: tuple[QuerySection, ...]
     values: tuple[Array, ...]
 
+    def __repr__(self) -> str:
+        return f"<Family of {self.of or 'weighted counts'}: {', '.join(one.name for one in self.queries)}>"
+
     @cached_property
     def schema(self) -> Schema:
         """All attributes that the family's queries are by."""
@@ -93,10 +96,9 @@ class Family:
         other = where if other_by is not None else None
         return np.asarray(self.table.covariances(by, where, other_by, other, pairs=pairs))
 
-    def noise_of_form(self, by: Sequence[str], coefficients: Array) -> float:
-        """The variance of the noise in a weighted sum of all groups of a table."""
-        weights = self.table.weights(by, None, coefficients)
-        return float(sum((one**2 * each).sum() for one, each in zip(weights, self.variances, strict=True)))
+    def weights_of_form(self, by: Sequence[str], coefficients: Array) -> Array:
+        """The weight of every measured value, query after query, in a weighted sum of all groups of a table."""
+        return np.concatenate(self.table.weights(by, None, coefficients))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,6 +28,8 @@ from stirred.survey.replicates import ReplicatedSample
 
 Numbers = NDArray[np.float64]
 
+MANY = 1 << 40
+
 
 def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> None:
     """Write for every query the noisy beside the true sums, and for every published table the estimates beside those
@@ -83,11 +85,13 @@ def design_estimates(
 def first_stage(records: Records) -> FirstStage | None:
     """How the records were sampled, as the plan states it; None where it does not say."""
     design = records.plan.design
-    if design.strata is None and design.selected is None:
+    independent = design.selection == "independent"
+    if design.strata is None and design.selected is None and not independent:
         return None
     if design.strata is None:
         strata = np.zeros(records.rows, dtype=np.int64)
-        sizes = [(design.selected, design.population)]
+        # Independent selection is like a fixed number among very many, of which nearly all are empty.
+        sizes = [(MANY if independent else design.selected, design.population)]
     else:
         strata = records.codes[design.strata].astype(np.int64)
         sizes = [

@@ -6,12 +6,17 @@ root is the length of a vector that is linear in the totals. A record that adds 
 the standard error by at most |e|, and one that leaves a cell for another moves two standard errors by at most its
 largest |e| each: as much as it moves the totals themselves. If it leaves one primary unit for another of its cell and
 stratum, the standard error moves by at most the root of n/(n-1), at most that of 2, times the length of the change,
-which is at most the root of 2 times |e|: again 2 |e|. For means, shares and ratios e is the residual w (y - R z) around
+which is at most the root of 2 times |e|: again 2 |e|. Where each primary unit is selected independently (Poisson
+sampling), the variance is at most the sum of T^2, with 1 - n/N and n/(n-1) both 1 and no mean taken off: the length of
+the vector of totals itself, which moves by no more. For means, shares and ratios e is the residual w (y - R z) around
 the value R that was measured before, which is public by then.
 
-A record of value v counts in the shares of all values of its group, with 1 - p_v in its own and p_u in the others. Of
-one that is replaced by a record of value u in another primary unit, the standard errors of all shares together move by
-at most 2 roots of 2 (its own value and the other's) plus 2 (all other values), which is less than 5, times the weight.
+A record of value v counts in the shares of all values of its group: w (1 - p_v) in its own and w p_u in the others. The
+centres p of a group are made so that they add up to at most 1, so all of this is at most 2 w, and in length at most the
+root of 2 times w. A record that is replaced is taken out once and put in once: 4 w, and 8 w^2 in squares.
+
+Where one record may change the weights of the n - 1 others, each of them moves its standard errors by at most its own
+change, (max w - min w) times the largest residual, since a length grows by at most the length of what is added.
 
 The residuals are rounded record by record to 1/1024 of their largest possible size, so that everything is whole numbers
 and the root is rounded down exactly.
@@ -34,17 +39,18 @@ from stirred.spec.exact import near
 from stirred.survey.measuring import added_up
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
-from stirred.survey.query_noise import CellNoise, Reach, noise_for, weights_may_move
+from stirred.survey.query_noise import CellNoise, Reach, noise_for, setting_of, weights_may_move
 from stirred.survey.records import LARGEST, Records, Whole
 
 FINE = 1024
 """Steps into which the largest residual is divided."""
 CENTRES = 1000
 """Steps of a centre R in one step of the variable, or in 1 for a share."""
+LEFT_AND_ENTERED = math.isqrt(2 * FINE**2) + 1
+"""The root of 2 times 1024, rounded up: by how much a record of one sign moves the standard error of its cell if it
+leaves one stratum of independent records for another."""
 _EXACT = 1 << 53
 """Whole numbers below this are floating-point numbers too."""
-TWO_TOGETHER = Fraction(3, 2)
-"""An upper bound of the root of 2: by how much many primary units that change together may count more than one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +70,35 @@ def error_names(wanted: PublishSection) -> tuple[str, ...]:
 
 def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
     """The noise of measured standard errors, in multiples of the unit of each cell."""
-    largest, values = Fraction(FINE), 1
-    if wanted.kind == "proportion":  # half of the 5 weights, and half a step of rounding for each value
+    names = error_names(wanted)
+    cells = plan.schema_of(names).number_of_groups(names)
+    values, largest = 1, Fraction(FINE)
+    if wanted.kind == "proportion":  # half a step of rounding for each value
         values = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
-        largest = FINE * Fraction(5, 2) + values
+        largest = 2 * FINE + Fraction(values, 2)
     others = Fraction(0)
     if weights_may_move(plan):
         low, high = plan.stratum_weights()
         if plan.sample.most is None:
             raise errors.survey_bounds_missing("the most records that the sample could have ([sample] most)")
-        # Many totals change together, and every rounded residual may be one step off.
-        moved = largest * (plan.sample.most - 1) * (1 - low / high) + plan.sample.most * values
-        others = TWO_TOGETHER * (moved + 2 * largest) - 2 * largest
-    # Within one cell a residual may change its sign, or its primary unit: twice the largest one, and not its root of 2.
-    reach = Reach(True, (largest,), (2 * largest,), others)
-    cells = plan.schema_of(error_names(wanted)).number_of_groups(error_names(wanted))
-    return noise_for(plan, reach, np.zeros(cells, dtype=np.int64), Fraction(1), wanted.errors)
+        # The difference of two rounded residuals may be one step larger than that of the residuals.
+        each = (1 if wanted.kind != "proportion" else 2) * FINE * (1 - low / high) + values
+        others = (plan.sample.most - 1) * each
+    width = largest if wanted.kind == "proportion" else Fraction(_within_a_cell(plan, wanted))
+    moves = wanted.kind == "proportion" or cells > 1
+    return noise_for(plan, Reach(moves, (largest,), (width,), others), np.zeros(cells, dtype=np.int64), Fraction(1),
+                     wanted.errors)  # fmt: skip
+
+
+def _within_a_cell(plan: SurveyPlan, wanted: PublishSection) -> int:
+    """By how much a record can move the standard error of a cell that it does not leave."""
+    one_sign = wanted.kind == "count"
+    if wanted.kind == "total":
+        bounds = plan.variable(str(wanted.of))
+        one_sign = bounds.lower >= 0 or bounds.upper <= 0
+    stays = plan.design.clusters is None or (plan.change == "value" and setting_of(plan).frame_invariant)
+    # Else a residual may change its sign, or a record may leave a primary unit for the only other one of its stratum.
+    return LEFT_AND_ENTERED if one_sign and stays else 2 * FINE
 
 
 def units(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArray[np.float64]:
@@ -96,18 +115,24 @@ def centres_of(plan: SurveyPlan, wanted: PublishSection, values: NDArray[np.floa
     if wanted.kind in ("count", "total"):
         return np.zeros(len(values), dtype=np.int64)
     if wanted.kind == "proportion":
-        low, high, step = 0, CENTRES, Fraction(1, CENTRES)
-    else:
-        variable = plan.variable(str(wanted.of))
-        low, high = (int(end / variable.step) * CENTRES for end in (variable.lower, variable.upper))
-        step = variable.step / CENTRES
-        if wanted.kind == "ratio":
-            over = plan.variable(str(wanted.over))
-            step /= over.step
-            low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
+        return _share_centres(values, plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)]))
+    variable = plan.variable(str(wanted.of))
+    low, high = (int(end / variable.step) * CENTRES for end in (variable.lower, variable.upper))
+    step = variable.step / CENTRES
+    if wanted.kind == "ratio":
+        over = plan.variable(str(wanted.over))
+        step /= over.step
+        low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
     with np.errstate(invalid="ignore"):
         found = np.where(np.isfinite(values), values / float(step), (low + high) / 2)
     return np.clip(np.rint(found), low, high).astype(np.int64)
+
+
+def _share_centres(values: NDArray[np.float64], each: int) -> Whole:
+    """Shares as centres: at least 0, and in each group adding up to at most 1, on which the noise relies."""
+    found = np.clip(np.where(np.isfinite(values), values, 1 / each), 0.0, 1.0).reshape(-1, each)
+    found = np.floor(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0) * CENTRES)
+    return np.asarray(found.ravel().astype(np.int64))
 
 
 def measure_errors(
@@ -165,8 +190,18 @@ def _residuals(records: Records, wanted: PublishSection, centres: Whole) -> NDAr
     values = records.values[str(wanted.of)]
     if wanted.kind == "total":
         return records.weights * values
+    weights: NDArray[Any] = records.weights
+    if _too_long(records.plan, wanted):
+        weights, values, centres = (one.astype(object) for one in (weights, values, centres))
     other = 1 if wanted.kind == "mean" else records.values[str(wanted.over)]
-    return records.weights * (CENTRES * values - centres * other)
+    return np.asarray(weights * (CENTRES * values - centres * other))
+
+
+def _too_long(plan: SurveyPlan, wanted: PublishSection) -> bool:
+    """Whether residuals around some centre could have more than 64 bits, by the bounds of the plan."""
+    above = max(map(abs, _ends(plan, str(wanted.of))))
+    below = 1 if wanted.kind == "mean" else max(map(abs, _ends(plan, str(wanted.over))))
+    return int(plan.stratum_weights()[1] / plan.weight_step) * CENTRES * above * (1 + below) >= LARGEST
 
 
 def _largest(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArray[Any]:
@@ -179,13 +214,13 @@ def _largest(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArra
         return ones * (weight * CENTRES)
     ends = _ends(plan, str(wanted.of))
     if wanted.kind == "total":
-        return ones * max(1, weight * max(map(abs, ends)))
+        largest = max(1, weight * max(map(abs, ends)))
+        return (ones if largest < LARGEST else ones.astype(object)) * largest
     others = (1, 1) if wanted.kind == "mean" else _ends(plan, str(wanted.over))
+    if _too_long(plan, wanted):
+        centres = centres.astype(object)
     corners = [np.abs(CENTRES * value - centres * other) for value in ends for other in others]
-    found = np.maximum(np.max(corners, axis=0), 1)
-    if int(found.max(initial=1)) * weight * FINE * 2 >= LARGEST:
-        return np.asarray(found.astype(object) * weight)
-    return np.asarray(found * weight)
+    return np.asarray(np.maximum(np.max(corners, axis=0), 1) * weight)
 
 
 def _ends(plan: SurveyPlan, name: str) -> tuple[int, int]:
@@ -195,7 +230,7 @@ def _ends(plan: SurveyPlan, name: str) -> tuple[int, int]:
 
 def _rounded(residuals: NDArray[Any], sizes: NDArray[Any]) -> Whole:
     """Residuals in steps of 1/1024 of the largest one, each rounded to the nearest."""
-    if sizes.dtype == object or int(np.max(sizes, initial=1)) * FINE * 2 >= LARGEST:
+    if sizes.dtype == object or int(np.max(sizes, initial=1)) * FINE * 4 >= LARGEST:
         residuals, sizes = residuals.astype(object), sizes.astype(object)
     return np.asarray((2 * FINE * residuals + sizes) // (2 * sizes)).astype(np.int64)
 
@@ -212,10 +247,15 @@ class _Places:
     selected: Sequence[int]
     corrections: Sequence[Fraction]
     """By stratum 1 - n/N."""
+    independent: bool = False
+    """Whether each primary unit is selected by a chance of its own."""
 
     @classmethod
     def of(cls, records: Records) -> _Places:
         design = records.plan.design
+        if design.selection == "independent":
+            nothing = np.zeros(records.rows, dtype=np.int64)
+            return cls(nothing, records.clusters, [0], [Fraction(1)], independent=True)
         if design.strata is None:
             strata = np.zeros(records.rows, dtype=np.int64)
             sizes: list[tuple[int | None, int | None]] = [(design.selected, design.population)]
@@ -257,6 +297,9 @@ class _Places:
         ``places`` are groups and strata with a record, the strata fastest, in ascending order.
         """
         groups, strata = (part.tolist() for part in np.divmod(places, len(self.selected)))
+        if self.independent:
+            lengths = dict(zip(groups, map(math.isqrt, squares), strict=True))
+            return [lengths.get(group, 0) for group in range(number)]
         parts = [self.corrections[at] / (n - 1) if n > 1 else Fraction(0) for at, n in enumerate(self.selected)]
         tops, bottoms = [part.numerator for part in parts], [part.denominator for part in parts]
         found, ends = [0] * number, np.flatnonzero(np.diff(groups, append=-1)).tolist()

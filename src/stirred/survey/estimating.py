@@ -18,17 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.estimates import derived
 from stirred.estimates.answers import Answers
 from stirred.estimates.derived import Parts
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec.exact import near
 from stirred.survey.calibrated import Calibrated, calibrated
 from stirred.survey.combining import Array, MeasuredSurvey, Where
-from stirred.survey.interval_ends import linear_ends, quantiles, quotient_ends
+from stirred.survey.interval_ends import quantiles, quotient_ends, student
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.quantile_answers import quantile_answers
 from stirred.survey.released import read_measured
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source, degrees_of_freedom, measured_errors
+from stirred.survey.sampling_errors import (
+    Curve,
+    DesignBound,
+    SamplingErrors,
+    Source,
+    measured_errors,
+)
 
 KINDS: Mapping[str, str] = {
     "measured": "an interval for sampling and noise; the sampling error was measured under the budget",
@@ -37,6 +44,8 @@ KINDS: Mapping[str, str] = {
 }
 
 _QUOTIENTS = ("mean", "proportion", "ratio")
+_NOTHING = 1e-150
+"""Stands for a denominator that is not positive."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +60,33 @@ class Sums:
     sampling: SamplingErrors | None = None
     remarks: tuple[str, ...] = ()
 
-    def ends(self, confidence: float, law: str, freedom: int | None) -> Parts:
-        """Values and intervals."""
-        assert self.sampling is not None
-        sampling = self.sampling.variances
-        known = freedom if self.sampling.source == "measured" else None
-        if self.below is None or self.noise_below is None or self.noise_between is None:
-            reach = quantiles(confidence, _share(self.noise, sampling), law, known)
-            return linear_ends(self.above, sampling, self.noise, reach)
-        reach = quantiles(confidence, _share(self.residual_noise, sampling), law, known)
-        noise = (self.noise, self.noise_below, self.noise_between)
-        return quotient_ends(self.above, self.below, sampling, noise, reach)
+    def ends(self, confidence: float, law: str) -> Parts:
+        """Values and intervals: what all that is known about the error of sampling leaves possible."""
+        sampling = self.sampling
+        assert sampling is not None
+        flat = np.ones(len(self.above))
+        below = flat if self.below is None else self.below
+        noise_below = 0 * flat if self.noise_below is None else self.noise_below
+        between = 0 * flat if self.noise_between is None else self.noise_between
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(below > 0, self.above / below, np.nan)
+            noise = self.residual_noise
+            variances = np.where(below > 0, (sampling.variances + noise) / below**2, np.inf)
+        known: list[tuple[Curve, Array | None]] = [] if sampling.bound is None else [(sampling.bound, None)]
+        if sampling.freedom is not None:
+            known.append((sampling.curve(student(confidence, sampling.freedom)), sampling.freedom))
+        lower, upper = np.full(len(flat), -np.inf), np.full(len(flat), np.inf)
+        for curve, freedom in known or [(Curve.level(sampling.variances), None)]:
+            reach = quantiles(confidence, _share(noise, curve.at(np.nan_to_num(values))), law, freedom)
+            low, high = quotient_ends(self.above, below, curve, (self.noise, noise_below, between), reach)
+            lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        return Parts(values, variances, np.fmin(lower, values), np.fmax(upper, values))
 
     @property
     def residual_noise(self) -> Array:
-        """The noise variance of Y - R X."""
-        assert self.below is not None and self.noise_below is not None and self.noise_between is not None
+        """The noise variance of Y - R X, or of Y alone."""
+        if self.below is None or self.noise_below is None or self.noise_between is None:
+            return self.noise
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.nan_to_num(np.where(self.below > 0, self.above / self.below, 0.0))
         return np.maximum(self.noise - 2 * ratio * self.noise_between + ratio**2 * self.noise_below, 0.0)
@@ -170,15 +190,18 @@ def _sums(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Sums:
 def _with_sampling(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Sums:
     """Measured standard errors where the plan measured these very ones, and bounds, as far as there are any."""
     found = None if where else _measured(survey, wanted)
+    if found is not None and found.freedom is not None:
+        few = _fewest_records(survey, wanted, where, sums)
+        found = replace(found, freedom=np.clip(few - 1, 1.0, found.freedom))
     bound = DesignBound.of(survey.plan)
-    squares = None if bound is None else _squares(survey, wanted, where, sums)
-    if bound is None or squares is None:
+    curve = None if bound is None else _curve(survey, wanted, where, sums, bound)
+    if curve is None:
         return replace(sums, sampling=found or SamplingErrors(np.zeros(len(sums.above)), "unknown"))
-    most = bound.total(squares, sums.above) if sums.below is None else bound.residuals(squares)
+    most = curve.at(_possible(survey, wanted, sums))
     if found is None:
-        return replace(sums, sampling=SamplingErrors(most, "bounded"))
+        return replace(sums, sampling=SamplingErrors(most, "bounded", bound=curve))
     # Where the noise of a measured standard error takes it above the bound, the bound says more.
-    return replace(sums, sampling=replace(found, variances=np.minimum(found.variances, most)))
+    return replace(sums, sampling=replace(found, variances=np.minimum(found.variances, most), bound=curve, most=most))
 
 
 def _measured(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors | None:
@@ -189,43 +212,73 @@ def _measured(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors 
     return None
 
 
-def _squares(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Array | None:
-    """An upper bound of the weighted sum of squared residuals; counts are raised by one standard error of noise."""
+def _fewest_records(survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums) -> Array:
+    """At least how many records a group has, as far as measured counts tell; infinite where there are none.
+
+    A standard error from k records has at most k - 1 degrees of freedom, whatever the design has.
+    """
+    largest = near(survey.plan.stratum_weights()[1])
+    if wanted.kind in ("count", "proportion"):
+        counts = sums.above if sums.below is None else sums.below
+        return np.asarray(np.maximum(counts, 0.0) / largest)
+    try:
+        return np.asarray(np.maximum(survey.family(None).estimates(wanted.by, where), 0.0) / largest)
+    except errors.StirredError:
+        return np.full(len(sums.above), np.inf)
+
+
+def _raised(values: Array, noise: Array) -> Array:
+    """Counts that may be too small by noise, one standard error larger; never negative."""
+    return np.asarray(np.maximum(values, 0.0) + np.sqrt(noise))
+
+
+def _possible(survey: MeasuredSurvey, wanted: PublishSection, sums: Sums) -> Array:
+    """The estimates, moved to the nearest possible value; where noise may have made a total small, a larger one."""
+    if wanted.kind == "ratio":
+        return np.zeros(len(sums.above))
+    if sums.below is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.clip(np.nan_to_num(sums.above / sums.below), *_limits(survey, wanted))
+    if wanted.kind == "count" or survey.plan.variable(str(wanted.of)).lower >= 0:
+        return _raised(sums.above, sums.noise)
+    return sums.above
+
+
+def _curve(
+    survey: MeasuredSurvey, wanted: PublishSection, where: Where, sums: Sums, bound: DesignBound
+) -> Curve | None:
+    """An upper bound of the sampling variance, as a function of the truth; None where counts of the groups are needed
+    and were not measured."""
     plan = survey.plan
-
-    def raised(values: Array, noise: Array) -> Array:
-        return np.asarray(np.maximum(values, 0.0) + np.sqrt(noise))
-
     if wanted.kind == "count":
-        return raised(sums.above, sums.noise)
+        return bound.total(0.0, 1.0, sums.above)
     if wanted.kind == "proportion":
         assert sums.below is not None and sums.noise_below is not None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.clip(np.nan_to_num(sums.above / sums.below, nan=0.5), 0.0, 1.0)
-        return np.asarray(raised(sums.below, sums.noise_below) * ratio * (1 - ratio))
+        return bound.mean(0.0, 1.0, _raised(sums.below, sums.noise_below))
     low, high = (near(end) for end in plan.variable(str(wanted.of)).bounds.ends)
-    if wanted.kind == "total" and low >= 0:
-        return high * raised(sums.above, sums.noise)
+    if wanted.kind == "total" and low * high == 0:
+        return bound.total(low, high, sums.above)
     try:
         counts = survey.family(None)
-        number = raised(counts.estimates(wanted.by, where), counts.noise_variances(wanted.by, where))
+        number = _raised(counts.estimates(wanted.by, where), counts.noise_variances(wanted.by, where))
     except errors.StirredError:
-        return None  # weighted counts of these groups were not measured
+        return None
     if wanted.kind == "total":
-        return max(abs(low), abs(high)) ** 2 * number
+        return bound.total(low, high, number)
+    if wanted.kind == "mean":
+        return bound.mean(low, high, number)
     assert sums.below is not None
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(sums.above / sums.below, nan=(low + high) / 2)
-    if wanted.kind == "mean":
-        ratio = np.clip(ratio, low, high)
-        return np.asarray(number * (high - ratio) * (ratio - low))
+        ratio = np.nan_to_num(sums.above / sums.below)
     ends = [near(end) for end in plan.variable(str(wanted.over)).bounds.ends]
     corners = [np.abs(value - ratio * other) for value in (low, high) for other in ends]
-    return np.asarray(number * np.max(corners, axis=0) ** 2)
+    return Curve.level(bound.residuals(number * np.max(corners, axis=0) ** 2))
 
 
 def _adjusted(found: Calibrated) -> Sums:
-    return Sums(found.values, found.noise, sampling=found.sampling, remarks=found.remarks)
+    return Sums(
+        found.above, found.noise, found.below, found.noise_below, found.noise_between, found.sampling, found.remarks
+    )
 
 
 # -- answers -----------------------------------------------------------------------------------------------------
@@ -242,10 +295,9 @@ def _answers(
     plan, sampling = survey.plan, sums.sampling
     assert sampling is not None
     limits = _limits(survey, wanted)
-    freedom = degrees_of_freedom(plan)
 
     def ends(confidence: float) -> Parts:
-        return sums.ends(confidence, plan.noise, freedom).within(*limits)
+        return sums.ends(confidence, plan.noise).within(*limits)
 
     at = ends(0.9)
     return Answers(
@@ -309,8 +361,8 @@ def _difference(
     labels: Sequence[tuple[str, ...]],
     contrast: tuple[str, str, str],
 ) -> Answers:
-    """Rows of one value minus those of another. Sampling errors of the two may be related in any way, so they are
-    added up; the noise of two rows is related as least squares makes it."""
+    """Rows of one value minus those of another; the noise of two rows is related as least squares makes it. Intervals
+    are put together from those of both rows (:mod:`stirred.estimates.derived`)."""
     name, one, other = contrast
     if name not in by or wanted.calibration:
         raise errors.estimate_question(
@@ -327,15 +379,22 @@ def _difference(
     second = np.array([place[(*label[:at], other, *label[at + 1 :])] for label in rest])
     plan, sampling = survey.plan, sums.sampling
     assert sampling is not None
-    whole = sums.ends(0.9, plan.noise, None)
-    size = np.ones(len(labels)) if sums.below is None else np.maximum(sums.below, 1e-300)
-    roots = np.sqrt(sampling.variances) / size
-    between = (roots[first] + roots[second]) ** 2
+    values, limits = sums.ends(0.9, plan.noise).values, _limits(survey, wanted)
+    values = values[first] - values[second]
+    size = np.ones(len(labels)) if sums.below is None else np.maximum(sums.below, _NOTHING)
+    sampled, noised = sampling.variances / size**2, sums.residual_noise / size**2
+    between = sampled[first] + sampled[second] - 2 * _sampling_covariance(survey, wanted, sums, name, first, second)
     noise = _noise_of_difference(survey, wanted, where, sums, by, first, second)
-    values = whole.values[first] - whole.values[second]
+    covariance = (sampled[first] + sampled[second] - between + noised[first] + noised[second] - noise) / 2
 
     def ends(confidence: float) -> Parts:
-        return linear_ends(values, between, noise, quantiles(confidence, _share(noise, between), plan.noise))
+        parts = sums.ends(confidence, plan.noise).within(*limits)
+        one, other = (Parts(parts.values[at], parts.variances[at], parts.lower[at], parts.upper[at])
+                      for at in (first, second))  # fmt: skip
+        with np.errstate(invalid="ignore"):
+            found = derived.difference(one, other, covariance)
+        lower, upper = one.lower - other.upper, one.upper - other.lower  # what both intervals allow
+        return Parts(found.values, found.variances, np.fmax(found.lower, lower), np.fmin(found.upper, upper))
 
     return Answers(
         table="survey",
@@ -344,7 +403,7 @@ def _difference(
         measure=f"{measure_words(wanted)}, {one} minus {other}",
         labels=tuple(tuple(part for number, part in enumerate(label) if number != at) for label in rest),
         values=values,
-        variances=between + noise,
+        variances=np.where(np.isnan(values), np.inf, between + noise),
         naive=None,
         kinds=(sampling.source,) * len(rest),
         kind_words=KINDS,
@@ -353,6 +412,40 @@ def _difference(
         remarks=_remarks(sampling.source),
         parts={"sampling_error": np.sqrt(between), "noise_error": np.sqrt(noise)},
     )
+
+
+def _sampling_covariance(
+    survey: MeasuredSurvey,
+    wanted: PublishSection,
+    sums: Sums,
+    name: str,
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> Array:
+    """The covariance of the sampling errors of rows ``first`` and ``second``, or the lowest that it could be.
+
+    Different strata are sampled independently: it is 0. So it is for quotients of two domains of which no primary unit
+    is in both, where there are no strata, since residuals add up to 0 in each; and where units are selected
+    independently. Two totals T and U of such domains have the covariance -f T U / n. In all other cases the errors may
+    be related in any way, and the lowest one makes the standard error of the difference the sum of both.
+    """
+    plan, sampling, design = survey.plan, sums.sampling, survey.plan.design
+    assert sampling is not None
+    size = np.ones(len(sums.above)) if sums.below is None else np.maximum(sums.below, _NOTHING)
+    roots = np.sqrt(sampling.variances) / size
+    lowest = -roots[first] * roots[second]
+    apart = name != wanted.of or wanted.kind != "proportion"  # no record is in both rows
+    alone = apart and design.clusters is None
+    if apart and design.strata is not None and plan.attribute(name).name == design.strata:
+        return 0 * lowest
+    if not alone or design.strata is not None:
+        return np.asarray(lowest)
+    if design.selection == "independent" or sums.below is not None:
+        return 0 * lowest
+    if design.selected is None:
+        return np.asarray(lowest)
+    factor = (1 - design.selected / (design.population or np.inf)) / (design.selected - 1)
+    return np.asarray(np.clip(-factor * sums.above[first] * sums.above[second], lowest, 0.0))
 
 
 def _noise_of_difference(
@@ -371,7 +464,7 @@ def _noise_of_difference(
     if sums.below is None:
         return np.maximum(sums.noise[first] + sums.noise[second] - 2 * above, 0.0)
     residual = sums.residual_noise
-    size = np.maximum(sums.below, 1e-300)
+    size = np.maximum(sums.below, _NOTHING)
     ratio = np.nan_to_num(sums.above / size)
     if wanted.kind == "proportion" and by[-1] == wanted.of:
         # Both shares have the same denominator where the difference is between two values of the attribute.

@@ -18,7 +18,7 @@ from stirred.survey.imputation_models import MISSING
 from stirred.survey.imputing import ConditionalFrequencies, estimate_frequencies, impute_categories
 from stirred.survey.linear_imputing import Lattice, LinearModel, estimate_linear, impute_linear
 from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import ImputationSection
+from stirred.survey.plan_sections import ImputationSection, VariableSection
 from stirred.survey.records import Records, with_intervals
 
 Model = ConditionalFrequencies | LinearModel
@@ -34,6 +34,11 @@ def fill_in(records: Records, source: RandomSource) -> tuple[Records, Mapping[st
             records, model = _numbers(records, section, source)
         models[section.of] = model.to_fields()
     return (with_intervals(records) if models else records), models
+
+
+def lattice_of(variable: VariableSection) -> Lattice:
+    """The values that a variable can have."""
+    return Lattice(variable.lower, variable.upper, variable.step)
 
 
 def _budget(plan: SurveyPlan, section: ImputationSection) -> dict[str, Fraction]:
@@ -65,7 +70,7 @@ def _numbers(records: Records, section: ImputationSection, source: RandomSource)
     lattices, codes = {}, {}
     for name in (given, section.of):
         variable = plan.variable(name)
-        lattices[name] = Lattice(variable.lower, variable.upper, variable.step)
+        lattices[name] = lattice_of(variable)
         codes[name] = records.values[name] - int(variable.lower / variable.step)
     answers = np.where(records.empty[section.of], MISSING, codes[section.of])
     model = estimate_linear(

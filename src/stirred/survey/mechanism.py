@@ -28,6 +28,12 @@ def _advise(**options: Any) -> list[str]:
     return advise_lines(**options)
 
 
+def _advice_pictures(**options: Any) -> Sequence[Any]:
+    from stirred.survey.advising import advice_pictures
+
+    return advice_pictures(**options)
+
+
 def _generate(**options: Any) -> list[str]:
     from stirred.survey.generating import write_lines
 
@@ -73,6 +79,7 @@ class Survey(Mechanism):
                 Option("--json", "Print JSON.", "as_json", bool),
             ),
             _advise,
+            _advice_pictures,
         ),
         Verb(
             "generate-survey",

@@ -31,6 +31,7 @@ from stirred.survey.plan_sections import (
     SampleSection,
     VariableSection,
     WeightsSection,
+    to_fill_in,
 )
 from stirred.survey.settings import Change
 from stirred.survey.weight_rules import WeightRule
@@ -95,6 +96,13 @@ class SurveyPlan(Plan):
     calibrations: tuple[CalibrationSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     format: Literal["csv", "parquet", "arrow"] = "csv"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled_in(cls, fields: Any) -> Any:
+        if blanks := to_fill_in(fields):
+            raise errors.survey_plan_blank(blanks)
+        return fields
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -26,6 +26,8 @@ MOST_DECIMALS = 12
 """Digits after the point that the step of a lattice may have."""
 MOST_CELLS = 1 << 22
 """Cells that one query may have."""
+MOST_STEPS = 1 << 50
+"""Steps from 0 that values and weights may be, so that means can be written to a thousandth of a step."""
 
 
 def require_sound(plan: SurveyPlan) -> None:
@@ -94,6 +96,10 @@ def _weights(plan: SurveyPlan) -> None:
     if weights is None:
         return
     _on_lattice("the weights", weights.step)
+    if weights.upper / weights.step >= MOST_STEPS:
+        raise errors.survey_plan(
+            "The upper bound of the weights", "must be fewer than 2^50 steps: state a coarser step"
+        )
     _ = plan.weight_rule  # refuses bounds, steps and centres that do not fit together
     if weights.kind == "final" and weights.outside != "cut" and plan.starts != "weights":
         raise errors.weights_unbounded()
@@ -104,6 +110,8 @@ def _variable(variable: VariableSection) -> None:
     if variable.lower > variable.upper:
         raise errors.survey_plan(f"The lower bound of {what}", "must be at most the upper one")
     _on_lattice(what, variable.step, lower=variable.lower, upper=variable.upper, missing=variable.missing)
+    if max(abs(variable.lower), abs(variable.upper)) / variable.step >= MOST_STEPS:
+        raise errors.survey_plan(f"The bounds of {what}", "must be fewer than 2^50 steps from 0: state a coarser step")
     if variable.missing is not None and not variable.lower <= variable.missing <= variable.upper:
         raise errors.survey_plan(f"What an empty cell of {what} counts as", "must lie between its bounds")
 
@@ -129,6 +137,13 @@ def _attribute(plan: SurveyPlan, attribute: AttributeSection) -> None:
 
 def _design(plan: SurveyPlan) -> None:
     design = plan.design
+    if design.selection == "independent":
+        if design.strata is not None or design.sizes or design.selected is not None or design.population is not None:
+            raise errors.survey_plan(
+                "A design that selects each unit independently",
+                "has no fixed numbers: leave strata, sizes, selected and population out of [design]",
+            )
+        return
     if design.strata is None:
         if design.sizes:
             raise errors.survey_plan("The sizes of strata", "need the attribute whose values are the strata")
@@ -138,6 +153,8 @@ def _design(plan: SurveyPlan) -> None:
         raise errors.survey_plan("The strata", "must be the values of an attribute that the file has as a column")
     if design.selected is not None or design.population is not None:
         raise errors.survey_plan("With strata, the numbers of selected units", "must be stated for each under sizes")
+    if design.strata in [one.of for one in plan.imputation]:
+        raise errors.survey_plan("The strata", "cannot be imputed: the design knows the stratum of every record")
     values = plan.attribute(design.strata).values
     if set(design.sizes) != set(values):
         raise errors.survey_plan("The sizes of strata", f"must be stated for every value of '{design.strata}'")
@@ -248,10 +265,12 @@ def _published(plan: SurveyPlan, wanted: PublishSection) -> None:
         )
     if not 0 < wanted.confidence < 1:
         raise errors.survey_plan(f"The confidence of '{wanted.name}'", "must lie between 0 and 1")
-    if wanted.errors and plan.design.strata is None and plan.design.selected is None:
+    design = plan.design
+    if wanted.errors and design.selection != "independent" and design.strata is None and design.selected is None:
         raise errors.survey_plan(
             f"The standard errors of '{wanted.name}'",
-            "need the number of selected primary units: [design] selected, or sizes for every stratum",
+            "need the number of selected primary units: [design] selected, or sizes for every stratum; or the "
+            'statement that each is selected independently: selection = "independent"',
         )
     if (wanted.kind == "quantiles") != bool(wanted.probabilities):
         raise errors.survey_plan(what, "must list probabilities if it is of quantiles, and else none")

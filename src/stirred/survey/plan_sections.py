@@ -25,6 +25,32 @@ from stirred.survey.facts import Bounds
 COUNT = "count"
 """What a query of weighted counts is called; no variable may have this name."""
 
+TO_FILL_IN = "FILL IN"
+"""What a draft has where a public fact must be stated; a plan that still has it is refused."""
+
+
+def to_fill_in(fields: object, at: str = "") -> list[str]:
+    """The fields of a plan that somebody still has to fill in, by their names.
+
+    >>> to_fill_in({"epsilon": "FILL IN", "variables": [{"name": "income", "upper": "FILL IN"}]})
+    ['epsilon', 'variables.income.upper']
+    """
+    if isinstance(fields, str):
+        return [at] if fields == TO_FILL_IN else []
+    if isinstance(fields, Mapping):
+        inside = [(str(name), value) for name, value in fields.items()]
+        if any(name == TO_FILL_IN for name, _ in inside):
+            return [at]
+    elif isinstance(fields, list | tuple):
+        if TO_FILL_IN in fields:
+            return [at]
+        inside = [
+            (str(one.get("name", n)) if isinstance(one, Mapping) else str(n), one) for n, one in enumerate(fields)
+        ]
+    else:
+        return []
+    return [found for name, value in inside for found in to_fill_in(value, f"{at}.{name}" if at else name)]
+
 
 def slug(text: object) -> str:
     """A name made safe for file names."""
@@ -127,7 +153,8 @@ class StratumSection(Section):
     """How many primary units (clusters, or records where there are none) the design selects in it."""
     population: int | None = Field(default=None, ge=1)
     """How many primary units it has, for the finite population correction; without it sampling is taken to be from
-    infinitely many."""
+    infinitely many. State it only where all records of a selected primary unit are in the file: where a second stage
+    selects among them, the correction would leave its error out."""
     lower: Number | None = None
     upper: Number | None = None
     """Bounds of the weights in this stratum, where they are closer than those of all weights."""
@@ -152,6 +179,9 @@ class DesignSection(Section):
     """The column that names the primary unit of each record; without it every record is one."""
     largest_cluster: int | None = Field(default=None, ge=1)
     """The most records that a primary unit can have in the file; bounds of standard errors need it."""
+    selection: Literal["fixed number", "independent"] = "fixed number"
+    """How primary units are selected: a fixed number of them (in each stratum), or each by a chance of its own (Poisson
+    or Bernoulli sampling). Then their number is random, adds to the error of totals, and is not stated."""
     selected: int | None = Field(default=None, ge=2)
     population: int | None = Field(default=None, ge=1)
     sizes: Mapping[str, StratumSection] = Field(default_factory=dict, max_length=MOST_NAMES)

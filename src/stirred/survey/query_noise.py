@@ -1,12 +1,13 @@
 """How far one record can move the cells of a query, and the noise that follows from it.
 
 A record adds w x to one cell of a query and nothing to the others. If it is replaced, or gives other answers, it may
-take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of
-the budget for the cell that is left and half for the one that is entered. If its cell cannot change, the noise is for
-max(w x) - min(w x); Gaussian noise also covers a record that could leave its cell and stays. Where one record may change the weights of all others (Table 6.2), each of the n - 1 others adds
-(max w - min w) max |x| (section 6.4.5). Discrete Laplace noise of scale d / epsilon on whole numbers that move by d in
-total satisfies epsilon-differential privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a vector that moves
-by d in length satisfies rho-zCDP.
+take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of the
+budget for the cell that is left and half for the one that is entered. If its cell cannot change, the noise is for
+max(w x) - min(w x); Gaussian noise also covers a record that could leave its cell and stays. Where one record may
+change the weights of all others (Table 6.2), each of the n - 1 others adds (max w - min w) max |x| (section 6.4.5), and
+its own weight may change too, even if only its answers do. Discrete Laplace noise of scale d / epsilon on whole numbers
+that move by d in total satisfies epsilon-differential privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a
+vector that moves by d in length satisfies rho-zCDP.
 
 The invariant a reader must know: everything here follows from the plan. No number is read from the data.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -34,6 +35,9 @@ from stirred.survey.settings import Setting, setting
 
 ROOT_OF_TWO = Fraction(17, 12)
 """An upper bound of the root of 2, less than one part in five hundred above it."""
+
+LARGEST_SCALE = 1 << 40
+"""The widest noise that is drawn, in multiples of a query's step: a scale or a standard deviation."""
 
 Classes = NDArray[np.int64]
 
@@ -140,8 +144,19 @@ def setting_of(plan: SurveyPlan) -> Setting:
 
 def weights_may_move(plan: SurveyPlan) -> str:
     """Why one record may change the weights of others; empty if it cannot."""
+    return "" if plan.starts == "weights" else _weights_depend(plan)
+
+
+def keeps_weight(plan: SurveyPlan) -> bool:
+    """Whether the changed record has the same weight in both files: only its answers change, and no weight looks at
+    them."""
+    return plan.change == "value" and not _weights_depend(plan)
+
+
+def _weights_depend(plan: SurveyPlan) -> str:
+    """Why weights look at answers, or at a frame that may differ; empty if they do not (Table 6.2)."""
     low, high = plan.stratum_weights()
-    if plan.starts == "weights" or low == high:
+    if low == high:
         return ""
     facts = SurveyFacts(
         (Units(Bounds(low, high), Bounds(0, 1)),),  # type: ignore[arg-type]
@@ -156,9 +171,9 @@ def weights_may_move(plan: SurveyPlan) -> str:
 
 def stays(plan: SurveyPlan, name: str) -> bool:
     """Whether a record keeps its value of an attribute or recode in all datasets that are compared."""
-    if not setting_of(plan).frame_invariant:
-        return False
     attribute = plan.attribute(name)
+    if not setting_of(plan).frame_invariant or attribute.name in [one.of for one in plan.imputation]:
+        return False  # what is imputed follows from the other answers of the record
     stratum = attribute.name == plan.design.strata
     if plan.change == "value":
         return attribute.in_frame or stratum
@@ -203,7 +218,7 @@ def reach(plan: SurveyPlan, bounds: Bounds, by: Sequence[str]) -> tuple[Reach, C
 
 def _width(plan: SurveyPlan, bounds: Bounds, low: Fraction, high: Fraction) -> Fraction:
     """How far apart w x of a record can be whose cell stays, for weights between two limits."""
-    weights = (high,) if plan.change == "value" else (low, high)
+    weights = (high,) if keeps_weight(plan) else (low, high)
     ends = [weight * value for weight in weights for value in bounds.ends]
     ends += [Fraction(0)] if may_vanish(plan) else []
     return max(ends) - min(ends)
@@ -227,6 +242,8 @@ def query_noise(plan: SurveyPlan, query: QuerySection) -> CellNoise:
         raise errors.survey_plan(
             f"The query '{query.name}'", "must be about something that can change: everything in it is held fixed"
         )
+    if not all(found.total):  # cells that cannot change have noise too, that of the others
+        found = replace(found, width=tuple(one or max(found.width) for one in found.width))
     return noise_for(plan, found, class_of, query_step(plan, query), plan.share(query))
 
 
@@ -237,6 +254,8 @@ def noise_for(plan: SurveyPlan, found: Reach, class_of: Classes, step: Fraction,
         parameters = tuple(one / (budget * step) for one in found.total)
     else:
         parameters = tuple(one / (2 * budget * step**2) for one in found.square)
+    if max(parameters) > (LARGEST_SCALE if plan.noise == "laplace" else LARGEST_SCALE**2):
+        raise errors.survey_noise_too_wide()
     return CellNoise(plan.noise, step, parameters, class_of)
 
 

@@ -6,6 +6,7 @@ changed record changes one row here. What does not fit a rule raises an error wi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -78,7 +79,7 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
     given = by_table(data, TABLE, ()).get(TABLE, plan.input.path)
     if given is None:
         raise errors.survey_plan("The input", "must have a path, or be given in Python")
-    opened = open_input(TABLE, given, plan.input.options())
+    opened = _opened(plan, given)
     table = _read(opened, plan)
     opened.require_unchanged()
     _require_number(plan, table.rows)
@@ -139,6 +140,24 @@ def columns_of(plan: SurveyPlan) -> list[str]:
 # -- one column at a time ----------------------------------------------------------------------------------------
 
 
+def _opened(plan: SurveyPlan, given: object) -> Input:
+    """The file; columns that the plan adds up or weighs with are numbers also in CSV files, where cells are text."""
+    options = plan.input.options()
+    opened = open_input(TABLE, given, options)
+    texts = [name for name in _numeric(plan) if pa.types.is_string(opened.kinds.get(name, pa.null()))]
+    untyped = {name: "number" for name in texts if name not in options.types}
+    if untyped and opened.format == "csv" and isinstance(given, str | os.PathLike):
+        return open_input(TABLE, given, replace(options, types={**untyped, **options.types}))
+    return opened
+
+
+def _numeric(plan: SurveyPlan) -> list[str]:
+    """The columns of weights, replicate weights and variables."""
+    found = [one.column or one.name for one in plan.variables]
+    found += [plan.weights.column] if plan.weights is not None else []
+    return [*found, *(plan.design.replicates.columns if plan.design.replicates is not None else ())]
+
+
 def _read(opened: Input, plan: SurveyPlan) -> Table:
     wanted = columns_of(plan)
     missing = [name for name in wanted if name not in opened.kinds]
@@ -196,7 +215,7 @@ def _fits(numbers: Whole, ratio: Fraction) -> bool:
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
     """The place of each record's value among those that the plan lists."""
     found = pc.index_in(as_text(column.values), value_set=pa.array(attribute.values, pa.string()), skip_nulls=True)
-    places = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)
+    places = np.array(found.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int32)  # a copy, to be changed
     empty = np.asarray(column.values.is_null().to_numpy(zero_copy_only=False))
     if attribute.missing is not None:
         places[empty] = attribute.values.index(attribute.missing)
@@ -261,6 +280,8 @@ def _require_room(records: Records) -> None:
     """Raise if a sum of the plan could be too large for whole numbers of 64 bits."""
     plan = records.plan
     weight = int(records.weights.max(initial=0))
+    if weight * records.rows >= LARGEST and plan.weights is not None:
+        raise errors.survey_digits(plan.weights.column)
     for query in plan.queries:
         if query.of is not None:
             variable = plan.variable(query.of)

@@ -32,6 +32,8 @@ from stirred.tables.write import EXTENSIONS, Cell, write_table
 ATTRIBUTE, MEASURED = "attribute", "measured"
 """Roles of columns in the data dictionary."""
 VALUE, CENTRE, MULTIPLE = "value", "centre", "multiple"
+MOST = 1 << 63
+"""Measured numbers are below this, in multiples of their step."""
 ORDER = "in the order of the plan's values, the last column fastest"
 
 
@@ -48,14 +50,19 @@ def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
         yield _encoded(plan, query.name, query.by, {VALUE: decimals(survey.sums[query.name], step)})
     for wanted in measured_tables(plan):
         found = survey.errors[wanted.name]
-        centred = {CENTRE: pa.array(found.centres)} if wanted.kind not in ("count", "total") else {}
-        columns = {**centred, MULTIPLE: pa.array(found.multiples)}
+        numbers = {CENTRE: pa.array(found.centres), MULTIPLE: pa.array(found.multiples)}
+        columns = {name: numbers[name] for name in _error_columns(wanted)}
         yield _encoded(plan, error_name(wanted), error_names(wanted), columns)
 
 
 def measured_tables(plan: SurveyPlan) -> list[PublishSection]:
     """The tables to publish whose standard errors are measured."""
     return [one for one in plan.publish if one.errors]
+
+
+def _error_columns(wanted: PublishSection) -> list[str]:
+    """The numbers in a table of measured standard errors; counts and totals have no centre."""
+    return [MULTIPLE] if wanted.kind in ("count", "total") else [CENTRE, MULTIPLE]
 
 
 def described(plan: SurveyPlan, table: Table) -> ReleasedTable:
@@ -74,16 +81,25 @@ def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
 
 def read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     """The measured sums and standard errors of a release folder, each cell where the plan has it."""
+    try:
+        return _read_measured(release)
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        reason = "its tables are not what its documents say"
+    raise errors.not_a_release(release.path, reason)
+
+
+def _read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     plan = SurveyPlan.from_published(release.certificate["plan"])
     sums, found = {}, {}
     for query in plan.queries:
-        table = _read(release, plan, query.name, query.by)
+        table = _read(release, plan, query.name, query.by, [VALUE])
         sums[query.name] = _multiples(release, table[VALUE], query_step(plan, query))
     for wanted in measured_tables(plan):
-        table = _read(release, plan, error_name(wanted), error_names(wanted))
-        zeros = np.zeros(table.rows, dtype=np.int64)
-        centres = _integers(table[CENTRE]) if CENTRE in table.columns else zeros
-        found[wanted.name] = ErrorTable(centres, _integers(table[MULTIPLE]))
+        numbers = _error_columns(wanted)
+        table = _read(release, plan, error_name(wanted), error_names(wanted), numbers)
+        columns = {name: _multiples(release, table[name], Fraction(1)) for name in numbers}
+        centres = columns.get(CENTRE, np.zeros(table.rows, dtype=np.int64))
+        found[wanted.name] = ErrorTable(centres, columns[MULTIPLE])
     return MeasuredSurvey(plan, sums, found)
 
 
@@ -126,7 +142,12 @@ def _column(name: str, array: pa.Array) -> Column:
     return encoder.finish()
 
 
-def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]) -> Table:
+def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str], numbers: Sequence[str]) -> Table:
+    """A measured table of a folder that anybody may have written: all but the plan's cells in order is refused."""
+    if name not in release.dictionary:
+        raise errors.not_a_release(release.path, f"it has no table {name}, which its plan asks for")
+    if list(release.columns(name)) != [*by, *numbers]:
+        raise errors.not_a_release(release.path, f"the table {name} has other columns than its plan asks for")
     table = release.read(name).table
     if table.rows != plan.schema_of(by).number_of_groups(by):
         raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
@@ -138,15 +159,17 @@ def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]
 
 
 def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
-    numbers, empty, digits = whole_array(column)
+    """The numbers of a column, which must be exact and whole multiples of a step, as such multiples."""
+    kind = column.values.type
+    if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) or column.values.null_count:
+        raise errors.not_a_release(release.path, "a measured number is empty, or is no exact number")
+    numbers, _, digits = whole_array(column)
     ratio = Fraction(1) / (step * 10**digits)
     if largest(numbers) * ratio.numerator >= 1 << 62:
         numbers = numbers.astype(object)
     multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
-    if empty.any() or not whole.all():
-        raise errors.not_a_release(release.path, "a measured sum is no whole multiple of its step")
+    if not whole.all():
+        raise errors.not_a_release(release.path, "a measured number is no whole multiple of its step")
+    if largest(multiples) >= MOST:
+        raise errors.not_a_release(release.path, "a measured number is larger than any that is released")
     return multiples[column.codes]
-
-
-def _integers(column: Column) -> Whole:
-    return np.asarray(column.values.cast(pa.int64()).to_numpy(zero_copy_only=False)[column.codes], dtype=np.int64)

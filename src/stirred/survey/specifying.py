@@ -14,6 +14,9 @@ from stirred.survey.plan import SurveyPlan
 from stirred.survey.query_noise import weights_may_move
 from stirred.survey.settings import DATASETS, HELD, SAME_UNITS
 
+REFUSED = "refusing files that do not fit the plan (a number outside its bounds, a value that is not listed)"
+"""The same words for all plans, so that releases of one survey with different plans can be added up."""
+
 
 def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
     """The specification of a plan; it does not depend on the data."""
@@ -32,18 +35,11 @@ def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
 
 
 def _domain(plan: SurveyPlan) -> Domain:
-    survey = plan.dataset or "the survey"
-    restricted = []
-    if plan.weights is not None and plan.weights.outside == "refuse":
-        restricted.append("weights outside their stated bounds, with which a release is refused")
-    for one in plan.variables:
-        if one.outside == "refuse":
-            restricted.append(f"values of '{one.name}' outside their stated bounds, with which a release is refused")
     return Domain(
-        DATASETS[plan.starts].format(survey=survey),
+        plan.dataset or f"{DATASETS[plan.starts].format(survey='a survey')}, of no named dataset",
         starts=f"the {plan.starts}",
         record=f"{plan.unit}: {plan.pipeline.protects}",
-        restricted_by=tuple(restricted),
+        restricted_by=(REFUSED,),
     )
 
 
@@ -68,6 +64,8 @@ def _conversion(plan: SurveyPlan) -> str:
 
 def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
     found: dict[str, str | int | bool] = {facts.MECHANISM: plan.mechanism, facts.ROW_ORDER: "sorted"}
+    if _held(plan):
+        found[facts.HELD_NOT_RELEASED] = True
     if plan.chosen_from is not None:
         found[facts.PARAMETERS_FROM] = plan.chosen_from
     if plan.starts in ("edited and imputed data", "weights"):

@@ -252,7 +252,7 @@ class ColumnEncoder:
         codes = self._place[:rows] if in_place and self._place is not None else np.empty(rows, dtype=kind)
         at = 0
         for chunk, recode in zip(self._chunks, recodes, strict=True):
-            _recode(chunk.codes, recode.astype(codes.dtype), codes[at : at + len(chunk.codes)])
+            _recode(chunk.codes, recode, codes[at : at + len(chunk.codes)])
             at += len(chunk.codes)
             chunk.codes = codes[:0]  # one copy of a large column, not two
         self._chunks = []
@@ -264,28 +264,42 @@ class ColumnEncoder:
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         return Column(self.name, codes, values)
 
-    def _settle(self) -> tuple[pa.Array, Iterable[NDArray[np.integer]]]:
-        """The sorted values, and for each batch the code that each of its local codes becomes."""
+    def _settle(self) -> tuple[pa.Array, Iterator[Codes]]:
+        """The sorted values, and for each batch the code that each of its local codes becomes.
+
+        All batches are looked up together, once: an index of all values for every batch would be quadratic work.
+        """
         met = pa.array([], self.type)
         if len(self._seen):
             met = _integers(np.flatnonzero(self._seen), self._low, self.type)
-        if all(isinstance(chunk, _Offset) for chunk in self._chunks):
-            ranks = np.cumsum(self._seen, dtype=np.int64) - 1
-            return met, (ranks[chunk.low - self._low :] for chunk in self._chunks if isinstance(chunk, _Offset))
         present = [chunk.values.filter(pa.array(chunk.used)) for chunk in self._chunks if isinstance(chunk, _Hashed)]
-        values = _sorted_values(pc.unique(pa.concat_arrays([met.cast(present[0].type), *present])))
-        return values, (self._recode_of(chunk, values) for chunk in self._chunks)
+        if not present:
+            ranks = (np.cumsum(self._seen, dtype=np.int64) - 1).astype(smallest_type(len(met)))
+            return met, self._recodes(ranks, ranks[:0], 0)
+        coded = pa.concat_arrays([met.cast(present[0].type), *present]).dictionary_encode()
+        order = pc.array_sort_indices(coded.dictionary)
+        kind = smallest_type(len(order) + (1 if self.nulls else 0))
+        rank = np.empty(len(order), dtype=kind)
+        rank[order.to_numpy()] = np.arange(len(order), dtype=kind)
+        found = rank[coded.indices.to_numpy()]
+        of_seen = np.zeros(len(self._seen), dtype=kind)
+        of_seen[self._seen] = found[: len(met)]
+        null = len(order) if self.nulls else 0
+        return coded.dictionary.take(order), self._recodes(of_seen, found[len(met) :], null)
 
-    def _recode_of(self, chunk: _Hashed | _Offset, values: pa.Array) -> NDArray[np.int64]:
-        if isinstance(chunk, _Offset):
-            used = self._seen[chunk.low - self._low :]
-            local = _integers(np.arange(len(used)), chunk.low, self.type)
-        else:
-            used, local = chunk.used, chunk.values
-        recode = np.full(len(used) + 1, len(values), dtype=np.int64)  # the last slot is the null's
-        found = pc.index_in(local.filter(pa.array(used)), value_set=values).to_numpy(zero_copy_only=False)
-        recode[np.flatnonzero(used)] = found
-        return recode
+    def _recodes(self, of_seen: Codes, of_hashed: Codes, null: int) -> Iterator[Codes]:
+        """The recode of each batch, from the codes of the integers met in offset batches and those of the used values
+        of the hashed batches, one batch after another. The last slot of a hashed batch is the null's."""
+        at = 0
+        for chunk in self._chunks:
+            if isinstance(chunk, _Offset):
+                yield of_seen[chunk.low - self._low :]
+            else:
+                used = np.flatnonzero(chunk.used)
+                recode = np.full(len(chunk.used) + 1, null, dtype=of_hashed.dtype)
+                recode[used] = of_hashed[at : at + len(used)]
+                at += len(used)
+                yield recode
 
 
 _DAY = 86_400
@@ -317,10 +331,6 @@ def _integers(distances: NDArray[np.int64], low: int, kind: pa.DataType) -> pa.A
     """The integers at some distances from ``low``, which may lie beyond the signed range."""
     wide = np.uint64 if low >= 0 else np.int64
     return pa.array((distances.astype(wide) + wide(low)).astype(kind.to_pandas_dtype()), kind)
-
-
-def _sorted_values(values: pa.Array) -> pa.Array:
-    return values.take(pc.array_sort_indices(values))
 
 
 _BITS_TYPE = {2: "int16", 4: "int32", 8: "int64"}

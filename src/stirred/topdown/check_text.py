@@ -130,10 +130,20 @@ def _errors(check: TopDownCheck) -> str:
     )
 
 
+_WAYS = {
+    "least squares first": "least squares first; every level is fitted to the best unbiased values from its own "
+    "measurements and all below it",
+    "level by level": 'level by level; the plan says fit = "level by level", and each level is fitted to its own '
+    "measurements only, which makes the levels above the finest less accurate",
+}
+
+
 def _fit(check: TopDownCheck) -> str:
     rows = [("table", "level", "passes", "kappa")]
     rows += [(one.table, one.level, str(one.passes), _number(one.kappa)) for one in check.levels]
     text = "Fit\n" + columns(rows, numbers_right=True)
+    for table, way in {one.table: one.way for one in check.levels}.items():
+        text += "\n" + fill(f"{table}: {_WAYS.get(way, way)}.", "  ")
     hard = [one for one in check.levels if one.kappa > 1000]
     if hard:
         text += "\n" + fill(

@@ -22,7 +22,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.spec.invariant import plural
 from stirred.topdown.drawing import prepare
-from stirred.topdown.fitting import two_passes
+from stirred.topdown.fitting import two_passes, way_of_fit
 from stirred.topdown.forecast import Forecast, available_memory, forecast
 from stirred.topdown.measuring import entries
 from stirred.topdown.plan import TopDownPlan
@@ -45,6 +45,8 @@ class LevelPlan:
     passes: int
     kappa: float
     """The sum of all precisions over that of the detailed query: sweeps grow with it; infinite without such a query."""
+    way: str
+    """Least squares first, or level by level; see :data:`stirred.topdown.fitting.WAYS`."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
+    ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,
         specification=specify(plan),
@@ -155,6 +158,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
                 spine.units(number),
                 1 + two_passes(plan, table, level),
                 _kappa(plan, table.name, level),
+                ways[table.name],
             )
             for table in plan.released
             for number, level in enumerate(spine.levels)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import withheld
 from stirred.margins.schema import Groups, Schema, refines
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Index, Spine
 from stirred.topdown.counting import Counted, added_up, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
@@ -27,6 +27,9 @@ from stirred.topdown.plan_sections import ConstraintSection, TableSection
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
 
 Counts = NDArray[np.int64]
+
+_LOOKED_AT = 1 << 18
+"""Leaves that are looked at together."""
 
 
 @withheld
@@ -83,7 +86,7 @@ def require_agreement(
             possible &= ~schema.where(zero)
         empty = np.bincount(own[possible], minlength=number) == 0
         never = marginal(agreement.leaves, np.where(empty, 0, -1).astype(np.int32), 1) > 0
-        _refuse(plan, agreement, never, "a combination that cannot occur")
+        _refuse(spine, agreement, never, "a combination that cannot occur")
         for invariant, values in zip(plan.invariants, exact, strict=True):
             groups = schema.groups(invariant.by) if invariant.table == table.name else None
             if groups is not None and refines(own, groups):
@@ -91,37 +94,45 @@ def require_agreement(
                 sums = added_up(agreement.leaves, spine.first_leaf(level))
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 different = marginal(sums, coarser, values.shape[1]) != values
-                _refuse(plan, agreement, different, str(invariant.margin), invariant.level)
+                _refuse(spine, agreement, different, str(invariant.margin), invariant.level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
                 groups, counts = _counted(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 found = marginal(agreement.leaves, coarser, counts.shape[1])
-                _refuse(plan, agreement, _wrong(constraint, found, counts), constraint_words(constraint))
+                _refuse(spine, agreement, _wrong(constraint, found, counts), constraint_words(constraint))
 
 
-def _refuse(
-    plan: TopDownPlan, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: str | None = None
-) -> None:
+def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: str | None = None) -> None:
     if wrong.any():
-        units = int(wrong.any(axis=1).sum())
-        level = level or plan.spine.levels[-1]
-        raise errors.topdown_contradiction(agreement_words(agreement), words, level, units)
+        units = np.flatnonzero(wrong.any(axis=1))
+        level = level or spine.levels[-1]
+        named = _named(spine, spine.levels.index(level), units)
+        raise errors.topdown_contradiction(agreement_words(agreement), words, level, len(units), named)
 
 
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
     """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
-        if units := leaves_breaking(counted, constraint, exact):
-            leaf = counted.plan.spine.levels[-1]
-            raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, units)
+        if len(units := leaves_breaking(counted, constraint, exact)):
+            leaf, named = counted.plan.spine.levels[-1], _named(counted.spine, len(counted.spine.levels) - 1, units)
+            raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, len(units), named)
 
 
-def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> int:
-    """In how many leaves the counts do not keep a constraint."""
+def _named(spine: Spine, level: int, units: Index) -> list[str]:
+    """The names of the first few of some units, for a message: which places there are is public."""
+    return [str(name) for name in spine.names[level].take(units[: errors.FEW]).to_pylist()]
+
+
+def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> Index:
+    """The leaves in which the counts do not keep a constraint."""
     groups, counts = _counted(counted.plan, constraint, exact)
-    found = marginal(counted.leaves[constraint.table], groups, counts.shape[1])
-    return int(_wrong(constraint, found, counts).any(axis=1).sum())
+    leaves, broken = counted.leaves[constraint.table], []
+    for start in range(0, len(counts), _LOOKED_AT):
+        here = counts[start : start + _LOOKED_AT]
+        found = marginal(leaves.of_units(np.arange(start, start + len(here))), groups, counts.shape[1])
+        broken.append(start + np.flatnonzero(_wrong(constraint, found, here).any(axis=1)))
+    return np.concatenate(broken)
 
 
 def kept(
@@ -158,6 +169,47 @@ def kept(
         for one in about(agreements, table.name)
     ]
     return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
+
+
+def impossible_groups(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts | None],
+    table: TableSection,
+    level: int,
+    asked: Groups,
+    number: int,
+) -> NDArray[np.bool_]:
+    """Which asked groups of cells cannot have a record in which units of a level, by the zeros of the plan and by the
+    values of invariants as far as they are known. Cells of group -1 are not asked for."""
+    pairs = [(one, values) for one, values in zip(plan.invariants, exact, strict=True) if values is not None]
+    known = plan.model_copy(update={"invariants": tuple(one for one, _ in pairs)})
+    leaf = plan.spine.levels[-1]
+    told = tuple(
+        constraint
+        for constraint in plan.constraints
+        if any(
+            one.table == constraint.counted and one.level == leaf and set(constraint.each.values()) <= set(one.by)
+            for one, _ in pairs
+        )
+    )
+    here = kept(known.model_copy(update={"constraints": told}), spine, [values for _, values in pairs], table, level)
+    masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == spine.units(level)]
+    masks += [(one.groups, one.upper > 0) for one in here.bounds]
+    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
+    for zero in table.zeros:
+        possible &= ~table.schema_of.where(zero)
+    # Cells that all masks treat alike, with what each says of them.
+    keys = np.stack([np.where(possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
+    combinations = np.unique(keys[:, keys[0] >= 0], axis=1)
+    found = np.ones((spine.units(level), number), dtype=np.bool_)
+    for group, *places in combinations.T.tolist():
+        open_there = np.ones(len(found), dtype=np.bool_)
+        for (_, allowed), place in zip(masks, places, strict=True):
+            if place >= 0:
+                open_there &= allowed[:, place]
+        found[:, group] &= ~open_there
+    return found
 
 
 def _together(

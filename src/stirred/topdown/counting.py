@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
-from stirred.tables.columns import Column, as_text
+from stirred.tables.columns import Column, ColumnEncoder, as_text
 from stirred.tables.read import read_parts, read_table
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
@@ -36,6 +37,9 @@ MOST = 1 << 31
 """Records that one row may stand for; with as many rows as a file can have, sums stay far below 2^63."""
 HELD = 1 << 22
 """Keys that may wait to be put together."""
+_RANGES = 16
+"""Ranges of keys that are put together one after another: few, so that in large tables each is a piece of memory that
+goes back to the system when it is freed."""
 
 
 @withheld
@@ -67,7 +71,7 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
     names = [table.name for table in plan.tables]
     given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
-    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, plan.spine.levels)
+    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, _listed_columns(plan))
     opened = {table.name: _open_table(plan, table, given.get(table.name)) for table in plan.tables}
     spine = _spine_of(plan, places)
     leaves = {table.name: _count_table(plan, table, spine, opened[table.name]) for table in plan.tables}
@@ -78,15 +82,41 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
 
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
-    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, plan.spine.levels))
+    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))
 
 
 def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
-    columns = read_table(opened, plan.spine.levels).table.pick(plan.spine.levels)
-    for name, column in zip(plan.spine.levels, columns, strict=True):
+    names = _listed_columns(plan)
+    columns = read_table(opened, names).table.pick(names)
+    for name, column in zip(names, columns, strict=True):
         if column.values.null_count:
-            raise errors.nested_levels(name, "has nulls")
+            missing = np.flatnonzero(column.codes == column.cardinality - 1)
+            finest = columns[-1].decode(columns[-1].codes[missing[:1]])[0].as_py()
+            which = "" if finest is None else f", the first at {names[-1]} {finest}"
+            raise errors.nested_levels(name, f"has nulls in {len(missing):,} rows of the list{which}")
+    if plan.spine.input.prefixes:
+        columns = [*_prefixes(columns[0], plan.spine.input.prefixes), columns[0]]
     return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
+
+
+def _listed_columns(plan: TopDownPlan) -> tuple[str, ...]:
+    """The columns of the list of geounits that are read: one for each level, or the code that has them as prefixes."""
+    places = plan.spine.input
+    return (places.code or plan.spine.levels[-1],) if places.prefixes else plan.spine.levels
+
+
+def _prefixes(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
+    """For each level above the finest the column of its codes: the first characters of the finest code."""
+    texts, found = as_text(codes.values), []
+    for level, length in lengths.items():
+        short = pc.less_equal(pc.utf8_length(texts), length)
+        if pc.any(short).as_py():
+            raise errors.topdown_code(texts.filter(short)[0].as_py(), level, length)
+        encoder = ColumnEncoder(GEOGRAPHY, level, pa.string())
+        encoder.add(pc.utf8_slice_codeunits(texts, 0, length))
+        above = encoder.finish()
+        found.append(Column(level, above.codes[codes.codes], above.values))
+    return found
 
 
 def added_up(leaves: Histograms, first_leaf: Index) -> Histograms:
@@ -205,7 +235,8 @@ def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, opened: I
     for zero in table.zeros:
         impossible = table.schema_of.where(zero)[histograms.cells]
         if impossible.any():
-            raise errors.topdown_zero(table.name, int(histograms.counts[impossible].sum()))
+            words = " and ".join(f"{name} {errors.listed(values, 'or')}" for name, values in zero.items())
+            raise errors.topdown_zero(table.name, int(histograms.counts[impossible].sum()), words)
     return histograms
 
 
@@ -219,7 +250,8 @@ def count_rows(
 ) -> Histograms:
     """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
     strange = dict.fromkeys((place, *domains), 0)
-    tally, leaves = _Tally(), Places(spine.names[-1])
+    cells = math.prod(len(values) for values in domains.values())
+    tally, leaves = _Tally(spine.leaves * cells), Places(spine.names[-1])
     for part in read_parts(opened, (place, *domains, *([count] if count else []))):
         key = leaves.of(part[place])
         strange[place] += int((key < 0).sum())
@@ -234,33 +266,56 @@ def count_rows(
     for column, rows in strange.items():
         if rows:
             raise errors.topdown_category(name, column, rows)
-    return tally.histograms(spine.leaves, math.prod(len(values) for values in domains.values()))
+    return tally.histograms(spine.leaves, cells)
 
 
 class _Tally:
-    """Counts by key, put together whenever the parts have outgrown what is known."""
+    """Counts by key, put together whenever the parts have outgrown an eighth of what is known.
 
-    def __init__(self) -> None:
-        self._keys, self._counts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    Keys below ``most`` are known in ranges, and put together range by range: a second copy of what is known, which is
+    nearly all the memory that counting takes, is never there.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._edges = np.linspace(0, most, _RANGES + 1).astype(np.int64)
+        nothing = np.empty(0, dtype=np.int64)
+        self._known = [(nothing, nothing) for _ in range(_RANGES)]
         self._parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         self._waiting = 0
 
     def add(self, keys: NDArray[np.int64], counts: NDArray[np.int64] | None) -> None:
         self._parts.append(_summed(keys, counts))
         self._waiting += len(self._parts[-1][0])
-        if self._waiting > max(HELD, len(self._keys)):
+        if self._waiting > max(HELD, sum(len(keys) for keys, _ in self._known) // 8):
             self._settle()
 
     def _settle(self) -> None:
-        together = [(self._keys, self._counts), *self._parts]
-        keys, counts = (np.concatenate(one) for one in zip(*together, strict=True))
+        if not self._parts:
+            return
+        keys, counts = _summed(*(np.concatenate(one) for one in zip(*self._parts, strict=True)))
         self._parts, self._waiting = [], 0
-        self._keys, self._counts = _summed(keys, counts)
+        places = np.searchsorted(keys, self._edges).tolist()
+        for number, (begin, end) in enumerate(pairwise(places)):
+            if end > begin:
+                both = zip(self._known[number], (keys[begin:end], counts[begin:end]), strict=True)
+                self._known[number] = _summed(*(np.concatenate(one) for one in both))
 
     def histograms(self, units: int, cells: int) -> Histograms:
         self._settle()
-        starts = np.searchsorted(self._keys, np.arange(units + 1, dtype=np.int64) * cells)
-        return Histograms(starts.astype(np.int64), (self._keys % cells).astype(np.int32), self._counts)
+        length = sum(len(keys) for keys, _ in self._known)
+        each = np.empty(length, dtype=np.int32)
+        counts = np.empty(length, dtype=np.int64)
+        many = np.zeros(units + 1, dtype=np.int64)
+        at = 0
+        while self._known:
+            keys, numbers = self._known.pop(0)
+            here = slice(at, at + len(keys))
+            unit, each[here] = np.divmod(keys, cells)
+            counts[here] = numbers
+            if len(unit):
+                many[unit[0] + 1 : unit[-1] + 2] += np.bincount(unit - unit[0])
+            at += len(keys)
+        return Histograms(np.cumsum(many), each, counts)
 
 
 class Places:
@@ -282,7 +337,16 @@ class Places:
 
 
 def _bytes(values: pa.Array) -> NDArray[np.bytes_]:
-    return np.array([text.encode() for text in as_text(values).fill_null("").to_pylist()], dtype=np.bytes_)
+    """Texts as numpy has them, all of one width; made in parts, and without an object for each."""
+    texts = as_text(values).fill_null("")
+    width = max(1, pc.max(pc.binary_length(texts)).as_py() or 0)
+    found = np.empty(len(texts), dtype=f"S{width}")
+    step = max(1, HELD // width)
+    for start in range(0, len(texts), step):
+        padded = pc.ascii_rpad(texts[start : start + step], width, padding="\0")
+        # No text is longer than the width, so what is padded has its texts one after another, each of that width.
+        found[start : start + step] = np.frombuffer(padded.buffers()[2], dtype=found.dtype, count=len(padded))
+    return found
 
 
 def _looked_up(column: Column, known: pa.Array) -> NDArray[np.int64]:

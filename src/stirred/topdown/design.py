@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred.margins.hierarchy import BlockTree, Upward
-from stirred.margins.margin_blocks import Array, Margin
+from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.margins.split import Groups, Split
@@ -32,6 +33,9 @@ LEAST = 1e-6
 
 LARGEST = 512
 """Numbers that recodes may tie together in a unit."""
+
+_HELD = 1 << 22
+"""Numbers that are held for many kinds of units at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,8 @@ class Design:
     fixed: tuple[tuple[tuple[int, Margin], ...], ...]
     """By level the invariants that are taken into account: their number in the plan, and their margin."""
     trees: tuple[BlockTree, ...]
+    information: tuple[Mapping[tuple[str, ...], Array], ...]
+    """By block, A'A of each margin that measurements and invariants are about, by the margin's names."""
 
     @classmethod
     def of(
@@ -76,30 +82,45 @@ class Design:
         where: Mapping[str, Sequence[str]] | None = None,
         invariants: Sequence[int] = (),
         shapes: Shapes | None = None,
+        most: int | None = None,
     ) -> Design:
-        """``invariants`` are the numbers of those in the plan whose values will be given."""
+        """``invariants`` are the numbers of those in the plan whose values will be given; ``most`` limits the numbers
+        that all covariance matrices may have together."""
         shapes = shapes or Shapes.of(spine)
         schema = plan.table(table).schema_of
         asked = Margin.of(schema, by, where)
         here = [Measured(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
         measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
-        fixed: list[list[tuple[int, Margin]]] = [[] for _ in spine.levels]
-        for number in invariants:
-            one = plan.invariants[number]
-            fixed[spine.levels.index(one.level)].append((number, Margin.of(schema, one.by)))
-        known = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        chosen = [(number, plan.invariants[number]) for number in invariants]
+        fixed = tuple(
+            tuple((number, Margin.of(schema, one.by)) for number, one in chosen if one.level == level)
+            for level in spine.levels
+        )
+        every = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
+        known = list({margin.names: margin for margin in every}.values())
         split = Split.of(table, [asked], known, LARGEST)
-        trees = [
-            BlockTree.of(
-                spine,
-                shapes,
-                block.size,
-                [[(block.information(one.margin), one.variance) for one in level] for level in measured],
-                [[block.information(margin) for _, margin in level] for level in fixed],
-            )
-            for block in split.blocks
-        ]
-        return cls(spine, shapes, asked, split, measured, tuple(map(tuple, fixed)), tuple(trees))
+        kinds = sum(len(level) for level in shapes.below)
+        if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
+            raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)
+        information = tuple({margin.names: block.information(margin) for margin in known} for block in split.blocks)
+        trees = _trees(spine, shapes, split, measured, fixed, information)
+        return cls(spine, shapes, asked, split, measured, fixed, trees, information)
+
+    def told_by_leaves(self) -> float:
+        """Which part of what is known of a unit above the leaves its leaves tell, in the direction in which that is
+        most; the mean over all units of that level."""
+        level = len(self.spine.levels) - 2
+        most = np.zeros(len(self.shapes.below[level]))
+        for tree in self.trees:
+            shares = np.linalg.eigvals(tree.covariance[level] @ tree.precision_below[level]).real
+            most = np.maximum(most, shares.max(axis=1))
+        return float(most[self.shapes.below[level].of_unit].mean())
+
+    def without_leaves(self) -> Design:
+        """The same design with nothing measured of the leaves."""
+        measured: tuple[tuple[Measured, ...], ...] = (*self.measured[:-1], ())
+        trees = _trees(self.spine, self.shapes, self.split, measured, self.fixed, self.information)
+        return replace(self, measured=measured, trees=trees)
 
     def numbers(self, level: int) -> int:
         """How many numbers a level has in all blocks."""
@@ -115,14 +136,46 @@ class Design:
         spread[unknown[self._tops[level]]] = np.inf
         return spread
 
-    def typical_variance(self, level: int) -> float:
-        """The median over a level's units of the largest variance of an asked group; infinite where nothing tells."""
-        if self.unknown(level).any():
-            return math.inf
-        found = self.split.variances(self.asked, [tree.covariances_of(level) for tree in self.trees]).max(axis=1)
-        many = np.bincount(self.shapes.everywhere[level].of_unit, minlength=len(found))
-        order = np.argsort(found)
-        return float(found[order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)])
+    def typical_variances(self) -> list[float]:
+        """By level, the median over its units of the largest variance of an asked group; infinite where nothing tells.
+
+        Variances are worked out once for each kind of unit and for each set of groups that must have the same one, and
+        in parts of the tree: memory is that of one number for each kind of unit.
+        """
+        few, _ = representatives(self.asked, self.split.axes)
+        largest = [np.empty(len(kinds)) for kinds in self.shapes.everywhere]
+        held = sum(block.size**2 for block in self.split.blocks) + math.prod(len(factor) for factor in few.factors)
+        for level, kinds, matrices in self._by_parts(max(1, _HELD // held)):
+            largest[level][kinds] = self.split.variances(few, matrices).max(axis=1)
+        found = []
+        for level, kinds_here in enumerate(self.shapes.everywhere):
+            many = np.bincount(kinds_here.of_unit, minlength=len(kinds_here))
+            order = np.argsort(largest[level])
+            median = largest[level][order][np.searchsorted(np.cumsum(many[order]), many.sum() / 2)]
+            found.append(math.inf if self.unknown(level).any() else float(median))
+        return found
+
+    def _by_parts(self, step: int) -> Iterator[tuple[int, slice, list[Array]]]:
+        """The covariance matrices of each block for all kinds of units, in ranges of at most ``step`` kinds of a level;
+        only one range of each level is held at a time."""
+        first_kind = [self.shapes.first_kind(self.spine, level) for level in range(1, len(self.spine.levels))]
+
+        def under(level: int, kinds: slice, matrices: list[Array]) -> Iterator[tuple[int, slice, list[Array]]]:
+            yield level, kinds, matrices
+            if level < len(first_kind):
+                begin, end = first_kind[level][kinds.start], first_kind[level][kinds.stop]
+                for start in range(begin, end, step):
+                    some = slice(start, min(start + step, end))
+                    yield from under(
+                        level + 1,
+                        some,
+                        [
+                            tree.covariances_under(level + 1, some, known, kinds.start)
+                            for tree, known in zip(self.trees, matrices, strict=True)
+                        ],
+                    )
+
+        return under(0, slice(0, len(self.shapes.everywhere[0])), [tree.covariance[0] for tree in self.trees])
 
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
         """The variance of every asked group in the union of some units of each level."""
@@ -250,6 +303,23 @@ class Answer:
         for block, tree, upward in zip(design.split.blocks, design.trees, self.upward, strict=True):
             block.put(tensor, tree.down(upward, level))
         return design.split.told(design.asked, tensor)
+
+
+def _trees(
+    spine: Spine,
+    shapes: Shapes,
+    split: Split,
+    measured: Sequence[Sequence[Measured]],
+    fixed: Sequence[Sequence[tuple[int, Margin]]],
+    information: Sequence[Mapping[tuple[str, ...], Array]],
+) -> tuple[BlockTree, ...]:
+    """The tree of each block."""
+    found = []
+    for block, told in zip(split.blocks, information, strict=True):
+        measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
+        exact = [[told[margin.names] for _, margin in level] for level in fixed]
+        found.append(BlockTree.of(spine, shapes, block.size, measures, exact))
+    return tuple(found)
 
 
 def _given(values: Counts | None) -> Counts:

@@ -1,7 +1,11 @@
-"""Drafts a TopDown plan from the names of a file's columns; no cell of the file is read.
+"""Drafts a TopDown plan from the names of a file's columns; no cell of the confidential file is read.
 
-The values of each attribute are public knowledge that the plan must list in full; the draft leaves them to be written.
-The list of places is public, so its columns are taken as the levels, from the coarsest to the finest.
+The values of each attribute are public knowledge that the plan must list in full: they come from a data dictionary, or
+are left to be written. The list of places is public and may be read: its columns are the levels from the coarsest to
+the finest, or it has codes whose prefixes are the levels.
+
+The invariant a reader must know: a column that looks like a number of records is asked about. A draft with an open
+question is no plan, and ``check`` says which question is open.
 """
 
 from __future__ import annotations
@@ -9,12 +13,55 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from stirred import errors
+from stirred.releases.plans import InputSection
 from stirred.tables import open_input
-from stirred.tables.form import form_of
-from stirred.topdown.plan_sections import slug
+from stirred.tables.columns import as_text
+from stirred.tables.form import Form, form_of
+from stirred.tables.read import read_table
+from stirred.topdown.domains import Domains, read_domains
+from stirred.topdown.plan_sections import OPEN, PlacesInput, slug
+
+CENSUS = {"state": 2, "county": 5, "tract": 11, "block_group": 12}
+"""Prefixes of the codes of census blocks, which have 15 digits."""
+_COUNTS = re.compile(
+    r"n|counts?|num|numbers?|freq|frequency|pop|population|totals?|persons|people|records|households|units|"
+    r"p?wgtp?|weights?|.*_(n|counts?|pop|total)|(n|num|count|pop|total)_.*",
+    re.IGNORECASE,
+)
+"""Names of columns that may be numbers of records."""
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The public list of places as a draft reads it."""
+
+    path: Path
+    form: Form
+    levels: tuple[str, ...]
+    code: str | None = None
+    prefixes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _File:
+    """The confidential file: what its columns are taken for, by their names."""
+
+    path: Path
+    form: Form
+    place: str
+    attributes: tuple[str, ...]
+    count: str | None
+    """The column with the number of records, or the question about it."""
+    asked: tuple[str, ...]
 
 
 def draft_plan(
@@ -22,25 +69,127 @@ def draft_plan(
     geography: Path | None = None,
     folder: Path = Path(),
     *,
+    dictionary: Path | None = None,
+    preset_name: str | None = None,
+    prefixes: str | None = None,
+    count: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> str:
-    """The draft as TOML; its levels are the columns of ``geography``, and paths in it are relative to ``folder``.
+    """The draft as TOML; its levels are those of ``geography``, and paths in it are relative to ``folder``.
 
-    ``delimiter`` and ``encoding`` are those of ``path``; by default, and for ``geography``, the files tell them.
+    ``dictionary`` has the values of attributes, ``preset_name`` names a built-in plan whose queries and shares are
+    taken, ``prefixes`` says how many characters of the finest code are that of each level, ``count`` names the column
+    with the number of records that a row stands for. ``delimiter`` and ``encoding`` are those of ``path``; by default,
+    and for ``geography``, the files tell them.
     """
     if geography is None:
         raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
-    places, form = form_of(geography), form_of(path, delimiter, encoding)
-    levels = list(open_input("geography", geography, places.options()).kinds)
-    columns = list(open_input("table", path, form.options()).kinds)
-    if levels[-1] not in columns:
+    domains = {} if dictionary is None else read_domains(dictionary)
+    places = _read_places(geography, prefixes)
+    file = _read_file(path, form_of(path, delimiter, encoding), places, domains, count, dictionary is not None)
+    question = _question(file)
+    if preset_name is not None:
+        return "\n".join([*question, _from_preset(preset_name, places, file, domains, folder)])
+    return "\n".join([*question, *_lines(places, file, domains, folder)]) + "\n"
+
+
+def _read_places(geography: Path, prefixes: str | None) -> _Places:
+    form = form_of(geography)
+    opened = open_input("geography", geography, form.options())
+    columns = tuple(opened.kinds)
+    if prefixes is None and len(columns) > 1:
+        return _Places(geography, form, columns)
+    code = columns[-1]
+    if prefixes is not None:
+        *above, finest = [part.strip() for part in prefixes.split(",")]
+        try:
+            lengths = {name: int(number) for name, number in (part.split("=") for part in above)}
+        except ValueError:
+            raise errors.topdown_plan(
+                "The prefixes of a draft", "must be written as state=2,county=5,tract: a length for all but the finest"
+            ) from None
+        return _Places(geography, form, (*lengths, finest), code if code != finest else None, lengths)
+    texts = as_text(read_table(opened, (code,)).table[code].values)
+    if not pc.all(pc.match_substring_regex(texts, r"^\d{15}$")).as_py():
         raise errors.topdown_plan(
-            f"The finest level '{levels[-1]}', the last column of {geography},", f"must also be a column of {path}"
+            f"The list of places {geography}, which has one column,",
+            "must have a column for each level, or --prefixes must say them: --prefixes state=2,county=5,tract",
         )
-    attributes = [name for name in columns if name not in levels]
-    share = f"1/{len(levels)}"
-    name = slug(path.name.split(".")[0]) or "records"
+    return _Places(geography, form, (*CENSUS, "block"), code if code != "block" else None, CENSUS)
+
+
+def _read_file(path: Path, form: Form, places: _Places, domains: Domains, count: str | None, known: bool) -> _File:
+    kinds = open_input("table", path, form.options()).kinds
+    finest = places.levels[-1]
+    place = finest if finest in kinds else places.code
+    if place is None or place not in kinds:
+        raise errors.topdown_plan(
+            f"The finest level '{finest}', the last column of {places.path},", f"must also be a column of {path}"
+        )
+    if count is not None and count not in kinds:
+        raise errors.missing_columns("table", [count])
+    rest = [name for name in kinds if name not in (*places.levels, place, count)]
+    asked = [
+        name
+        for name in rest
+        if not domains.get(name)
+        and (
+            _COUNTS.fullmatch(name)
+            or (known and (pa.types.is_integer(kinds[name]) or pa.types.is_floating(kinds[name])))
+        )
+    ]
+    open_count = OPEN + asked[0] if asked and count is None else count
+    return _File(path, form, place, tuple(name for name in rest if name not in asked), open_count, tuple(asked))
+
+
+def _question(file: _File) -> list[str]:
+    if not file.asked:
+        return []
+    if not (file.count or "").startswith(OPEN):
+        return [f"# Left out, since they look like numbers and not like categories: {', '.join(file.asked)}."]
+    return [
+        f"# To be answered: is {errors.listed(file.asked, 'or')} the number of records that a row stands for?",
+        f"# If so, write count = {_text(file.asked[0])} below. If each row is one record, remove the line with count.",
+        "# Until then this is no plan, and check says so.",
+    ]
+
+
+def _from_preset(name: str, places: _Places, file: _File, domains: Domains, folder: Path) -> str:
+    """A built-in plan for these files, with the values of the dictionary."""
+    from stirred.topdown.presets import CENSUS_LEVELS, preset
+
+    if name != "teaching" and len(places.levels) != len(CENSUS_LEVELS) - 1:
+        raise errors.topdown_plan(f"The preset '{name}'", "needs five levels, from state to block")
+    plan = preset(name, {one: values for one, values in domains.items() if values}, places.levels)
+    section = PlacesInput(
+        path=_relative(places.path, folder), code=places.code, prefixes=dict(places.prefixes), **_read_as(places.form)
+    )
+    first = plan.tables[0].model_copy(
+        update={
+            "place": file.place if file.place != places.levels[-1] else None,
+            "count": file.count,
+            "input": InputSection(path=_relative(file.path, folder), **_read_as(file.form)),
+        }
+    )
+    spine = plan.spine.model_copy(update={"input": section})
+    drafted = plan.model_copy(update={"spine": spine, "tables": (first, *plan.tables[1:])})
+    others = [table.name for table in plan.tables[1:]]
+    lines = [f"# A draft: the queries, shares and budgets of the preset {name}. Check every choice in it."]
+    if others:
+        lines.append(f"# The plan also needs the files of {errors.listed(others)}: add their paths.")
+    return "\n".join([*lines, drafted.to_toml()])
+
+
+def _read_as(form: Form) -> dict[str, Any]:
+    given = {"delimiter": form.delimiter, "encoding": form.encoding, "decimal": form.decimal}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _lines(places: _Places, file: _File, domains: Domains, folder: Path) -> list[str]:
+    """The draft without a preset: even shares, the total and all combinations of values."""
+    levels, share = list(places.levels), f"1/{len(places.levels)}"
+    name = slug(file.path.name.split(".")[0]) or "records"
     lines = [
         "# A draft, guessed from column names alone. Check every choice in it.",
         "stirred = 1",
@@ -53,36 +202,47 @@ def draft_plan(
         "[spine]                    # from the coarsest level to the finest, each a column of the list of places",
         f"levels = {_text(levels)}",
         "[spine.input]",
-        f"path = {_text(_relative(geography, folder))}",
-        *places.lines(),
+        f"path = {_text(_relative(places.path, folder))}",
+        *places.form.lines(),
+    ]
+    if places.prefixes:
+        if places.code is not None:
+            lines.append(f"code = {_text(places.code)}")
+        written = ", ".join(f"{_key(level)} = {length}" for level, length in places.prefixes.items())
+        lines.append(f"prefixes = {{{written}}}   # characters of the finest code that are the code of each level")
+    lines += [
         "",
         "[[tables]]",
         f"name = {_text(name)}",
         'unit = "record"',
+        *([f"place = {_text(file.place)}"] if file.place != levels[-1] else []),
+        *([f"count = {_text(file.count)}"] if file.count is not None else []),
         'rho = "1"                  # the budget of this table, divided among levels and queries',
         "level_shares = {" + ", ".join(f"{_key(level)} = {_text(share)}" for level in levels) + "}",
         "[tables.input]",
-        f"path = {_text(_relative(path, folder))}",
-        *form.lines(),
+        f"path = {_text(_relative(file.path, folder))}",
+        *file.form.lines(),
     ]
-    for attribute in attributes:
-        lines += [
-            "[[tables.attributes]]",
-            f"name = {_text(attribute)}",
-            "values = []                # every value that can occur, whether or not it does; or drop the attribute",
-        ]
+    for attribute in file.attributes:
+        lines += ["[[tables.attributes]]", f"name = {_text(attribute)}"]
+        if domains.get(attribute):
+            lines.append(f"values = {_text(list(domains[attribute]))}")
+        else:
+            lines.append(
+                "values = []                # every value that can occur, whether or not it does; or drop the attribute"
+            )
     lines += [
         "[[tables.queries]]         # the number of records; each query has a share of its level",
         'shares = "1/2"',
         "[[tables.queries]]         # all combinations of values",
-        f"by = {_text(attributes)}",
+        f"by = {_text(list(file.attributes))}",
         'shares = "1/2"',
         "",
         "# [[invariants]]           # counts that are published exactly, and so not protected",
         f"# table = {_text(name)}",
         f"# level = {_text(levels[0])}",
     ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _relative(path: Path, folder: Path) -> str:

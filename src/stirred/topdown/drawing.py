@@ -54,6 +54,8 @@ class TopDownDraw:
     entry: tuple[int, str] | None = None
     truth: Counted | None = None
     """The true counts, where this run has read the data and was asked to keep them. Confidential."""
+    removed_next: bool = False
+    """Whether the folder is removed as soon as the release is written."""
 
     def __repr__(self) -> str:
         return f"<TopDownDraw in {self.folder}; .specification, .measurements, .finish()>"
@@ -71,6 +73,10 @@ class TopDownDraw:
         """Write the ledger's entry and the manifest; returns the draw as it will be in ``work``."""
         write_record(self.folder, self.plan, DrawRecord(self.for_release, entry, self.nonce))
         return replace(self, folder=work, entry=entry)
+
+    def to_be_removed(self) -> TopDownDraw:
+        """The draw, in a folder that is removed as soon as the release is written."""
+        return replace(self, removed_next=True)
 
 
 def prepare(

@@ -6,8 +6,10 @@ gives the best linear unbiased estimate of any count in any place, its variance 
 parameters below 1 see :mod:`stirred.estimates.intervals`. Estimates are consistent as well: those of children add up
 to their parent's, those of a margin to its total.
 
-Not used, since they are not linear equations of margins: that counts are not negative, structural zeros, and
-constraints by other tables. Invariants are used where their values are given.
+Invariants are used where their values are given. A count of cells that cannot occur in a place, by the zeros of the
+plan or by what invariants and constraints say of the place, is 0, with an interval from 0 to 0; such counts do not add
+up to their parent's estimate. Not used otherwise, since they are not linear equations of margins: that counts are not
+negative, structural zeros, and constraints by other tables.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from stirred.margins.spine import Index, Spine
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.comparing import ask
-from stirred.topdown.constraints import Counts
+from stirred.topdown.constraints import Counts, impossible_groups
 from stirred.topdown.design import Answer, Design
 from stirred.topdown.measures import Contrast
 from stirred.topdown.measuring import INDEX, Measurements, entries
@@ -119,12 +121,17 @@ class MeasuredRelease:
         values = np.where(np.isinf(variances), np.nan, answer.values(at)[chosen])
         names = self.spine.names[at].take(chosen).to_pylist()
         plain = answer.design.plain_sums(at, variances)
-        kinds = self.shapes.everywhere[at].of_unit[chosen]
+        empty = self._impossible(table, by, where, at)[chosen]
+        values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
+        plain = plain[0], np.where(empty, 0.0, plain[1])
+        kinds = 2 * self.shapes.everywhere[at].of_unit[chosen] + empty.any(axis=1)
         _, first, alike = np.unique(kinds, return_index=True, return_inverse=True)
         samples = [{at: chosen[[one]]} for one in first]
         sums = self._weighted_sums(table, by, where, samples, variances[first], plain[1][first])
         sums = sums[0], sums[1][alike.ravel()] if sums[0] else None
-        return self._estimates(table, by, where, level, names, values, variances, plain, sums)
+        if sums[0] and sums[1] is not None:
+            sums = sums[0], np.where(empty, -1, sums[1])
+        return self._estimates(table, by, where, level, names, values, variances, plain, sums, bool(empty.any()))
 
     def union(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
@@ -140,8 +147,16 @@ class MeasuredRelease:
         if len(units) == 1:
             ((level, some),) = units.items()
             plain = answer.design.plain_sums(level, variances, len(some))
+        empty = np.logical_and.reduce(
+            [
+                self._impossible(table, by, where, level)[some].all(axis=0, keepdims=True)
+                for level, some in units.items()
+            ]
+        )
+        values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
+        plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
-        return self._estimates(table, by, where, None, [name], values, variances, plain, sums)
+        return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
@@ -211,6 +226,13 @@ class MeasuredRelease:
         used = [n for n, one in enumerate(self.plan.invariants) if one.table == table and self.exact[n] is not None]
         return Design.of(self.plan, self.spine, table, by, where, used, self.shapes)
 
+    def _impossible(self, table: str, by: tuple[str, ...], where: Chosen, level: int) -> Any:
+        """Which asked counts are zero in which units of a level, whatever was measured."""
+        section = self.plan.table(table)
+        schema = section.schema_of
+        asked = np.where(schema.where(where), schema.groups(by), -1).astype(np.int32)
+        return impossible_groups(self.plan, self.spine, self.exact, section, level, asked, schema.number_of_groups(by))
+
     def _weighted_sums(
         self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Mapping[int, Index]], variances: Any,
         plain: Any,
@@ -248,15 +270,17 @@ class MeasuredRelease:
 
     def _estimates(
         self, table: str, by: tuple[str, ...], where: Chosen, level: str | None, places: Sequence[str],
-        values: Any, variances: Any, plain: Any, sums: Any,
+        values: Any, variances: Any, plain: Any, sums: Any, zeros: bool,
     ) -> Estimates:  # fmt: skip
         if np.isinf(variances).all():
             raise errors.not_estimable(table, "this margin in these places")
         section = self.plan.table(table)
         own = [(one, known) for one, known in zip(self.plan.invariants, self.exact, strict=True) if one.table == table]
         unused = [str(one.margin) for one, known in own if known is None]
-        unused += ["combinations of values that cannot occur"] if section.zeros else []
-        unused += ["constraints by other tables"] if any(one.table == table for one in self.plan.constraints) else []
+        others = ", but for counts of nothing else" if zeros else ""
+        unused += [f"combinations of values that cannot occur{others}"] if section.zeros else []
+        bound = any(one.table == table for one in self.plan.constraints)
+        unused += [f"constraints by other tables{', but for counts that they rule out' if zeros else ''}"] * bound
         return Estimates(
             table=table,
             by=by,
@@ -270,7 +294,10 @@ class MeasuredRelease:
             terms=plain[1],
             sums=sums[0],
             sum_of=sums[1],
-            exact=tuple(str(one.margin) for one, known in own if known is not None),
+            exact=(
+                *(str(one.margin) for one, known in own if known is not None),
+                *(["counts that the plan and the published counts rule out are 0"] if zeros else []),
+            ),
             unused=tuple(unused),
         )
 
@@ -330,14 +357,18 @@ def estimate(
     regress: str | None = None,
     predictors: Any = None,
     no_scatter: bool = False,
+    nonnegative: bool = False,
     **measure: Any,
 ) -> Estimates | Answers:
     """Estimate counts from the measurements of a release, in every unit of a level or in the union of some places.
 
     ``measure`` asks for shares or comparisons in their place; see :meth:`MeasuredRelease.compare`. ``regress`` fits
     them to columns of ``predictors``; see :meth:`MeasuredRelease.regress`. ``sources`` also gives, for a union, the
-    measurements that the total of the chosen records rests on.
+    measurements that the total of the chosen records rests on. With ``nonnegative`` no interval of a count reaches
+    below 0, which loses no coverage.
     """
+    if nonnegative and (measure or regress):
+        raise errors.estimate_question("Nonnegative intervals (--nonnegative)", "are of counts only")
     if (regress is None) != (predictors is None) or (no_scatter and regress is None):
         raise errors.estimate_question("A regression", "has both --regress and --predictors")
     if regress is not None and level is None:
@@ -365,8 +396,9 @@ def estimate(
     if measure:
         return opened.compare(name, by, where, level=level, places=places, **measure)
     if level is not None:
-        return opened.estimate(name, by, where, level=level)
+        return replace(opened.estimate(name, by, where, level=level), nonnegative=nonnegative)
     found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))
+    found = replace(found, nonnegative=nonnegative)
     return replace(found, sources=tuple(opened.explain(name, where, places=places))) if sources else found
 
 

@@ -6,9 +6,14 @@ again from the same work folder, with other constraints or other tables to publi
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +23,9 @@ import pyarrow.csv as pc
 from stirred import errors
 from stirred.invariants import Margin
 from stirred.releases.documents import Certificate, write_documents
+from stirred.releases.folder import PARTS
 from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import digest_of
+from stirred.releases.manifest import NAME, digest_of
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
@@ -29,6 +35,7 @@ from stirred.tables.write import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_accuracy
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted, count_tables
+from stirred.topdown.finished_levels import FinishedLevels
 from stirred.topdown.fitting import LevelReport, fit_table
 from stirred.topdown.mechanism import MECHANISM
 from stirred.topdown.microdata import described, rows
@@ -149,10 +156,10 @@ class TopDownRelease:
             pc.write_csv(table, folder / "tables" / f"{wanted.name}.csv")
         for name in (*measurement_files(plan, spine), *invariant_files(plan)):
             (folder / name).parent.mkdir(exist_ok=True)
-            # By list, since a work folder may hold an editor's copy of something confidential. Copies, not links: the
-            # release is to be given away, and the work folder stays private and unchanged.
-            shutil.copyfile(self.draw.folder / name, folder / name, follow_symlinks=False)
-        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables))
+            # By list, since a work folder may hold an editor's copy of something confidential.
+            _put(self.draw.folder / name, folder / name, link=self.draw.removed_next)
+        ways = {report.table: report.way for report in self.reports}
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, ways))
         more = {
             "fit": [report.published() for report in self.reports],
             "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),
@@ -172,14 +179,40 @@ class TopDownRelease:
         return found
 
 
+def _put(file: Path, place: Path, *, link: bool) -> None:
+    """Put a file of a draw into a release: a copy, since the release is to be given away, and the work folder stays
+    private and unchanged.
+
+    With ``link`` it is the file itself under a second name, for a work folder that is removed next: measurements are
+    nearly all of both folders, and need not be on disk twice. A run that is killed in between leaves a whole draw, with
+    or without a whole release.
+    """
+    if link:
+        with contextlib.suppress(OSError):  # a file system without second names
+            os.link(file, place, follow_symlinks=False)
+            return
+    shutil.copyfile(file, place, follow_symlinks=False)
+
+
 def fit(draw: TopDownDraw, progress: Progress | None = None) -> TopDownRelease:
-    """Fit every table of a draw, in memory."""
+    """Fit every table of a draw, in memory; goes on from levels that an interrupted fit has finished."""
     progress = progress or Silent()
+    finished = _finished_levels(draw)
     leaves: dict[str, Histograms] = {}
     reports: list[LevelReport] = []
     for table in draw.plan.released:
         leaves[table.name], made = fit_table(
-            draw.plan, draw.spine, draw.exact, draw.measurements, table, progress, draw.agreements
+            draw.plan, draw.spine, draw.exact, draw.measurements, table, progress, draw.agreements, finished
         )
         reports += made
     return TopDownRelease(draw, leaves, tuple(reports))
+
+
+def _finished_levels(draw: TopDownDraw) -> FinishedLevels | None:
+    """Where finished levels of this draw and plan are kept; None for a draw that has no manifest yet."""
+    manifest = draw.folder / NAME
+    if not manifest.is_file():
+        return None
+    agreed = [one.published() for one in draw.agreements]
+    belongs_to = [version("stirred"), draw.plan.hash(), draw.nonce, digest_of(manifest), agreed]
+    return FinishedLevels(draw.folder / PARTS, hashlib.sha256(json.dumps(belongs_to).encode()).hexdigest())

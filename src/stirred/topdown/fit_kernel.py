@@ -1,21 +1,23 @@
 """Constrained least squares for the parents of a chunk, compiled: block coordinate descent with exact projections.
 
-For one parent, children k and positive cells j with counts P[j], and queries q of weight w[q] that partition the cells:
+For one parent, children k and positive cells j with counts P[j], and queries q that partition the cells and have a
+weight w[q, k] in each child:
 
-    f(X) = 1/2 sum_q w[q] sum_(groups g of q) sum_k (sum_(j in g) X[j, k] - Y[q, g, k])^2,
+    f(X) = 1/2 sum_q sum_(groups g of q) sum_k w[q, k] (sum_(j in g) X[j, k] - Y[q, g, k])^2,
     X >= 0,   sum_k X[j, k] = P[j],   X[j, k] = 0 where closed.
 
-As a function of one row X[j, :] this is h/2 |X[j, :] - t|^2 plus a constant with h = sum_q w[q], so the exact minimiser
-is the projection of t = X[j, :] - gradient/h on a simplex. Sweeps visit the cells in a fresh random order each, which
-is no detail: with any fixed order hundreds of times more sweeps do not suffice.
+As a function of one row X[j, :] this is 1/2 sum_k h[k] (X[j, k] - t[k])^2 plus a constant with h[k] = sum_q w[q, k], so
+the exact minimiser is the projection of t = X[j, :] - gradient/h on a simplex, in the metric of h. Sweeps visit the
+cells in a fresh random order each, which is no detail: with any fixed order hundreds of times more sweeps do not
+suffice.
 
 Bounds lower <= sum_(j in g) X[j, k] <= upper enter as an augmented Lagrangian: a query of weight c whose residual is
 e = v - clip(v, lower, upper) with v = sum + multiplier, and every few sweeps multiplier <- e.
 
-The invariant a reader must know: f is strongly convex with modulus mu, the weight of the queries that separate all
-cells, so with g the gradient and z[j] = projection of x[j] - g[j]/mu,
+The invariant a reader must know: f is strongly convex with modulus mu[k] in child k, the weight of the queries that
+separate all cells, so with g the gradient and z[j] = projection of x[j] - g[j]/mu in the metric of mu,
 
-    f(X) - min f <= - sum_j ( <g[j], z[j] - x[j]> + mu/2 |z[j] - x[j]|^2 ),
+    f(X) - min f <= - sum_j ( <g[j], z[j] - x[j]> + 1/2 sum_k mu[k] (z[j, k] - x[j, k])^2 ),
 
 and the same holds for the augmented Lagrangian, whose minimum less c/2 |multiplier|^2 is a lower bound of the
 constrained minimum (any feasible point has |e| <= |multiplier|).
@@ -51,8 +53,8 @@ class Queries(NamedTuple):
     """The terms of f: what was measured in the children of a chunk's parents.
 
     Cell j of the chunk is in row ``rows[j, q]`` of its parent's block of ``residuals``, a table (row, child) from
-    ``offsets[parent]`` on, which come in as minus the measured values Y. Query q has the weight w[q] =
-    ``weights[q]`` and separates all cells if ``separating[q]``; ``modulus`` is the sum mu of those weights.
+    ``offsets[parent]`` on, which come in as minus the measured values Y. Query q has the weight ``weights[q, unit]`` in
+    a unit, or ``weights[q, 0]`` in all units if that is the only column, and separates all cells if ``separating[q]``.
     """
 
     rows: NDArray[np.int32]
@@ -61,7 +63,6 @@ class Queries(NamedTuple):
     residuals: NDArray[np.float64]
     weights: NDArray[np.float64]
     separating: NDArray[np.bool_]
-    modulus: float
 
 
 class Limits(NamedTuple):
@@ -125,11 +126,12 @@ def _shuffle(order, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _project(target, total, threshold, free, out):  # type: ignore[no-untyped-def]
+def _project(target, metric, total, threshold, free, out):  # type: ignore[no-untyped-def]
     """Project on {out >= 0, sum = total} (``free``: on out >= 0), by Newton's method on the threshold; returns it.
 
-    The sum of what exceeds a threshold is convex and falling in it: from any start with something above it Newton's
-    method lands at or below the root, and then climbs to it in finitely many steps.
+    The distance is sum (out - target)^2 / metric, with the metric's largest entry 1: what exceeds the threshold times
+    the metric is left. The sum of that is convex and falling in the threshold: from any start with something above it
+    Newton's method lands at or below the root, and then climbs to it in finitely many steps.
     """
     width = len(target)
     if free:
@@ -140,9 +142,11 @@ def _project(target, total, threshold, free, out):  # type: ignore[no-untyped-de
     while True:
         count = 0
         above = 0.0
+        falling = 0.0
         for k in range(width):
-            if target[k] > threshold:
+            if target[k] > threshold * metric[k]:
                 above += target[k]
+                falling += metric[k]
                 count += 1
         if count == 0:  # the start was above everything, or everything is closed
             if before >= 0:
@@ -150,22 +154,36 @@ def _project(target, total, threshold, free, out):  # type: ignore[no-untyped-de
             before = 0
             threshold = 0.5 * CLOSED
             continue
-        following = (above - total) / count
+        following = (above - total) / falling
         # Rounding could add and drop an entry at the threshold for ever: once climbing, never step back.
         if count == before or (before > 0 and following <= threshold):
             break
         before = count
         threshold = following
     for k in range(width):
-        out[k] = target[k] - threshold if target[k] > threshold else 0.0
+        out[k] = target[k] - threshold * metric[k] if target[k] > threshold * metric[k] else 0.0
     return threshold
+
+
+@helper
+def _invert(curvature, more, inverse, metric):  # type: ignore[no-untyped-def]
+    """One over the curvature of each child, and the same as a part of the largest of them, which is returned."""
+    largest = 0.0
+    for k in range(len(curvature)):
+        inverse[k] = 1.0 / (curvature[k] + more)
+        if inverse[k] > largest:
+            largest = inverse[k]
+    for k in range(len(curvature)):
+        metric[k] = inverse[k] / largest
+    return largest
 
 
 @helper
 def _gradient(  # type: ignore[no-untyped-def]
     j, starting, separating, rows, weights, residuals, bound_rows, bound_weights, pushed, lower, upper, g
 ):
-    """The gradient in row j; returns the row's curvature. To start, of the queries that separate all cells alone."""
+    """The gradient in row j; returns what bounds add to its curvature. To start, of the queries that separate all cells
+    alone."""
     width = len(g)
     curvature = 0.0
     for k in range(width):
@@ -174,10 +192,9 @@ def _gradient(  # type: ignore[no-untyped-def]
         if starting and not separating[q]:
             continue
         weight = weights[q]
-        curvature += weight
         row = residuals[rows[j, q]]
         for k in range(width):
-            g[k] += weight * row[k]
+            g[k] += weight[k] * row[k]
     if starting:
         return curvature
     for b in range(len(bound_weights)):
@@ -234,34 +251,37 @@ def _update(pushed, multipliers, lower, upper):  # type: ignore[no-untyped-def]
 
 @part
 def _pass(  # type: ignore[no-untyped-def]
-    kind, order, x, counts, free, opened, masked, modulus, separating, thresholds, rows, weights, residuals,
-    bound_rows, bound_weights, pushed, lower, upper, g, target, z,
+    kind, order, x, counts, free, opened, masked, separating, thresholds, rows, weights, residuals,
+    bound_rows, bound_weights, pushed, lower, upper, work,
 ):  # fmt: skip
     """Visit every cell once, to start, to sweep or to certify; returns the certificate."""
     width = x.shape[1]
+    g, target, z, curvature, moduli, inverse, metric = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     gap = 0.0
+    most = _invert(curvature if kind == SWEEP else moduli, 0.0, inverse, metric)
+    ratio = most / _highest(curvature) if kind == CERTIFY else 1.0
+    added = 0.0
     for j in order:
-        curvature = _gradient(
+        more = _gradient(
             j, kind == START, separating, rows, weights, residuals,
             bound_rows, bound_weights, pushed, lower, upper, g,
         )  # fmt: skip
-        threshold = thresholds[j]
-        if kind == CERTIFY:
-            threshold *= curvature / modulus
-            curvature = modulus
-        inverse = 1.0 / curvature
+        if kind == SWEEP and more != added:
+            _invert(curvature, more, inverse, metric)
+            added = more
+        threshold = thresholds[j] * ratio
         row = x[j]
         for k in range(width):
-            target[k] = row[k] - inverse * g[k]
+            target[k] = row[k] - inverse[k] * g[k]
         if masked:
             for k in range(width):
                 if not opened[j, k]:
                     target[k] = CLOSED
-        threshold = _project(target, counts[j], threshold, free, z)
+        threshold = _project(target, metric, counts[j], threshold, free, z)
         if kind == CERTIFY:
             for k in range(width):
                 step = z[k] - row[k]
-                gap -= step * (g[k] + 0.5 * modulus * step)
+                gap -= step * (g[k] + 0.5 * moduli[k] * step)
             continue
         thresholds[j] = threshold
         for k in range(width):
@@ -270,6 +290,28 @@ def _pass(  # type: ignore[no-untyped-def]
             z[k] = step
         _add(j, z, rows, residuals, bound_rows, pushed)
     return gap if gap > 0.0 else 0.0
+
+
+@helper
+def _highest(curvature):  # type: ignore[no-untyped-def]
+    """The largest of one over the curvatures."""
+    least = curvature[0]
+    for k in range(len(curvature)):
+        if curvature[k] < least:
+            least = curvature[k]
+    return 1.0 / least
+
+
+@helper
+def _weigh(given, first, separating, weights, curvature, moduli):  # type: ignore[no-untyped-def]
+    """The weights in the children of one parent, and their sums over all and over separating queries."""
+    for q in range(weights.shape[0]):
+        for k in range(weights.shape[1]):
+            weight = given[q, first + k] if given.shape[1] > 1 else given[q, 0]
+            weights[q, k] = weight
+            curvature[k] += weight
+            if separating[q]:
+                moduli[k] += weight
 
 
 @helper
@@ -344,7 +386,7 @@ def fit_parents(parents, free, values, opened, queries, limits, stopping, found)
     """
     masked = len(opened) > 0
     starts, first_child, x_starts = parents.starts, parents.first_child, parents.x_starts
-    weights, bound_weights = queries.weights, limits.weights
+    number, bound_weights = queries.weights.shape[0], limits.weights
     for parent in range(len(starts) - 1):
         a = starts[parent] - starts[0]
         b = starts[parent + 1] - starts[0]
@@ -357,7 +399,7 @@ def fit_parents(parents, free, values, opened, queries, limits, stopping, found)
             at = x_starts[parent] - x_starts[0]
             mask = opened[at : at + n * width].reshape(n, width)
         rows, bound_rows = queries.rows[a:b], limits.rows[a:b]
-        height = queries.row_starts[parent, len(weights)] - queries.row_starts[parent, 0]
+        height = queries.row_starts[parent, number] - queries.row_starts[parent, 0]
         r = _block(queries.residuals, queries.offsets[parent], height, width)
         measured = reals(height, width)
         _copy(r, measured)
@@ -366,7 +408,9 @@ def fit_parents(parents, free, values, opened, queries, limits, stopping, found)
         high = _block(limits.upper, limits.offsets[parent], height, width)
         pushed = reals(height, width)
         multipliers = reals(height, width)
-        work = reals(3, width)
+        work = reals(7, width)
+        weights = reals(number, width)
+        _weigh(queries.weights, first_child[parent], queries.separating, weights, work[3], work[4])
         thresholds = reals(1, n)[0]
         order = indices(n)
         for j in range(n):
@@ -384,8 +428,8 @@ def fit_parents(parents, free, values, opened, queries, limits, stopping, found)
         mark, worst, worst_before = np.int64(STALLED_AFTER), 0.0, np.inf
         while n > 0:
             gap = _pass(
-                kind, order, x, counts, free, mask, masked, queries.modulus, queries.separating, thresholds,
-                rows, weights, r, bound_rows, bound_weights, pushed, low, high, work[0], work[1], work[2],
+                kind, order, x, counts, free, mask, masked, queries.separating, thresholds,
+                rows, weights, r, bound_rows, bound_weights, pushed, low, high, work,
             )  # fmt: skip
             if kind == CERTIFY:
                 gap += _slack(pushed, multipliers, low, high, bound_rows, bound_weights)

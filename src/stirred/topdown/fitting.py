@@ -20,22 +20,29 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
+from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.design import Design
 from stirred.topdown.earlier import Agreement
+from stirred.topdown.finished_levels import FinishedLevels
 from stirred.topdown.level_fit import fit_level
 from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding import round_level
+from stirred.topdown.subtrees import Subtrees, Told, ranges, whole_design
 
-CHUNK = 1 << 24
-"""Measured values that are held at a time."""
+LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
+TOO_WIDE = "level by level, since recodes and the geography tie too many numbers together for least squares"
+WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
+"""How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class LevelReport:
     most_sweeps: int
     worst_gap: float
     kappa: float
+    way: str
+    """One of :data:`WAYS`."""
     fallbacks: tuple[tuple[str, str], ...]
     """Parents that were not done in the usual way, by name, and why."""
 
@@ -65,28 +74,67 @@ def fit_table(
     table: TableSection,
     progress: Progress,
     agreements: Sequence[Agreement] = (),
+    finished: FinishedLevels | None = None,
 ) -> tuple[Histograms, list[LevelReport]]:
-    """The fitted histograms of the leaves of a table, and how each level went."""
-    parents: Histograms | None = None
-    reports = []
+    """The fitted histograms of the leaves of a table, and how each level went; ``finished`` has levels of an earlier
+    run, and gets those of this one."""
+    parents, reports = _gone_on(finished, table.name)
+    design, way = _designed(plan, spine, table)
+    subtrees = None
+    if design is not None and len(reports) < len(spine.levels):
+        subtrees = Subtrees.of(table, design, exact, measurements, progress)
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
-        step = _Step(plan, spine, table, level, entries, kept(plan, spine, exact, table, level, agreements))
+        if level < len(reports):
+            done += sum(entry.units * entry.cells for entry in entries)
+            continue
+        here = kept(plan, spine, exact, table, level, agreements)
+        step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
         chunks = list(step.chunks())
-        for number, (first, last) in enumerate(chunks):
+        for number, (first, last, values) in enumerate(ahead(step.read(chunks, measurements))):
             progress.stage(f"fitting {table.name} at level '{name}', part {number + 1} of {len(chunks)}", done / every)
             units = step.units_below(first, last)
             done += (units.stop - units.start) * sum(entry.cells for entry in entries)
             above = None if parents is None else parents.of_units(np.arange(first, last))
-            fitted, detail = step.fit(above, first, last, [measurements.values(entry, units) for entry in entries])
+            fitted, detail = step.fit(above, first, last, values)
             pieces.append(fitted)
             details.append(detail)
         parents = _joined(pieces)
         reports.append(step.report(details))
+        if finished is not None:
+            finished.keep(table.name, parents, [asdict(report) for report in reports])
     assert parents is not None
     return parents, reports
+
+
+def _gone_on(finished: FinishedLevels | None, table: str) -> tuple[Histograms | None, list[LevelReport]]:
+    """The level that an earlier run has finished last, and how the levels so far went."""
+    kept_level = None if finished is None else finished.last(table)
+    if kept_level is None:
+        return None, []
+    histograms, reports = kept_level
+    return histograms, [
+        LevelReport(**{**one, "fallbacks": tuple((unit, words) for unit, words in one["fallbacks"])}) for one in reports
+    ]
+
+
+def way_of_fit(plan: TopDownPlan, spine: Spine, table: TableSection) -> str:
+    """How a table will be fitted: one of :data:`WAYS`."""
+    return _designed(plan, spine, table)[1]
+
+
+def _designed(plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[Design | None, str]:
+    """The design of least squares, where the plan asks for them and they can be had; and the way of the fit."""
+    if plan.fit == BY_LEVEL:
+        return None, BY_LEVEL
+    try:
+        return whole_design(plan, spine, table), LEAST_SQUARES
+    except errors.StirredError as refusal:
+        if refusal.kind != "estimate-too-wide":
+            raise
+        return None, TOO_WIDE
 
 
 def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
@@ -123,6 +171,8 @@ class _Step:
     level: int
     entries: list[Entry]
     kept: Kept
+    subtrees: Subtrees | None
+    way: str
 
     @property
     def name(self) -> str:
@@ -150,15 +200,23 @@ class _Step:
 
     def chunks(self) -> Iterator[tuple[int, int]]:
         """Ranges of parents (of units at the root) whose children have a bounded number of measured values."""
-        per_unit = sum(entry.cells for entry in self.entries)
-        sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else np.ones(self.spine.units(0))
-        first, held = 0, 0
-        for parent, size in enumerate(sizes):
-            if held and held + size * per_unit > CHUNK:
-                yield first, parent
-                first, held = parent, 0
-            held += int(size) * per_unit
-        yield first, len(sizes)
+        ones = np.ones(self.spine.units(0), dtype=np.int64)
+        sizes = np.diff(self.spine.first_child[self.level - 1]) if self.level else ones
+        return ranges(sizes, sum(entry.cells for entry in self.entries))
+
+    @property
+    def least_squares(self) -> bool:
+        """Whether units are fitted to what their subtrees tell; a leaf has its own measurements only."""
+        return self.subtrees is not None and self.level + 1 < len(self.spine.levels)
+
+    def read(
+        self, chunks: list[tuple[int, int]], measurements: Measurements
+    ) -> Iterator[tuple[int, int, list[Counts]]]:
+        """Each range of parents with the measured values of their children, where these are needed."""
+        for first, last in chunks:
+            units = self.units_below(first, last)
+            entries = [] if self.least_squares else self.entries
+            yield first, last, [measurements.values(entry, units) for entry in entries]
 
     def units_below(self, first: int, last: int) -> slice:
         if self.level == 0:
@@ -174,18 +232,27 @@ class _Step:
         else:
             edges = self.spine.first_child[self.level - 1][first : last + 1] - units.start
         schema = self.table.schema_of
-        measured = tuple(
-            Measured(groups, float(Fraction(entry.rho)), given)
-            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
-        )
+        told, few = self._told(units, values)
         here = self.kept.of_units(units)
-        whole = LevelProblem(above, edges, schema.cells, measured, here.allowed, here.bounds)
+        whole = LevelProblem(above, edges, schema.cells, tuple(told.values()), here.allowed, here.bounds)
         if not self.twice:
             return self._solve(whole, first, ())
-        totals, early = self._totals(whole, first)
+        totals, early = self._totals(whole, few, first)
         fixed = Bounds(schema.groups(()), totals[:, None], totals[:, None])
-        rest = tuple(one for one, entry in zip(measured, self.entries, strict=True) if entry.query != TOTAL)
+        rest = tuple(one for names, one in told.items() if names)
         return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
+
+    def _told(self, units: slice, values: list[Counts]) -> tuple[Told, Told]:
+        """What the tables of some units are to be near to, and what the first pass reads of it: queries about
+        attributes that constraints speak of."""
+        if self.subtrees is not None and self.least_squares:
+            return self.subtrees.measured(self.level, units, self.constrained)
+        schema, known = self.table.schema_of, set(self.constrained)
+        told = {
+            entry.by: Measured(groups, float(Fraction(entry.rho)), given)
+            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
+        }
+        return told, {names: one for names, one in told.items() if {schema.base(name) for name in names} <= known}
 
     def _solve(
         self,
@@ -203,11 +270,16 @@ class _Step:
             again = without_totals.of_parents(stuck) if without_totals is not None else None
             if again is None:
                 raise errors.topdown_infeasible(
-                    self.name, len(stuck), sorted({reason for _, reason in report.fallbacks})
+                    self.name, len(stuck), self._few(first, stuck), sorted({reason for _, reason in report.fallbacks})
                 )
             mended, second = round_level(again, fit_level(again), self.chain)
             if len(second.infeasible):
-                raise errors.topdown_infeasible(self.name, len(second.infeasible), ["no integers keep the constraints"])
+                raise errors.topdown_infeasible(
+                    self.name,
+                    len(second.infeasible),
+                    self._few(first, stuck[second.infeasible]),
+                    ["no integers keep the constraints"],
+                )
             children = children.with_units(problem.children_of(stuck), mended)
             words = "no table keeps the totals of the first pass; fitted in one pass"
             fallbacks += [(self._named(first + int(parent)), words) for parent in stuck]
@@ -215,21 +287,16 @@ class _Step:
         worst = float(gaps.max(initial=0.0))
         return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))
 
-    def _totals(self, whole: LevelProblem, first: int) -> tuple[Counts, tuple[tuple[str, str], ...]]:
+    def _totals(self, whole: LevelProblem, told: Told, first: int) -> tuple[Counts, tuple[tuple[str, str], ...]]:
         """The first pass: totals of the children, from the cells that constraints speak of alone."""
         schema, names = self.table.schema_of, self.constrained
         groups, number = schema.groups(names), schema.number_of_groups(names)
         sample = np.unique(groups, return_index=True)[1]  # one cell of each group
-        known = set(names)
 
         def few(one: Groups) -> Groups:
             return one[sample]
 
-        measured = tuple(
-            Measured(few(one.groups), one.weight, one.values)
-            for one, entry in zip(whole.measured, self.entries, strict=True)
-            if {schema.base(name) for name in entry.by} <= known
-        )
+        measured = tuple(Measured(few(one.groups), one.weight, one.values) for one in told.values())
         bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
         allowed = tuple(Allowed(few(one.groups), one.allowed) for one in whole.allowed if refines(groups, one.groups))
         parents = None if whole.parents is None else collapsed(whole.parents, groups, number)
@@ -238,12 +305,17 @@ class _Step:
         children, report = round_level(problem, fit_level(problem), chain)
         if len(report.infeasible):
             reasons = sorted({reason for _, reason in report.fallbacks})
-            raise errors.topdown_infeasible(self.name, len(report.infeasible), reasons)
+            raise errors.topdown_infeasible(
+                self.name, len(report.infeasible), self._few(first, report.infeasible), reasons
+            )
         fallbacks = tuple((self._named(first + parent), f"totals: {reason}") for parent, reason in report.fallbacks)
         return children.totals(), fallbacks
 
     def _named(self, parent: int) -> str:
         return str(self.spine.names[max(0, self.level - 1)][parent].as_py())
+
+    def _few(self, first: int, parents: NDArray[np.int64]) -> list[str]:
+        return [self._named(first + int(parent)) for parent in parents[: errors.FEW]]
 
     def report(self, details: list[_Detail]) -> LevelReport:
         return LevelReport(
@@ -254,6 +326,7 @@ class _Step:
             max(detail.sweeps for detail in details),
             max(detail.gap for detail in details),
             details[0].kappa,
+            self.way,
             tuple(fallback for detail in details for fallback in detail.fallbacks),
         )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.topdown.counting import Counted
-from stirred.topdown.fitting import CHUNK
 from stirred.topdown.measuring import Entry
+from stirred.topdown.subtrees import CHUNK
 
 _VALUES_PER_SECOND = 1.2e7
 """Measured values that are counted, drawn and written in a second, on two cores."""
@@ -21,7 +21,8 @@ _BYTES_PER_RECORD = 2.0
 _BASE = 400_000_000
 _BYTES_PER_POSITIVE_CELL = 16 * 6
 """Histograms of data and fit, at two levels each, with what is built beside them."""
-_BYTES_PER_HELD_VALUE = 8 * 3
+_BYTES_PER_HELD_VALUE = 8 * 4
+"""As they are read, the next part of them, and what the fit makes of them."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,13 @@ def forecast(counted: Counted, planned: Sequence[Entry]) -> Forecast:
     records = sum(int(leaves.counts.sum()) for leaves in counted.leaves.values())
     widest = max(entry.cells for entry in planned)
     held = min(values, max(CHUNK, 64 * widest))
+    # Least squares keeps a number for each cell of each unit above the leaves, in a file where a level has many.
+    above = [counted.spine.units(level) for level in range(len(counted.spine.levels) - 1)]
+    cells = max(table.schema_of.cells for table in counted.plan.released)
+    kept = sum(min(units * cells, CHUNK) for units in above) if counted.plan.fit != "level by level" else 0
     return Forecast(
         seconds=3 + records / _RECORDS_PER_SECOND + values / _VALUES_PER_SECOND + values / _FITTED_PER_SECOND,
-        memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE),
+        memory_bytes=int(_BASE + positive * _BYTES_PER_POSITIVE_CELL + held * _BYTES_PER_HELD_VALUE + 8 * kept),
         disk_bytes=int(values * _BYTES_PER_VALUE + records * _BYTES_PER_RECORD),
     )
 

@@ -81,7 +81,7 @@ def fit_level(
     sizes = np.diff(support.starts) * np.diff(problem.first_child)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     condition = kappa(problem.measured)
-    ridge = 0.0 if np.isfinite(condition) else RIDGE * sum(query.weight for query in problem.measured)
+    ridge = 0.0 if np.isfinite(condition) else RIDGE * sum(query.typical_weight for query in problem.measured)
     fit = LevelFit(
         np.zeros(int(starts[-1])),
         starts,
@@ -131,24 +131,22 @@ class _Objective:
 
     families: list[NDArray[np.int32]]
     weights: NDArray[np.float64]
+    """A row for each query; a column for each unit, or one for all."""
     separating: NDArray[np.bool_]
-    modulus: float
     bound_weights: NDArray[np.float64]
     shares: NDArray[np.float64]
 
 
 def _objective(problem: LevelProblem, ridge: float) -> _Objective:
     families = [query.groups for query in problem.measured]
-    weights = [query.weight for query in problem.measured]
+    weights = [np.atleast_1d(np.asarray(query.weight, dtype=np.float64)) for query in problem.measured]
     if ridge:
         families.append(np.arange(problem.cells, dtype=np.int32))
-        weights.append(ridge)
-    separating = np.array([separates(groups) for groups in families])
+        weights.append(np.array([ridge]))
     return _Objective(
         families,
-        np.array(weights, dtype=np.float64),
-        separating,
-        float(np.array(weights, dtype=np.float64)[separating].sum()),
+        np.ascontiguousarray(np.stack(np.broadcast_arrays(*weights))),
+        np.array([separates(groups) for groups in families]),
         np.array([_bound_weight(bound, problem) for bound in problem.bounds], dtype=np.float64),
         _shares(problem) if ridge else np.zeros(0),
     )
@@ -159,7 +157,7 @@ def _shares(problem: LevelProblem) -> NDArray[np.float64]:
 
     A root has no parent: its share is its own total, spread evenly over the cells.
     """
-    best = min(problem.measured, key=lambda query: query.values.shape[1] / query.weight)
+    best = min(problem.measured, key=lambda query: query.values.shape[1] / query.typical_weight)
     totals: NDArray[np.float64] = np.maximum(best.values.sum(axis=1, dtype=np.float64), 0.0)
     if problem.parents is None:
         return totals / problem.cells
@@ -211,9 +209,7 @@ def _fit_chunk(
         problem.parents is None,
         fit.values,
         opened_entries(problem, starts, cells, first_child, x_starts),
-        fit_kernel.Queries(
-            rows, row_starts, offsets, residuals, objective.weights, objective.separating, objective.modulus
-        ),
+        fit_kernel.Queries(rows, row_starts, offsets, residuals, objective.weights, objective.separating),
         fit_kernel.Limits(bound_rows, bound_row_starts, bound_offsets, lower, upper, objective.bound_weights),
         fit_kernel.Stopping(gap, VIOLATION, most_sweeps),
         found,
@@ -230,8 +226,8 @@ def _bound_weight(bound: Bounds, problem: LevelProblem) -> float:
     Measured: the geometric mean of all weights and of those that tell the bound's groups apart, which is the
     objective's own curvature along the bounded sums, does well from kappa 1 to 600.
     """
-    refining = sum(query.weight for query in problem.measured if _refines(query.groups, bound.groups))
-    everything = sum(query.weight for query in problem.measured)
+    refining = sum(query.typical_weight for query in problem.measured if _refines(query.groups, bound.groups))
+    everything = sum(query.typical_weight for query in problem.measured)
     return float(np.sqrt(refining * everything)) or everything
 
 

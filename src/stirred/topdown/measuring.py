@@ -212,6 +212,19 @@ class Measurements:
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         return found
 
+    def stored_parts(self, entry: Entry) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """The values of all units, in the ranges of units in which they are stored."""
+        path, metadata = self.path(entry), self._metadata[entry.file]
+        first = 0
+        try:
+            with pq.ParquetFile(path, metadata=metadata) as file:
+                for group in range(metadata.num_row_groups):
+                    read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
+                    yield slice(first, first + len(read)), read
+                    first += len(read)
+        except (OSError, ValueError, pa.ArrowException):
+            raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
+
     def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:
         """Whether every row of a file is of the unit, the cell, the level and the query that its place says.
 

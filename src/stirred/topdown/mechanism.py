@@ -44,6 +44,13 @@ class TopDown(Mechanism):
         "init": (
             Option("--geography", "The public list of places, a column for each level from coarse to fine.",
                    "geography", Path),
+            Option("--prefixes", "The levels as prefixes of the finest code, as state=2,county=5,tract: how many "
+                   "characters, and last the finest level. By default those of census blocks, for a list of their "
+                   "codes.", "prefixes"),
+            Option("--dictionary", "A data dictionary with the values of attributes: JSON, or CSV with the columns "
+                   "name, value and label.", "dictionary", Path),
+            Option("--preset", "Take queries and shares of this built-in plan.", "preset_name", choices=PRESETS),
+            Option("--count", "The column with the number of records that a row stands for.", "count"),
             *FORM_OPTIONS,
         ),
         "release": (
@@ -67,6 +74,8 @@ class TopDown(Mechanism):
                    "--regress.", "predictors", Path),
             Option("--no-scatter", "With --regress: take the true numbers to lie on the line exactly.", "no_scatter",
                    bool),
+            Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
+                   "nonnegative", bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
         ),
     }  # fmt: skip

@@ -20,9 +20,11 @@ from stirred import errors
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, dicts, hash_of
 from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
+    OPEN,
     ConstraintSection,
     EarlierSection,
     InvariantSection,
+    PlacesInput,
     PublishSection,
     QuerySection,
     SpineSection,
@@ -47,8 +49,9 @@ class TopDownPlan(Plan):
         Tables to write beside the microdata.
     earlier
         Releases that this one must agree with.
-    passes
-        Whether totals are fitted first.
+    passes, fit
+        Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
+        own measurements only.
     dataset, chosen_from, format, licence, released_by, context
         As in every plan: the dataset's name in a ledger, where the choices came from, the format of released files,
         the licence of the data, who releases them, and answers about the five safes.
@@ -74,11 +77,13 @@ class TopDownPlan(Plan):
     """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     passes: Literal["auto", "one", "two"] = "auto"
+    fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
         _check_names(self)
+        _check_inputs(self)
         for table in self.released:
             _check_shares(self, table)
         for invariant in self.invariants:
@@ -159,7 +164,7 @@ class TopDownPlan(Plan):
 
     def reading(self, paths: Mapping[str, str | Path]) -> TopDownPlan:
         """The same plan with its tables, and its ``geography``, read from these paths."""
-        section = InputSection(path=str(paths["geography"])) if "geography" in paths else self.spine.input
+        section = PlacesInput(path=str(paths["geography"])) if "geography" in paths else self.spine.input
         tables = tuple(
             table.model_copy(update={"input": InputSection(path=str(paths[table.name]))})
             if table.name in paths
@@ -184,11 +189,30 @@ class TopDownPlan(Plan):
 
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
-        later = ("publish", "earlier", "passes", "licence", "released_by", "context")
+        later = ("publish", "earlier", "passes", "fit", "licence", "released_by", "context")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
 # -- checks --------------------------------------------------------------------------------------------------
+
+
+def _check_inputs(plan: TopDownPlan) -> None:
+    """What a draft leaves open must be settled, and prefixes must be of the levels above the finest."""
+    for table in plan.tables:
+        if table.count is not None and table.count.startswith(OPEN):
+            asked = table.count.removeprefix(OPEN).strip()
+            raise errors.topdown_plan(
+                f"The table '{table.name}'",
+                f"must say whether its column '{asked}' is a number of records: write count = \"{asked}\" if a row "
+                "stands for that many, or remove the line if each row is one record",
+            )
+    prefixes = plan.spine.input.prefixes
+    lengths = list(prefixes.values())
+    if prefixes and (tuple(prefixes) != plan.spine.levels[:-1] or lengths != sorted(set(lengths))):
+        raise errors.topdown_plan(
+            "The prefixes of the list of geounits",
+            "must be given for every level but the finest, from the coarsest on, each longer than the one before",
+        )
 
 
 def _check_names(plan: TopDownPlan) -> None:

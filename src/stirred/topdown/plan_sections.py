@@ -19,6 +19,8 @@ from stirred.invariants import Margin
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section
 
+OPEN = "? "
+"""Begins what a draft leaves to be answered; a plan with it is refused."""
 TOTAL = "total"
 """The name of the query that counts all records."""
 
@@ -43,6 +45,15 @@ def _share(written: object) -> Fraction:
 Share = Annotated[Fraction, BeforeValidator(_share), PlainSerializer(str, return_type=str)]
 
 
+class PlacesInput(InputSection):
+    """Where the public list of geounits is. With ``prefixes`` it needs one column, the code of the finest unit, in
+    which a coarser unit's code is the first so many characters; ``code`` names that column if it is not called like
+    the finest level."""
+
+    code: str | None = None
+    prefixes: Mapping[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
+
+
 class SpineSection(Section):
     """The levels from the coarsest to the finest, each a column of the public list of geounits.
 
@@ -53,7 +64,7 @@ class SpineSection(Section):
     levels: Names
     root: str | None = None
     absent: Names = ()
-    input: InputSection = Field(default_factory=InputSection)
+    input: PlacesInput = Field(default_factory=PlacesInput)
 
     @property
     def all_levels(self) -> tuple[str, ...]:

@@ -38,17 +38,18 @@ def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
     shapes = Shapes.of(spine)
     for table in plan.released:
         fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
-        designs = {}
-        for query in table.queries:
+        combined: dict[str, list[float]] = {}
+        for query in table.queries:  # one design at a time: those of a nation take gigabytes
             try:
-                designs[query.name] = Design.of(plan, spine, table.name, query.by, None, fixed, shapes)
+                design = Design.of(plan, spine, table.name, query.by, None, fixed, shapes)
             except errors.StirredError as refusal:
                 if refusal.kind != "estimate-too-wide":
                     raise
+            else:
+                combined[query.name] = [math.sqrt(variance) for variance in design.typical_variances()]
         for number, level in enumerate(spine.levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
-                design = designs.get(query.name)
                 yield ExpectedError(
                     table.name,
                     level,
@@ -56,5 +57,5 @@ def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
                     table.schema_of.number_of_groups(query.by),
                     str(rho),
                     math.sqrt(1 / rho) if rho else math.inf,
-                    None if design is None else math.sqrt(design.typical_variance(number)),
+                    combined[query.name][number] if query.name in combined else None,
                 )

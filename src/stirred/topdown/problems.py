@@ -81,11 +81,22 @@ class Histograms:
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Measured:
-    """Noisy sums over the groups of a query in every child; ``weight`` is one over their variance."""
+    """Noisy sums over the groups of a query in every child; ``weight`` is one over their variance, in all children or a
+    number for each of them."""
 
     groups: NDArray[np.int32]
-    weight: float
+    weight: float | NDArray[np.float64]
     values: NDArray[Any]
+
+    @property
+    def typical_weight(self) -> float:
+        """The mean weight of all children."""
+        return float(np.mean(self.weight))
+
+    def of_units(self, units: NDArray[np.int64]) -> Measured:
+        """The same query in some children."""
+        weight = self.weight[units] if isinstance(self.weight, np.ndarray) else self.weight
+        return Measured(self.groups, weight, self.values[units])
 
 
 @withheld
@@ -126,8 +137,11 @@ class LevelProblem:
         units = int(self.first_child[-1])
         assert self.first_child[0] == 0 and bool(np.all(np.diff(self.first_child) > 0)), "a parent without a child"
         assert self.parents is None or self.parents.units == len(self.first_child) - 1
-        assert self.measured and all(query.weight > 0 for query in self.measured), "a query without weight"
+        assert self.measured and all(query.typical_weight > 0 for query in self.measured), "a query without weight"
         for query in self.measured:
+            assert np.shape(query.weight) in ((), (units,)) and bool(np.all(query.weight >= 0)), (
+                "weights of other units"
+            )
             assert query.values.shape == (units, _groups(query.groups, self.cells)), query.values.shape
         for mask in self.allowed:
             assert mask.allowed.shape == (units, _groups(mask.groups, self.cells)), mask.allowed.shape
@@ -156,7 +170,7 @@ class LevelProblem:
             self,
             parents=None if self.parents is None else self.parents.of_units(parents),
             first_child=first_child,
-            measured=tuple(replace(query, values=query.values[units]) for query in self.measured),
+            measured=tuple(query.of_units(units) for query in self.measured),
             allowed=tuple(replace(mask, allowed=mask.allowed[units]) for mask in self.allowed),
             bounds=tuple(replace(bound, lower=bound.lower[units], upper=bound.upper[units]) for bound in self.bounds),
         )
@@ -194,8 +208,8 @@ def kappa(measured: tuple[Measured, ...]) -> float:
     >>> kappa((Measured(two, 0.5, values), Measured(two * 0, 2.0, values[:, :1])))
     5.0
     """
-    detailed = sum(query.weight for query in measured if separates(query.groups))
-    return sum(query.weight for query in measured) / detailed if detailed else float("inf")
+    detailed = sum(query.typical_weight for query in measured if separates(query.groups))
+    return sum(query.typical_weight for query in measured) / detailed if detailed else float("inf")
 
 
 def _groups(groups: NDArray[np.int32], cells: int) -> int:

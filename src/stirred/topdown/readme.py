@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stirred.errors import listed
 from stirred.releases.documents import ReleasedTable
@@ -18,11 +18,14 @@ from stirred.releases.texts import (
 from stirred.spec import Specification
 from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
+from stirred.topdown.fitting import LEAST_SQUARES
 from stirred.topdown.plan import TopDownPlan
 
 
-def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable]) -> str:
-    """The text of ``README.txt``."""
+def readme(
+    specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable], ways: Mapping[str, str]
+) -> str:
+    """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it."""
     units = " and ".join(plural(table.unit) for table in plan.released)
     folders = [
         "measurements/: every noisy measurement, with its exact variance in measurements.json",
@@ -33,8 +36,8 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         origin_section(plan),
         fill(
             f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
-            f"{listed(plan.spine.all_levels)}. From the top down, nonnegative integer tables were fitted to these "
-            "measurements; the released rows are those tables. They are not records of real units."
+            f"{listed(plan.spine.all_levels)}. {_fitted(ways)}; the released rows are those tables. They are not "
+            "records of real units."
         )
         + "\n",
         files_section(tables, [*(f"tables/{one.name}.csv" for one in plan.publish), *folders]),
@@ -58,6 +61,20 @@ def readme(specification: Specification, plan: TopDownPlan, tables: Sequence[Rel
         context_section(plan.context),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _fitted(ways: Mapping[str, str]) -> str:
+    """How the tables were fitted, in a sentence without its end."""
+    by_level = "From the top down, nonnegative integer tables were fitted to these measurements"
+    first = [table for table, way in ways.items() if way == LEAST_SQUARES]
+    if not first:
+        return by_level
+    others = [table for table in ways if table not in first]
+    return (
+        "From the bottom up, least squares gave the best unbiased values of every place from its own measurements and "
+        "all below it; from the top down, nonnegative integer tables were fitted to these values"
+        + (f", and those of {listed(others)} to the measurements of each level by themselves" if others else "")
+    )
 
 
 def _kept(plan: TopDownPlan) -> str:

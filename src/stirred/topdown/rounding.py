@@ -75,8 +75,10 @@ def round_level(
         chunks_of(np.diff(fit.starts)),
         threads,
     )
-    distance = np.add.reduceat(np.append(np.abs(rounded - fit.values), 0.0), fit.starts[:-1])
-    report = RoundingReport(stages, np.where(np.diff(fit.starts) > 0, distance, 0.0))
+    sizes = np.diff(fit.starts)
+    # Added one by one: what reduceat makes of a parent depends, to a bit, on what comes after it.
+    distance = np.bincount(np.repeat(np.arange(len(sizes)), sizes), np.abs(rounded - fit.values), len(sizes))
+    report = RoundingReport(stages, distance.astype(np.float64))
     return _children(problem, support, fit, rounded), report
 
 

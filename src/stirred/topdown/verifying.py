@@ -41,7 +41,7 @@ from stirred.topdown.constraints import (
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
-from stirred.topdown.fitting import LevelReport
+from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
 from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
 from stirred.topdown.plan import TopDownPlan
@@ -101,7 +101,9 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     counted = Counted(plan, spine, leaves)
     verdicts += _invariants(release, counted, exact)
     verdicts += [
-        Verdict(not leaves_breaking(counted, constraint, exact), f"recounted and kept: {constraint_words(constraint)}")
+        Verdict(
+            not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
+        )
         for constraint in plan.constraints
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
@@ -147,7 +149,7 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     return [
         Verdict(_fit_is_reported(plan, spine, fit), "the certificate reports the fit of every table and level"),
         Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
-        *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables), files)),
+        *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit)), files)),
     ]
 
 
@@ -162,19 +164,28 @@ def _fit_is_reported(plan: TopDownPlan, spine: Spine, fit: Any) -> bool:
     if not isinstance(fit, list) or [(one["table"], one["level"], one["units"]) for one in fit] != expected:
         return False
     known = {field.name for field in fields(LevelReport)}
+    earlier = known - {"way"}  # before 0.5 there was one way
     for one in fit:
         if not isinstance(one["fallbacks"], list) or len(one["fallbacks"]) > 3 * one["units"]:
             return False
         numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], 0 if one["kappa"] is None else one["kappa"]]
         at = spine.levels.index(one["level"])
         above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
-        if set(one) != known or not all(_is_modest(number) for number in numbers):
+        if set(one) not in (known, earlier) or not all(_is_modest(number) for number in numbers):
+            return False
+        if "way" in one and one["way"] not in ((BY_LEVEL,) if plan.fit == BY_LEVEL else (LEAST_SQUARES, TOO_WIDE)):
             return False
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in one["fallbacks"]):
             return False
         if not all(isinstance(name, str) and name in above and _is_words(words) for name, words in one["fallbacks"]):
             return False
     return True
+
+
+def _ways(fit: Any) -> dict[str, str]:
+    """How each table was fitted, as far as the certificate says it."""
+    listed = [one for one in fit if isinstance(one, dict)] if isinstance(fit, list) else []
+    return {str(one["table"]): str(one["way"]) for one in listed if "way" in one and "table" in one}
 
 
 def _is_modest(number: Any) -> bool:

@@ -1,7 +1,8 @@
 """Writes and reads the files that a fit needs: geography, values of invariants, draw.json.
 
 A work folder has ``draw.json`` (the plan, and the ledger's entry), ``measurements/`` with the public list of
-leaves, ``invariants/`` and a manifest. A release has copies of the two folders.
+leaves, ``invariants/`` and a manifest. A release has copies of the two folders. Until a release is written, the work
+folder also has levels that are fitted (:mod:`stirred.topdown.finished_levels`), which are no part of the draw.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import inside, read_json
 from stirred.margins.spine import Spine
-from stirred.releases.folder import KEPT, is_unfinished
+from stirred.releases.folder import KEPT, PARTS, is_unfinished
 from stirred.releases.manifest import NAME, differences, digest_of, read_manifest, write_manifest
-from stirred.releases.plans import InputSection
 from stirred.tables.groups import free_label
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import read_spine
 from stirred.topdown.measuring import INDEX, entries
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import InvariantSection, slug
+from stirred.topdown.plan_sections import InvariantSection, PlacesInput, slug
 
 DRAWN = "draw.json"
 MEASUREMENTS = "measurements"
@@ -81,7 +81,7 @@ def read_record(work: Path, plan: TopDownPlan) -> DrawRecord:
         raise errors.work_folder(work, "it is not a work folder of this version")
     if drawn != plan.drawn_hash():
         raise errors.work_folder(work, "its measurements were drawn for another plan")
-    if found := differences(work, read_manifest(work), frozenset({KEPT})):
+    if found := differences(work, read_manifest(work), frozenset({KEPT, PARTS})):
         raise errors.work_folder(work, found[0])
     return record
 
@@ -122,7 +122,7 @@ def geography_table(plan: TopDownPlan, spine: Spine) -> pa.Table:
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:
     """Read the spine that :func:`write_geography` wrote."""
-    section = plan.spine.model_copy(update={"input": InputSection(format="parquet")})
+    section = plan.spine.model_copy(update={"input": PlacesInput(format="parquet")})
     return read_spine(plan.model_copy(update={"spine": section}), path)
 
 

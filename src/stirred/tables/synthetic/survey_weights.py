@@ -69,6 +69,9 @@ class Weighting:
         persons = population_totals(frame)["persons"].to_numpy().astype(np.float64)
         self._by_age_and_sex, self._by_region = persons[: self._shape[1]], persons[self._shape[1] :]
 
+    def __repr__(self) -> str:
+        return f"<Weighting of {len(self._answering):,} who answered>"
+
     def final(self, weights: Floats) -> Floats:
         """Final weights of those who answered, not rounded, from weights of the target sample."""
         own, part = weights[self._answering], self._part[self._answering]
