@@ -181,17 +181,22 @@ def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
         raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
 
 
+def as_matrix(factor: Factor) -> Array:
+    """A factor of a margin as a matrix, a row for each group and a column for each value."""
+    return factor @ np.eye(factor.shape[1]) if isinstance(factor, Partition) else factor
+
+
 def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:
     """Every axis but the first multiplied by its matrix (a row for each old entry, a column for each new one)."""
     shape = list(tensor.shape)
     # Axes that shrink most come first, so that the others have less to do.
     for axis in sorted(range(1, len(shape)), key=lambda at: matrices[at - 1].shape[1] / matrices[at - 1].shape[0]):
         matrix = matrices[axis - 1]
-        if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
-            continue
         after = math.prod(shape[axis + 1 :])
         if isinstance(matrix, Change):
             tensor = matrix.apply(tensor.reshape(-1, shape[axis], after))
+        elif matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
+            continue
         elif after == 1:
             tensor = tensor.reshape(-1, shape[axis]) @ matrix
         else:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
+from stirred.margins.wide_axes import WIDE
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
@@ -40,7 +41,7 @@ from stirred.topdown.rounding import round_level
 from stirred.topdown.subtrees import Subtrees, Told, ranges, whole_design
 
 LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
-TOO_WIDE = "level by level, since recodes and the geography tie too many numbers together for least squares"
+TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
 WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
 """How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
 
@@ -129,6 +130,8 @@ def _designed(plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[Des
     """The design of least squares, where the plan asks for them and they can be had; and the way of the fit."""
     if plan.fit == BY_LEVEL:
         return None, BY_LEVEL
+    if any(len(attribute.values) > WIDE for attribute in table.attributes):
+        return None, TOO_WIDE
     try:
         return whole_design(plan, spine, table), LEAST_SQUARES
     except errors.StirredError as refusal:

@@ -26,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stirred.margins.margin_blocks import Array, Margin, contracted
+from stirred.margins.margin_blocks import Array, Margin, as_matrix, contracted
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
@@ -109,7 +109,8 @@ class Subtrees:
         kinds = self.design.shapes.below[level].of_unit[units]
         weights, few = self._weights[level], self._margin_weights(level, by)
         queries = self.queries(level)
-        told = [margin.spread(contracted(cells, [factor.T for factor in margin.factors])) for _, margin in queries]
+        summed = [[as_matrix(factor).T for factor in margin.factors] for _, margin in queries]
+        told = [margin.spread(contracted(cells, some)) for (_, margin), some in zip(queries, summed, strict=True)]
         groups = [schema.groups(names) for names, _ in queries]
         names = [by for by, _ in queries]
         whole = {names[at]: Measured(groups[at], weights[kinds, at], told[at]) for at in range(len(queries))}
@@ -262,7 +263,7 @@ class _Upward:
         """Add to each cell the value of its group."""
         tensor = margin.arranged(values)
         # An attribute that the query is not by has one group, which numpy spreads over all values by itself.
-        spreading = [factor if len(factor) > 1 else np.ones((1, 1)) for factor in margin.factors]
+        spreading = [as_matrix(factor) if len(factor) > 1 else np.ones((1, 1)) for factor in margin.factors]
         found.reshape(-1, *self.table.schema_of.shape)[...] += contracted(tensor, spreading)
 
     def _exact(self, level: int) -> list[Counts]:
