@@ -58,8 +58,13 @@ class Margin:
     factors: tuple[Factor, ...]
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None) -> Margin:
-        """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values."""
+    def of(
+        cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None, wide: int = WIDE
+    ) -> Margin:
+        """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values.
+
+        Factors of attributes with more than ``wide`` values are lists of groups; all margins that meet must agree on it.
+        """
         for name in where or {}:
             schema.base(name)
         if len(set(names)) < len(names):
@@ -69,7 +74,7 @@ class Margin:
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
         factors: list[Factor] = []
         for place, attribute in enumerate(schema.attributes):
-            if len(attribute.values) > WIDE:
+            if len(attribute.values) > wide:
                 own = [names[at] for at in order if places[at] == place]
                 factors.append(_partition(schema, attribute, own, where or {}))
                 continue
