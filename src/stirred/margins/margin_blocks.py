@@ -182,7 +182,11 @@ def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:
     # Axes that shrink most come first, so that the others have less to do.
     for axis in sorted(range(1, len(shape)), key=lambda at: matrices[at - 1].shape[1] / matrices[at - 1].shape[0]):
         matrix = matrices[axis - 1]
-        if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(len(matrix))):
+        if (
+            isinstance(matrix, np.ndarray)
+            and matrix.shape[0] == matrix.shape[1]
+            and np.array_equal(matrix, np.eye(len(matrix)))
+        ):
             continue
         after = math.prod(shape[axis + 1 :])
         if isinstance(matrix, Change):
