@@ -63,7 +63,7 @@ class Margin:
     ) -> Margin:
         """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values.
 
-        Factors of attributes with more than ``wide`` values are lists of groups; all margins that meet must agree on it.
+        Factors of attributes with more than ``wide`` values are lists of groups; margins that meet must agree on it.
         """
         for name in where or {}:
             schema.base(name)
@@ -179,11 +179,6 @@ def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
     strange = [value for value in wanted if value not in known]
     if strange:
         raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
-
-
-def as_matrix(factor: Factor) -> Array:
-    """A factor of a margin as a matrix, a row for each group and a column for each value."""
-    return factor @ np.eye(factor.shape[1]) if isinstance(factor, Partition) else factor
 
 
 def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:
