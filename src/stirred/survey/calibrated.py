@@ -23,23 +23,15 @@ from stirred.spec.exact import near
 from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
-<<<<<<< HEAD
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source
-=======
-from stirred.survey.sampling_errors import Curve, DesignBound, SamplingErrors
->>>>>>> h-cover
+from stirred.survey.sampling_errors import Curve, DesignBound, SamplingErrors, Source
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
 """Coefficients of a sum on measured cells, by family and table."""
 
-<<<<<<< HEAD
 _IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
 """Errors that noise can cause: a count below 0, or factors that are not found."""
-
-=======
 _TINY = 1e-150
->>>>>>> h-cover
 MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
 
