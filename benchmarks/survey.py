@@ -219,7 +219,7 @@ def samplics_means(data):
     from samplics.utils.types import PopParam
     asked = TaylorEstimator(PopParam.mean)
     found = dict(data.group_by("stratum").len().rows())
-    share = {name: (1 - found[name] / sizes[name]) ** 0.5 for name in found}
+    share = {name: 1 - found[name] / sizes[name] for name in sorted(found)}
     columns = {name: data[name].to_numpy() for name in data.columns}
     asked.estimate(y=columns["income"].astype(float), samp_weight=columns["final_weight"], stratum=columns["stratum"],
                    domain=columns["area"], fpc=share)
