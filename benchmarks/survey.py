@@ -41,7 +41,7 @@ WEIGHTED = ("area", "sex")
 # -- surveys and their plan --------------------------------------------------------------------------------------
 
 
-def make(folder: Path, records: int, areas: int, seed: int = 1) -> None:
+def make(folder: str, records: int, areas: int, seed: int = 1) -> None:
     """Write a survey as Parquet and CSV."""
     from stirred.tables.synthetic.surveys import make_survey
 
@@ -219,7 +219,7 @@ def samplics_means(data):
     from samplics.utils.types import PopParam
     asked = TaylorEstimator(PopParam.mean)
     found = dict(data.group_by("stratum").len().rows())
-    share = {name: (1 - found[name] / sizes[name]) ** 0.5 for name in found}
+    share = {name: 1 - found[name] / sizes[name] for name in sorted(found)}
     columns = {name: data[name].to_numpy() for name in data.columns}
     asked.estimate(y=columns["income"].astype(float), samp_weight=columns["final_weight"], stratum=columns["stratum"],
                    domain=columns["area"], fpc=share)
@@ -399,16 +399,22 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="*", default=list(RECORDS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)
+    parser.add_argument("--make", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.make:
+        make(*json.loads(options.make))
+        return
     if options.job:
         run_job(*json.loads(options.job))
         return
     with tempfile.TemporaryDirectory() as private:
-        folders = {}
+        folders: dict[tuple[int, int], Path] = {}
         for areas in AREAS:
             for records in options.records:
                 folders[records, areas] = Path(private) / f"{records}-{areas}"
-                make(folders[records, areas], records, areas)
+                given = json.dumps([str(folders[records, areas]), records, areas])
+                # In a process of its own: others would inherit its peak memory.
+                subprocess.run([sys.executable, __file__, "--make", given], check=True)
                 print(f"made {records:,} records, {areas:,} areas", flush=True)
         parts = [
             "From file to estimates. A release measures counts and incomes by area and sex, means and their standard "

@@ -63,7 +63,7 @@ class Margin:
     ) -> Margin:
         """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values.
 
-        Factors of attributes with more than ``wide`` values are lists of groups; margins that meet must agree on it.
+        Factors of attributes with more than ``wide`` values are lists of groups, the same for margins that meet.
         """
         for name in where or {}:
             schema.base(name)
