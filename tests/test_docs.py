@@ -17,8 +17,10 @@ import pytest
 
 import stirred
 from stirred.cli import app
+from stirred.releases.plans import InputSection, Section
 from stirred.releases.signatures import signers_line
-from stirred.survey import PublicWeights, WeightTrade
+from stirred.survey import PublicWeights, WeightTrade, plan_sections
+from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.topdown import TopDownPlan
@@ -153,10 +155,35 @@ def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypa
     assert "BROKEN" in capsys.readouterr().out
 
 
-def test_the_guide_to_surveys_runs(monkeypatch, capsys):
-    run_blocks("docs/surveys.md", {}, monkeypatch)
+def test_the_guide_to_surveys_runs_and_shows_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/surveys.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "FAILS" not in printed and Path("advice/weight-cut.png").exists()
+    shown = [line for language, text in blocks("docs/surveys.md") if language == "text" for line in text.splitlines()]
+    assert len(shown) > 12 and set(shown) <= set(printed.splitlines())
+    assert len(names["means"]) == 8 and len(names["median"]) == 2
+
+
+def test_the_guide_to_surveys_has_a_complete_plan_and_names_every_field(tmp_path):
+    ((_, text),) = [block for block in blocks("docs/surveys.md") if block[0] == "toml"]
+    (tmp_path / "plan.toml").write_text(text)
+    plan = SurveyPlan.from_toml(tmp_path / "plan.toml")
+    rows = pl.DataFrame({"weight": [100, 300], "area": ["city", "country"], "tenure": ["owned", "rented"], "rooms": 4})
+    assert "measured" in str(stirred.check(plan, rows))
+    guide = (ROOT / "docs" / "surveys.md").read_text(encoding="utf-8")
+    parts = [one for one in vars(plan_sections).values() if isinstance(one, type) and issubclass(one, Section)]
+    assert len(parts) > 10
+    for part in (SurveyPlan, InputSection, *parts):
+        for name in part.model_fields:
+            assert re.search(rf"`{name}`|`\[+{name}\]+`", guide), (part.__name__, name)
+
+
+def test_the_page_on_the_theory_of_surveys_runs(monkeypatch, capsys):
+    run_blocks("docs/survey-theory.md", {}, monkeypatch)
     assert "recommended" in capsys.readouterr().out
-    found = doctest.testfile(str(ROOT / "docs" / "surveys.md"), module_relative=False)
+    found = doctest.testfile(str(ROOT / "docs" / "survey-theory.md"), module_relative=False)
     assert found.attempted >= 8 and not found.failed
 
 
@@ -263,6 +290,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     assert commands == {
         *("init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"),
         *("population", "estimate", "limits", "leftovers", "sign", "responses", "reproduce", "audit", "study"),
+        *("advise", "context"),
     }
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)

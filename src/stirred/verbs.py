@@ -37,7 +37,7 @@ def check(
     Parameters
     ----------
     plan
-        A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
+        A ``SwapPlan``, a ``TopDownPlan``, a ``SurveyPlan``, or the path of a plan file.
     data
         Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
     progress
@@ -78,7 +78,7 @@ def release(
     Parameters
     ----------
     plan
-        A ``SwapPlan``, a ``TopDownPlan``, or the path of a plan file.
+        A ``SwapPlan``, a ``TopDownPlan``, a ``SurveyPlan``, or the path of a plan file.
     data
         Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
     out

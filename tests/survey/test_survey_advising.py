@@ -87,6 +87,7 @@ def test_what_sampling_would_buy_and_for_whom_it_vanishes(page):
 def test_later_starts_are_outside_the_ten_and_what_they_give_up_is_said(page, starts, words):
     said = flat(page(starts=starts))
     assert "none of the ten settings" in said and words in said and "not protected" in said
+    assert "starts at the weights" not in said and "holds nothing fixed" in flat(page(starts=starts, holds_fixed=""))
     assert json.loads(page(starts=starts, as_json=True))["plan"]["setting"] is None
 
 
@@ -105,13 +106,14 @@ def test_where_there_is_nothing_to_trade_the_page_says_why(page, tmp_path):
     final = {"column": "w", "lower": 2, "upper": 40, "kind": "final", "outside": "cut"}
     said = flat(page(weights=final))
     assert "One record may change the weights of all others, and the noise covers that" in said
+    assert "recommend it for design weights; these are final weights" in said
     assert "Closer bounds lower the noise in proportion" in said
     assert advice_pictures(tmp_path / "plan.toml") == ()
     assert "has no query of weighted counts" in flat(page(queries=[{"of": "income"}]))
 
 
 def test_a_page_fits_a_committees_paper(page):
-    assert max(len(line) for line in page(sampled="100/9000").splitlines()) <= 118
+    assert max(len(line) for line in page(sampled="100/9000").splitlines()) <= 111
     assert not Path("figures").exists()
 
 

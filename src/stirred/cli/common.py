@@ -13,7 +13,7 @@ from stirred import errors
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
-    from stirred.semantics.pictures import Bars, Intervals, Picture
+    from stirred.semantics.pictures import AnyPicture
 
 _WIDTH = 110
 MostRows = Annotated[
@@ -46,7 +46,7 @@ def fitted(text: str) -> str:
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent=indent) for line in text.splitlines())
 
 
-def save_pictures(pictures: Iterable[Picture | Bars | Intervals], folder: Path) -> None:
+def save_pictures(pictures: Iterable[AnyPicture], folder: Path) -> None:
     """Save pictures into a new folder, and print their paths."""
     from stirred.reports.figures import save
 

@@ -10,12 +10,13 @@ import typer
 
 
 def demo(
-    mechanism: Annotated[str, typer.Argument(help="Which mechanism: swap or topdown.")] = "swap",
+    mechanism: Annotated[str, typer.Argument(help="Which mechanism: swap, topdown or survey.")] = "swap",
     out: Annotated[
         Path | None, typer.Option(help="The folder to write; it must not exist. Default: stirred-demo-MECHANISM.")
     ] = None,
 ) -> None:
-    """Make a release from generated data: swap a Massachusetts of 1940, or release a county by TopDown."""
+    """Make a release from generated data: swap a Massachusetts of 1940, release a county by TopDown, or a survey with
+    its weights."""
     from stirred.mechanisms import named
 
     named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"))

@@ -181,11 +181,6 @@ def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
         raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
 
 
-def as_matrix(factor: Factor) -> Array:
-    """A factor of a margin as a matrix, a row for each group and a column for each value."""
-    return factor @ np.eye(factor.shape[1]) if isinstance(factor, Partition) else factor
-
-
 def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:
     """Every axis but the first multiplied by its matrix (a row for each old entry, a column for each new one)."""
     shape = list(tensor.shape)

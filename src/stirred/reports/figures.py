@@ -22,7 +22,7 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
-from stirred.semantics.pictures import Bars, Intervals, Line, Picture
+from stirred.semantics.pictures import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
 
 FORMATS = ("png", "svg", "html", "json")
 
@@ -43,7 +43,7 @@ _ROOM = 0.03
 _TITLE, _SUBTITLE, _CAPTION, _WORDS = 62, 88, 112, 80
 
 
-def draw(picture: Picture | Bars | Intervals) -> alt.VConcatChart:
+def draw(picture: AnyPicture) -> alt.VConcatChart:
     """The picture as a chart, for a notebook or for :func:`save`.
 
     >>> from stirred.semantics.pictures import belief_picture
@@ -89,7 +89,7 @@ def draw(picture: Picture | Bars | Intervals) -> alt.VConcatChart:
 
 
 def save(
-    picture: Picture | Bars | Intervals,
+    picture: AnyPicture,
     to: str | Path,
     formats: Sequence[str] = ("png", "svg"),
     *,
@@ -141,7 +141,7 @@ _PAGE = """<!doctype html>
 """
 
 
-def _file(picture: Picture | Bars | Intervals, ending: str) -> bytes:
+def _file(picture: AnyPicture, ending: str) -> bytes:
     if ending == "json":
         return (json.dumps(picture.to_fields(), ensure_ascii=False, indent=1) + "\n").encode()
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -290,9 +290,11 @@ def _bars(picture: Bars) -> alt.LayerChart | alt.FacetChart:
     return alt.layer(*layers).properties(width=WIDTH - 100, height=alt.Step(24 if together else 32 + 13 * below))
 
 
-def _chart(picture: Picture | Bars | Intervals) -> alt.LayerChart | alt.FacetChart:
+def _chart(picture: AnyPicture) -> alt.LayerChart | alt.FacetChart:
     if isinstance(picture, Intervals):
         return _intervals(picture)
+    if isinstance(picture, GroupedIntervals):
+        return _grouped(picture)
     return _lines(picture) if isinstance(picture, Picture) else _bars(picture)
 
 
@@ -321,6 +323,63 @@ def _intervals(picture: Intervals) -> alt.LayerChart | alt.FacetChart:
     return alt.layer(rules, points).properties(width=WIDTH - 100, height=alt.Step(22))
 
 
+def _grouped(picture: GroupedIntervals) -> alt.LayerChart | alt.FacetChart:
+    """For each name a block of thin rules, one for each group, with the thick inner part and the estimate on it."""
+    names = list(dict.fromkeys(one.name for one in picture.intervals))
+    groups = list(dict.fromkeys(one.group for one in picture.intervals))
+    low, high = picture.x_from, picture.x_to
+
+    def within(number: float) -> float:
+        return min(max(number, low), high)
+
+    rows = [
+        {
+            "name": one.name,
+            "group": one.group,
+            "lower": within(one.lower),
+            "upper": within(one.upper),
+            "inner_lower": within(one.inner_lower),
+            "inner_upper": within(one.inner_upper),
+            "value": one.value if one.value is not None and low <= one.value <= high else None,
+            "said": f"{'-' if one.value is None else f'{one.value:.6g}'} ({one.lower:.6g} to {one.upper:.6g})",
+        }
+        for one in picture.intervals
+    ]
+    axis = alt.Axis(labelLimit=0, labelFontSize=13, ticks=False, domain=False, labelPadding=8, grid=False)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.2)),
+        yOffset=alt.YOffset("group:N", sort=groups),
+        color=alt.Color(
+            "group:N",
+            scale=alt.Scale(domain=groups, range=[COLOURS[at % len(COLOURS)] for at in range(len(groups))]),
+            legend=alt.Legend(
+                title=None,
+                orient="bottom",
+                direction="vertical",
+                columns=1,
+                labelLimit=0,
+                labelFontSize=13,
+                offset=10,
+                symbolOpacity=1,
+            ),
+        ),
+        tooltip=["name:N", "group:N", "said:N"],
+    )
+    across = alt.Scale(domain=[low, high], nice=False)
+    x_axis = alt.Axis(tickCount=6)
+    outer = base.mark_rule(strokeWidth=1.6).encode(
+        x=alt.X("lower:Q", title=picture.x_title, scale=across, axis=x_axis), x2="upper:Q"
+    )
+    inner = base.mark_rule(strokeWidth=6, opacity=0.45).encode(
+        x=alt.X("inner_lower:Q", scale=across), x2="inner_upper:Q"
+    )
+    shapes = alt.Scale(domain=groups, range=["circle", "square", "diamond", "triangle-up", "cross"][: len(groups)])
+    points = base.mark_point(size=70, filled=True, opacity=1).encode(
+        x=alt.X("value:Q", scale=across), shape=alt.Shape("group:N", scale=shapes)
+    )
+    return alt.layer(outer, inner, points).properties(width=WIDTH - 60, height=alt.Step(17))
+
+
 def _across(highest: float) -> alt.Scale:
     """From 0 to a little beyond the longest bar, for its label."""
     return alt.Scale(domain=[0, highest * 1.12 or 1.0], nice=False)
@@ -335,7 +394,7 @@ def _even(text: str, most: int) -> list[str]:
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
 
 
-def _caption(picture: Picture | Bars | Intervals) -> list[str]:
+def _caption(picture: AnyPicture) -> list[str]:
     """The lines below the picture: what its lines are, then its caption."""
     lines = picture.lines if isinstance(picture, Picture) else ()
     words = dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words)

@@ -206,6 +206,68 @@ class Intervals:
         return {"kind": "intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
 
 
+@dataclass(frozen=True)
+class GroupedInterval:
+    """An estimate with its interval, and within it the part that one source of error alone would give.
+
+    Without an estimate (None) the interval alone is drawn.
+    """
+
+    name: str
+    group: str
+    lower: float
+    value: float | None
+    upper: float
+    inner_lower: float
+    inner_upper: float
+
+    def __post_init__(self) -> None:
+        _not_empty("the name of an interval", self.name)
+        _not_empty("the group of an interval", self.group)
+        for one in ("lower", "value", "upper", "inner_lower", "inner_upper"):
+            number = getattr(self, one)
+            if number is None and one == "value":
+                continue
+            object.__setattr__(self, one, float(number))
+            if not math.isfinite(number):
+                raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
+
+
+@brief
+@dataclass(frozen=True)
+class GroupedIntervals:
+    """Estimates of several groups side by side, a row for each name; each interval thin, its inner part thick.
+
+    ``x_from`` and ``x_to`` are the ends of the axis: what lies beyond is cut off, and drawn up to the edge.
+    """
+
+    name: str
+    title: str
+    subtitle: str
+    x_title: str
+    intervals: tuple[GroupedInterval, ...]
+    x_from: float
+    x_to: float
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intervals", tuple(self.intervals))
+        _named(self.name, self.title)
+        _not_empty("intervals", self.intervals)
+        if len({(one.name, one.group) for one in self.intervals}) < len(self.intervals):
+            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval of a group")
+        if not self.x_from < self.x_to:
+            raise errors.parameter_out_of_range("x_from", self.x_from, "below x_to")
+
+    def to_fields(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {"kind": "grouped intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
+
+
+AnyPicture = Picture | Bars | Intervals | GroupedIntervals
+"""What :mod:`stirred.reports` draws."""
+
+
 def _named(name: str, title: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise errors.parameter_out_of_range("the name of a picture", repr(name), "lower-case words joined by hyphens")

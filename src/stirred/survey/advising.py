@@ -120,7 +120,7 @@ def advise_lines(
         fields |= {"plan": asdict(stands), "sampling": None if buys is None else asdict(buys), "weights": _json(trade)}
         return json.dumps(fields, indent=2, default=written).splitlines()
     parts = [
-        advice.headline,
+        _filled(advice.headline),
         _standing_text(read, stands),
         *advice.sections,
         _sampling_text(read, buys),
@@ -191,9 +191,13 @@ def _query_cost(plan: SurveyPlan, query: QuerySection) -> QueryCost:
 
 def _standing_text(plan: SurveyPlan, stands: Standing) -> str:
     where = f"setting {stands.setting} ({stands.verdict})" if stands.setting else "none of the ten settings"
+    start = "weighted file" if stands.starts == "weights" else stands.starts
+    held = f"the {plan.holds_fixed}" if plan.holds_fixed else "nothing"
+    adjusted = plan.weights is not None and plan.weights.kind == "final" and stands.verdict == "recommended"
     said = [
-        f"This plan starts at the {stands.starts} and holds the {stands.holds_fixed} fixed: {where}. It protects "
-        f"{stands.protects}, against {stands.change}.",
+        f"This plan starts at the {start} and holds {held} fixed: {where}. It protects {stands.protects}, against "
+        f"{stands.change}.",
+        "The authors recommend it for design weights; these are final weights." if adjusted else "",
         stands.gives_up,
         f"One record may change the weights of all others, and the noise covers that: {stands.weights}"
         if stands.weights

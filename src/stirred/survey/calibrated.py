@@ -11,7 +11,7 @@ linear calibration, where g = 1 + X l, and with D = g n and u = g t for raking, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from stirred.spec.exact import near
 from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source
+from stirred.survey.sampling_errors import Curve, DesignBound, SamplingErrors, Source
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
@@ -31,7 +31,7 @@ Forms = dict[tuple[str | None, tuple[str, ...]], Array]
 
 _IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
 """Errors that noise can cause: a count below 0, or factors that are not found."""
-
+_TINY = 1e-150
 MOST_WEIGHTS = 1 << 21
 """Derivatives by measured values that are held at a time."""
 MOST_FORMS = 2_000
@@ -165,7 +165,13 @@ class _Adjusted:
         low, high = self._bounds(of.of)
         squares = self._squares(of.by_cell, of.fits, min(low, 0.0), max(high, 0.0), self.counts.ravel()[None])
         squares = squares + max(-low, high) * np.sqrt(noise)
-        return Calibrated(self._values(of), noise, self._sampling(squares), self._remarks())
+        values, sampling = self._values(of), self._sampling(squares)
+        if low >= 0 and sampling.source == "bounded":
+            # Sums of squares of values from 0 on grow with their total: so does the variance, seen from other totals.
+            flat = np.where(values > 0, 0.0, sampling.variances)
+            slope = np.where(values > 0, sampling.variances / (np.maximum(values, 0.0) + np.sqrt(noise) + _TINY), 0.0)
+            sampling = replace(sampling, bound=Curve(flat, slope, np.zeros_like(flat)))
+        return Calibrated(values, noise, sampling, self._remarks())
 
     def quotient(self, above: _Sums, below: _Sums, at: Codes) -> Calibrated:
         """Calibrated totals over calibrated counts, of which row ``at`` belongs to each.

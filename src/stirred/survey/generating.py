@@ -74,9 +74,9 @@ def plan_text(survey: Survey) -> str:
         _design(survey, stratified, fixed),
         _attributes(survey, stratified),
         _imputation(),
-        _queries(fixed),
+        _queries(),
         _calibrations(survey),
-        _publish(fixed),
+        _publish(),
     ]  # fmt: skip
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
@@ -110,10 +110,7 @@ def _most(survey: Survey) -> str:
 def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
     lines = ["[design]                   # for standard errors"]
     if not fixed:
-        return [
-            "# [design]                 # Poisson sampling fixes no number of selected persons, which standard errors",
-            "# selected = ...           # of sampling need: intervals below are for noise only, and say so.",
-        ]
+        return [*lines, 'selection = "independent"  # each person by a chance of her own (Poisson sampling)']
     clusters = survey.design == "two-stage"
     if clusters:
         lines += [
@@ -192,15 +189,14 @@ def _imputation() -> list[str]:
     ]
 
 
-def _queries(measured: bool) -> list[str]:
+def _queries() -> list[str]:
     """Income gets more than counts: noise is a larger part of the width of its intervals."""
-    most = "1/4" if measured else "3/8"  # what measured standard errors would have had
     wanted = [
         ("", ["region", "employment"], "1/20", "weighted counts"),
         ("", ["age_group", "sex", "employment"], "3/40", ""),
         ("", ["sex", "band"], "3/40", ""),
-        ("income", ["region"], most, "weighted sums of income"),
-        ("income", ["age_group", "sex"], most, ""),
+        ("income", ["region"], "1/4", "weighted sums of income"),
+        ("income", ["age_group", "sex"], "1/4", ""),
     ]
     lines = []
     for of, by, share, said in wanted:
@@ -236,18 +232,17 @@ def _totals(known: pl.DataFrame, of: Mapping[str, Iterable[str]]) -> list[int]:
     return [found[key] for key in keys]
 
 
-def _publish(fixed: bool) -> list[str]:
-    shares = [[f'errors = "{share}"'] if fixed else [] for share in ("1/10", "1/10", "1/20")]
+def _publish() -> list[str]:
     tables = [
-        ('kind = "proportion"', 'of = "employment"', 'by = ["region"]', *shares[0]),
-        ('kind = "mean"', 'of = "income"', 'by = ["region"]', *shares[1]),
-        ('kind = "mean"', 'of = "income"', 'by = ["sex"]', *shares[2]),
+        ('kind = "proportion"', 'of = "employment"', 'by = ["region"]', 'errors = "1/10"'),
+        ('kind = "mean"', 'of = "income"', 'by = ["region"]', 'errors = "1/10"'),
+        ('kind = "mean"', 'of = "income"', 'by = ["sex"]', 'errors = "1/20"'),
         ('kind = "count"', 'by = ["region", "employment"]', 'calibration = "regions"'),
         ('kind = "count"', 'by = ["employment"]', 'calibration = "persons"'),
         ('kind = "total"', 'of = "income"', 'calibration = "persons"'),
         ('kind = "quantiles"', 'of = "band"', 'by = ["sex"]', 'probabilities = ["1/4", "1/2", "3/4"]'),
     ]
-    said = "  # errors: the share of the budget with which standard errors of sampling are measured" if fixed else ""
+    said = "  # errors: the share of the budget with which standard errors of sampling are measured"
     return [line for at, table in enumerate(tables) for line in (f"[[publish]]{said if not at else ''}", *table)]
 
 
