@@ -73,3 +73,14 @@ def test_five_thousand_areas_have_the_closed_form_of_weighted_means():
     found = table.covariances(["area"], None, ["region"], None, pairs=pairs)
     np.testing.assert_allclose(found, [1.5, 0, 0], atol=1e-9)
     np.testing.assert_allclose(table.weights(["area"], None, np.eye(5_000)[3])[1], 0.75 * np.eye(5_000)[3], atol=1e-12)
+
+
+@pytest.mark.parametrize("wide", [0, 1000])
+def test_several_rows_of_coefficients_have_rows_of_weights(monkeypatch, wide):
+    monkeypatch.setattr(flat, "WIDE", wide)
+    table = FlatTable.of(test_flat.SCHEMA, [(["sex", "age"], 3.0), (["adult"], 2.0), ([], 1.0)])
+    rows = np.random.default_rng(2).normal(size=(5, 4))
+    together = table.weights(["sex", "adult"], None, rows)
+    for number, row in enumerate(rows):
+        for many, one in zip(together, table.weights(["sex", "adult"], None, row), strict=True):
+            np.testing.assert_allclose(many[number], one, rtol=1e-12, atol=1e-14)

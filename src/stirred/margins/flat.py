@@ -202,22 +202,23 @@ class FlatTable:
         """For each measured margin, the weight of every value of it in the estimate of a sum of asked groups.
 
         The sum has a coefficient for each group (1 where only one group is asked). The estimate is the sum of all
-        weights times values, its error the same sum of the noise.
+        weights times values, its error the same sum of the noise. Several rows of coefficients have rows of weights.
         """
         asked = margin_of(self.schema, by, where)
         given = np.ones(1) if coefficients is None else np.asarray(coefficients, dtype=np.float64)
-        if given.shape != (asked.groups,):
+        if given.ndim not in (1, 2) or given.shape[-1] != asked.groups:
             raise errors.estimate_question(
                 "The coefficients of a sum", f"must be {asked.groups:,} numbers, one for each group"
             )
         split = self.split([asked])
-        form = split.projected(asked, given[None])
+        form = split.projected(asked, np.atleast_2d(given))
         for block in split.blocks:
             missing = np.abs(self._solution(block).unknown.T @ block.take(form)).max(initial=0)
-            if missing > _TINY * max(1.0, float(np.abs(given).max())):
+            if missing > _TINY * max(1.0, float(np.abs(given).max(initial=0))):
                 raise errors.not_estimable(self.name, "this sum")
         tensor = self._solved(split, form)
-        return tuple(split.told(one.margin, tensor)[0] / (one.variance * one.factors) for one in self.measured)
+        found = tuple(split.told(one.margin, tensor) / (one.variance * one.factors) for one in self.measured)
+        return found if given.ndim == 2 else tuple(one[0] for one in found)
 
     def split(self, asked: Sequence[Margin], largest: int | None = None) -> Split:
         """Bases and blocks for some margins together; refused where a block has more than ``largest`` numbers."""
