@@ -84,7 +84,8 @@ def wrong_type(table: str, column: str, wanted: str) -> DataError:
     return DataError(
         "wrong-type",
         f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.",
-        "Correct types in [input], or leave the type out to carry the column as text.",
+        "Correct the cells, or types in [input] (without a type a column is carried as text); texts that stand for an "
+        "empty cell belong under null_values in [input].",
     )
 
 

@@ -20,7 +20,7 @@ def topdown_dictionary(path: object) -> DataError:
         "topdown-dictionary",
         f"{path} is no data dictionary that can be read.",
         "Give a JSON file with an object for each variable, whose field values lists them, or a CSV file with the "
-        "columns name, value and label (stirred docs topdown).",
+        "columns name, value and label: docs/topdown.md (stirred docs topdown).",
     )
 
 

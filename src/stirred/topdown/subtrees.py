@@ -88,6 +88,9 @@ class Subtrees:
     values: tuple[Array, ...]
     """By level but the last, a row for each unit and a column for each cell."""
 
+    def __repr__(self) -> str:
+        return f"<Subtrees of {self.table.name}: {len(self.values)} levels above the leaves>"
+
     @classmethod
     def of(
         cls,
