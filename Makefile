@@ -56,6 +56,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/tradeoffs.py
 	$(BIN)/python benchmarks/semantics.py
+	$(BIN)/python benchmarks/survey.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/topdown.py

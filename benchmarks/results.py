@@ -8,7 +8,9 @@ import math
 import os
 import platform
 import re
+import subprocess
 import time
+import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -39,6 +41,22 @@ def write_section(script: str, text: str, path: Path = RESULTS) -> None:
     else:
         kept[at] = section
     path.write_text("\n".join(kept), encoding="utf-8")
+
+
+def peer_python(variable: str, *packages: str) -> str:
+    """An interpreter that has some packages: the one that an environment variable names, or one in the user's cache."""
+    if given := os.environ.get(variable):
+        return given
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "stirred-benchmarks"
+    folder = cache / "-".join(one.replace("==", "-") for one in packages)
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        print(f"making {folder} ...", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        subprocess.run(install, check=True)
+        (folder / "ready").touch()
+    return str(python)
 
 
 def seconds(job: Callable[[], object], repeats: int = 3) -> float:

@@ -127,6 +127,7 @@ ELSEWHERE = {
     "topdown-count": "tests/topdown/test_counting.py",
     "topdown-zero": "tests/topdown/test_counting.py",
     "topdown-contradiction": "tests/topdown/test_constraints.py",
+    "topdown-dictionary": "tests/topdown/test_topdown_draft.py",
     "topdown-infeasible": "tests/topdown/test_fitting.py",
     "bad-definition": "tests/semantics/test_definitions.py",
     "bad-concern": "tests/semantics/test_concerns.py",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stirred.topdown.plan import TopDownPlan
     from stirred.verbs import check, compare, estimate, explain, lint, read, release, tabulate, verify
 
-__version__ = "0.5.0"
+__version__ = "0.6.0"
 
 __all__ = [
     "Ledger",

@@ -54,6 +54,13 @@ def test_importing_a_package_imports_no_large_library(package):
     assert imported(f"import {package}") & {"numpy", "scipy", "pydantic", *DATA, *COMPILER} == set()
 
 
+@pytest.mark.parametrize("name", ["swap", "topdown", "survey"])
+def test_knowing_a_mechanism_imports_no_large_library(name):
+    """Every command asks every mechanism for its options and verbs."""
+    code = f"from stirred import mechanisms; found = mechanisms.named({name!r}); found.options, found.verbs"
+    assert imported(code) & {"numpy", "scipy", "pydantic", *DATA, *COMPILER} == set()
+
+
 @pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
 def test_names_on_demand_are_those_that_type_checkers_see(path):
     package = importlib.import_module(f"stirred.{_dotted(path)}")

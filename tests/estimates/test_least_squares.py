@@ -186,6 +186,9 @@ def test_the_census_preset_is_solved_exactly(tmp_path):
     # All eleven queries with their production shares and the recode of group quarters; three races only.
     domains = {"votingage": ("no", "yes"), "hispanic": ("no", "yes"), "cenrace": ("1", "2", "3")}
     plan = preset("pl94-2020", domains)
+    # Without what the dense equations do not know: combinations that cannot occur, and constraints.
+    tables = tuple(table.model_copy(update={"zeros": ()}) for table in plan.tables)
+    plan = plan.model_copy(update={"tables": tables, "constraints": ()})
     levels = plan.spine.levels
     blocks = pl.DataFrame([("1", "11", "111", *pair) for pair in (("a", "a1"), ("a", "a2"), ("b", "b1"))],
                           schema=dict.fromkeys(levels, pl.String), orient="row")  # fmt: skip

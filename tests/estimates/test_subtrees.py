@@ -248,7 +248,12 @@ def test_leaves_that_tell_little_are_not_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("place", "most"), [("stirred.topdown.design.LARGEST", 1), (f"{subtrees.__name__}.MOST_MATRICES", 9)]
+    ("place", "most"),
+    [
+        ("stirred.topdown.design.LARGEST", 1),
+        (f"{subtrees.__name__}.MOST_MATRICES", 9),
+        ("stirred.margins.margin_blocks.WIDE", 3),
+    ],
 )
 def test_where_too_many_numbers_are_tied_together_levels_are_fitted_by_themselves(place, most, tmp_path, monkeypatch):
     counted, release = made(tmp_path)

@@ -12,7 +12,7 @@ import test_margin_shares
 from dense_table import random_margin, random_schema, random_where
 
 from repeats import times
-from stirred.margins import margin_blocks
+from stirred.margins import flat
 from stirred.margins.flat import FlatTable
 from stirred.margins.margin_blocks import Margin
 from stirred.margins.schema import Attribute, Recode, Schema
@@ -20,7 +20,7 @@ from stirred.margins.schema import Attribute, Recode, Schema
 
 @pytest.fixture
 def every_attribute_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(margin_blocks, "WIDE", 0)
+    monkeypatch.setattr(flat, "WIDE", 0)
 
 
 FLAT = [
@@ -41,7 +41,7 @@ def test_what_holds_for_few_values_holds_for_many(every_attribute_is_wide, claim
 
 
 @pytest.mark.repeats
-def test_sums_of_groups_are_counted_as_with_matrices(monkeypatch):
+def test_sums_of_groups_are_counted_as_with_matrices():
     for seed in range(times(300)):
         rng = np.random.default_rng(seed)
         schema = random_schema(rng)
@@ -49,8 +49,7 @@ def test_sums_of_groups_are_counted_as_with_matrices(monkeypatch):
         where = random_where(schema, rng)
         numbers = []
         for wide in (0, 1000):
-            monkeypatch.setattr(margin_blocks, "WIDE", wide)
-            one, other = Margin.of(schema, mine, where), Margin.of(schema, finer)
+            one, other = Margin.of(schema, mine, where, wide), Margin.of(schema, finer, wide=wide)
             numbers.append(one.sums_of(other))
         np.testing.assert_array_equal(*numbers)
 
@@ -74,3 +73,14 @@ def test_five_thousand_areas_have_the_closed_form_of_weighted_means():
     found = table.covariances(["area"], None, ["region"], None, pairs=pairs)
     np.testing.assert_allclose(found, [1.5, 0, 0], atol=1e-9)
     np.testing.assert_allclose(table.weights(["area"], None, np.eye(5_000)[3])[1], 0.75 * np.eye(5_000)[3], atol=1e-12)
+
+
+@pytest.mark.parametrize("wide", [0, 1000])
+def test_several_rows_of_coefficients_have_rows_of_weights(monkeypatch, wide):
+    monkeypatch.setattr(flat, "WIDE", wide)
+    table = FlatTable.of(test_flat.SCHEMA, [(["sex", "age"], 3.0), (["adult"], 2.0), ([], 1.0)])
+    rows = np.random.default_rng(2).normal(size=(5, 4))
+    together = table.weights(["sex", "adult"], None, rows)
+    for number, row in enumerate(rows):
+        for many, one in zip(together, table.weights(["sex", "adult"], None, row), strict=True):
+            np.testing.assert_allclose(many[number], one, rtol=1e-12, atol=1e-14)

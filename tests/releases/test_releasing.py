@@ -18,6 +18,7 @@ from stirred.releases.folder import leftovers
 from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import write_manifest
 from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
+from stirred.survey import records
 from stirred.swap import dataset
 from stirred.swap.releasing import SwapRelease
 from stirred.topdown import counting, finishing
@@ -36,8 +37,15 @@ def topdown_plan(**fields):
     return stirred.topdown.preset("teaching", DOMAINS, ["county", "town"], dataset="rows", **fields)
 
 
+def survey_plan(**fields):
+    counties = {"name": "county", "values": ["a", "b", "c"]}
+    wanted = {"kind": "count", "by": ["county"], "errors": "1/4"}
+    return stirred.SurveyPlan(epsilon=1, dataset="rows", design={"selected": 60}, attributes=[counties],
+                              queries=[{"by": ["county"]}], publish=[wanted], **fields)  # fmt: skip
+
+
 def data_of(plan):
-    return ROWS if plan.mechanism == "swap" else {"persons": PEOPLE, "geography": PLACES}
+    return ROWS if plan.mechanism in ("swap", "survey") else {"persons": PEOPLE, "geography": PLACES}
 
 
 @pytest.fixture
@@ -49,7 +57,7 @@ def notes(failure: BaseException) -> str:
     return " ".join(getattr(failure, "__notes__", []))
 
 
-@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan(), survey_plan()], ids=["swap", "topdown", "survey"])
 def test_the_unfinished_folders_are_there_before_anything_is_spent(plan, tmp_path, ledger, monkeypatch):
     seen = []
     spend = Ledger.spend
@@ -64,10 +72,10 @@ def test_the_unfinished_folders_are_there_before_anything_is_spent(plan, tmp_pat
     assert not list(tmp_path.glob(".*stirred-unfinished-*"))
 
 
-@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan(), survey_plan()], ids=["swap", "topdown", "survey"])
 def test_the_data_are_read_once_also_for_the_comparison(plan, tmp_path, monkeypatch):
     opened = []
-    for module in (counting, dataset):
+    for module in (counting, dataset, records):
 
         def opening(name, *rest, real=module.open_input):
             opened.append(name)
@@ -76,7 +84,7 @@ def test_the_data_are_read_once_also_for_the_comparison(plan, tmp_path, monkeypa
         monkeypatch.setattr(module, "open_input", opening)
     stirred.release(plan, data_of(plan), out=tmp_path / "out", confidential=tmp_path / "own")
     assert len(opened) == len(set(opened)) and opened
-    assert (tmp_path / "own" / "errors.csv").exists()
+    assert list((tmp_path / "own").glob("*.csv"))
 
 
 def test_a_swap_that_fails_after_its_spend_says_so(tmp_path, ledger, monkeypatch):
@@ -231,7 +239,7 @@ def test_a_draft_for_topdown_names_levels_and_leaves_values_to_be_written(tmp_pa
 # -- private things stay private, and apart -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan()], ids=["swap", "topdown"])
+@pytest.mark.parametrize("plan", [swap_plan(), topdown_plan(), survey_plan()], ids=["swap", "topdown", "survey"])
 def test_a_private_folder_and_a_release_never_lie_inside_one_another(plan, tmp_path):
     data = data_of(plan)
     stirred.release(plan, data, out=tmp_path / "first", confidential=tmp_path / "own")

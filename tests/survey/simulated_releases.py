@@ -128,6 +128,8 @@ CALIBRATED: tuple[dict[str, Any], ...] = tuple(
     for one in ({"kind": "count", "by": "group"}, {"kind": "total", "of": "income", "by": "group"},
                 {"kind": "mean", "of": "income", "by": "group"})
 )  # fmt: skip
+APART = ("count", "mean", "proportion")
+"""Kinds of tables of which differences of two groups are asked as well."""
 QUANTILES: dict[str, Any] = {"kind": "quantiles", "of": "band", "by": "sex", "probabilities": ["0.25", "0.5", "0.9"]}
 
 
@@ -257,17 +259,13 @@ class Study:
         records = self.records(number)
         sums = {one.name: true_sums(records, one) + self.noises[one.name].draw(source) for one in self.plan.queries}
         survey = self.opened(sums)
-        if errors:
-            for one in self.plan.publish:
-                if one.errors:
-                    survey.errors[one.name] = measure_errors(  # type: ignore[index]
-                        records, one, answer(self.opened(sums), one).values, source
-                    )
-        return survey
+        wanted = [one for one in self.plan.publish if one.errors and errors]
+        found = {one.name: measure_errors(records, one, answer(survey, one).values, source) for one in wanted}
+        return MeasuredSurvey(self.plan, sums, found, survey._families)
 
-    def opened(self, sums: Mapping[str, Any], errors: Mapping[str, Any] | None = None) -> MeasuredSurvey:
+    def opened(self, sums: Mapping[str, Any]) -> MeasuredSurvey:
         """Measured sums, with the least squares of earlier surveys of this plan."""
-        survey = MeasuredSurvey(self.plan, sums, dict(errors or {}))
+        survey = MeasuredSurvey(self.plan, sums)
         for of in (None, "income", "balance"):
             family = survey.family(of)
             known = self._known.setdefault(of, Known(family))
@@ -351,7 +349,7 @@ def tallies(
                 if key not in found:
                     found[key] = Tally(study.truth(fields), levels)
                 found[key].add(answer(survey, wanted))
-                if plain and source == ("measured" if measured else "bounded"):
+                if fields["kind"] in APART and plain and source == ("measured" if measured else "bounded"):
                     key = (f"{wanted.name} apart", source)
                     if key not in found:
                         found[key] = Tally(_apart(study.truth(fields), fields["kind"]), levels)

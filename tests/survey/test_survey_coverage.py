@@ -15,13 +15,14 @@ from scipy.stats import laplace, norm
 from simulated_releases import CALIBRATED, QUANTILES, TABLES, Frame, Study, Tally, tallies
 
 from stirred.noise import SeededSource
+from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.estimating import answer
 from stirred.survey.measuring import true_sums
 from stirred.survey.sampling_errors import with_noise
 
 FRAME = Frame.of()
 STUDIES: dict[str, dict[str, Any]] = {
-    "simple random": {"epsilon": 300},
+    "simple random": {"rho": 20},
     "stratified": {"rho": 20},
     "Poisson": {"epsilon": 30},
     "two-stage": {"rho": 2000},
@@ -62,7 +63,7 @@ def biased(found: dict[tuple[str, str], Tally]) -> list[tuple[Any, ...]]:
     ],
 )
 def test_intervals_hold_the_truth_in_a_few_hundred_surveys(design: str, budget: Any, tables: Any) -> None:
-    found = tallies(Study.of(FRAME, design, 150, 21, **budget), 22, tables=tables)
+    found = tallies(Study.of(FRAME, design, 100, 21, **budget), 22, tables=tables)
     assert not short_of_nominal(found)
     assert not biased(found)
 
@@ -73,7 +74,7 @@ def test_intervals_hold_the_truth_in_two_thousand_surveys_of_each_design(design:
     found = tallies(Study.of(FRAME, design, 2_000, 11, **STUDIES[design]), 5)
     assert not short_of_nominal(found)
     assert not biased(found)
-    if design in ("simple random", "two-stage"):  # noise is small: standard errors are those of the design
+    if design == "two-stage":  # noise is small: standard errors are those of the design
         for (table, source), tally in found.items():
             if source == "measured" and "apart" not in table:
                 rows = 4 if table.startswith("proportion") else 2  # the two large groups
@@ -85,14 +86,13 @@ def test_intervals_hold_the_truth_in_two_thousand_surveys_of_each_design(design:
 
 @pytest.mark.parametrize("budget", [{"epsilon": 5}, {"rho": 1}])
 def test_reported_noise_variances_and_those_of_differences_are_the_empirical_ones(budget: dict[str, int]) -> None:
-    """One survey, measured 2,000 times. The variance of a sample variance is at most 5 / 2,000 of its square (Laplace
-    noise has an excess kurtosis of 3), so that 6.2 standard errors are 0.31."""
+    """One survey, measured 1,000 times. The variance of a sample variance is at most 5 / 1,000 of its square (Laplace
+    noise has an excess kurtosis of 3), so that 6.2 standard errors are 0.44."""
     study = Study.of(FRAME, "stratified", 1, 4, **budget)
     records, source = study.records(0), SeededSource(9)
     sums = {query.name: true_sums(records, query) for query in study.plan.queries}
     values: dict[str, list[Any]] = {}
-    errors = {}
-    for _ in range(2_000):
+    for _ in range(1_000):
         drawn = {name: true + study.noises[name].draw(source) for name, true in sums.items()}
         survey = study.opened(drawn)
         for of in (None, "income", "balance"):
@@ -101,15 +101,13 @@ def test_reported_noise_variances_and_those_of_differences_are_the_empirical_one
         wanted = study.wanted(fields)
         found = np.array(values[str(of)])
         errors = answer(survey, wanted).parts["noise_error"]
-        np.testing.assert_allclose(found.var(axis=0) / errors**2, 1, atol=0.31)
+        np.testing.assert_allclose(found.var(axis=0) / errors**2, 1, atol=0.44)
         apart = answer(survey, wanted, difference=("group", "many", "some")).parts["noise_error"]
-        np.testing.assert_allclose((found[:, 0] - found[:, 1]).var() / apart**2, 1, atol=0.31)
+        np.testing.assert_allclose((found[:, 0] - found[:, 1]).var() / apart**2, 1, atol=0.44)
 
 
 def test_known_least_squares_answer_as_the_package_does() -> None:
     """What simulations work out once for a plan changes no answer."""
-    from stirred.survey.combining import MeasuredSurvey
-
     study = Study.of(FRAME, "by size", 1, 3, rho=50)
     quick = study.measured(0, SeededSource(2))
     plain = MeasuredSurvey(study.plan, quick.sums, quick.errors)

@@ -36,6 +36,9 @@ numbers of sets of alike values."""
 MOST_PAIRS = 1 << 22
 """Pairs of groups whose covariances are given at a time."""
 
+WIDE = 24
+"""Attributes with more values have lists of groups in place of matrices (:mod:`stirred.margins.wide_axes`)."""
+
 WIDEST = 1e10
 """Variances may differ by this factor; beyond it too few digits of the more precise ones would be left."""
 
@@ -124,7 +127,7 @@ class FlatTable:
             raise errors.measured_margin("Measured margins", f"must have variances within a factor of {WIDEST:g}")
         bases = [attribute.name for attribute in schema.attributes]
         table = cls(schema, found, name, (bases.index(str(stratum)),) if _uneven(of_stratum) else ())
-        table.split([Margin.of(schema, ())])  # refuses what is too wide
+        table.split([margin_of(schema, ())])  # refuses what is too wide
         return table
 
     def variances(self, by: Sequence[str] = (), where: Where | None = None) -> Array:
@@ -133,7 +136,7 @@ class FlatTable:
         ``where`` counts only records that have, for every name, one of the listed values. Margins of which no group is
         determined are refused.
         """
-        asked = Margin.of(self.schema, by, where)
+        asked = margin_of(self.schema, by, where)
         return self._variances(asked, self.split([asked]))
 
     def estimates(self, values: Sequence[ArrayLike], by: Sequence[str] = (), where: Where | None = None) -> Array:
@@ -142,7 +145,7 @@ class FlatTable:
         ``values`` has for each measured margin its noisy values, in the order of its groups; or several rows of them,
         and then the result has a row for each.
         """
-        asked = Margin.of(self.schema, by, where)
+        asked = margin_of(self.schema, by, where)
         split = self.split([asked])
         lost = np.isinf(self._variances(asked, split))
         if len(values) != len(self.measured):
@@ -171,9 +174,9 @@ class FlatTable:
         ``pairs`` has two columns, a group of the margin and a group of the other: then only their covariances are
         given. Groups that nothing determines have NaN.
         """
-        one = Margin.of(self.schema, by, where)
+        one = margin_of(self.schema, by, where)
         same = other_by is None and other_where is None
-        other = one if same else Margin.of(self.schema, by if other_by is None else other_by, other_where)
+        other = one if same else margin_of(self.schema, by if other_by is None else other_by, other_where)
         number = one.groups * other.groups if pairs is None else len(pairs)
         if number > MOST_PAIRS:
             raise errors.estimate_question("Covariances", f"can be asked for at most {MOST_PAIRS:,} pairs at a time")
@@ -199,22 +202,23 @@ class FlatTable:
         """For each measured margin, the weight of every value of it in the estimate of a sum of asked groups.
 
         The sum has a coefficient for each group (1 where only one group is asked). The estimate is the sum of all
-        weights times values, its error the same sum of the noise.
+        weights times values, its error the same sum of the noise. Several rows of coefficients have rows of weights.
         """
-        asked = Margin.of(self.schema, by, where)
+        asked = margin_of(self.schema, by, where)
         given = np.ones(1) if coefficients is None else np.asarray(coefficients, dtype=np.float64)
-        if given.shape != (asked.groups,):
+        if given.ndim not in (1, 2) or given.shape[-1] != asked.groups:
             raise errors.estimate_question(
                 "The coefficients of a sum", f"must be {asked.groups:,} numbers, one for each group"
             )
         split = self.split([asked])
-        form = split.projected(asked, given[None])
+        form = split.projected(asked, np.atleast_2d(given))
         for block in split.blocks:
             missing = np.abs(self._solution(block).unknown.T @ block.take(form)).max(initial=0)
-            if missing > _TINY * max(1.0, float(np.abs(given).max())):
+            if missing > _TINY * max(1.0, float(np.abs(given).max(initial=0))):
                 raise errors.not_estimable(self.name, "this sum")
         tensor = self._solved(split, form)
-        return tuple(split.told(one.margin, tensor)[0] / (one.variance * one.factors) for one in self.measured)
+        found = tuple(split.told(one.margin, tensor) / (one.variance * one.factors) for one in self.measured)
+        return found if given.ndim == 2 else tuple(one[0] for one in found)
 
     def split(self, asked: Sequence[Margin], largest: int | None = None) -> Split:
         """Bases and blocks for some margins together; refused where a block has more than ``largest`` numbers."""
@@ -245,6 +249,11 @@ class FlatTable:
         if block.within not in self._solutions:
             self._solutions[block.within] = solve(block, self.measured)
         return self._solutions[block.within]
+
+
+def margin_of(schema: Schema, by: Sequence[str], where: Where | None = None) -> Margin:
+    """A margin of a table without geography, as all its margins are written."""
+    return Margin.of(schema, by, where, WIDE)
 
 
 def solve(block: Block, measured: Sequence[MeasuredMargin]) -> Solution:
@@ -278,7 +287,7 @@ def plain_information(block: Block, one: MeasuredMargin) -> Array:
 def _measured(
     schema: Schema, by: Sequence[str], variance: Variance, stratum: str | None, of_stratum: Array
 ) -> MeasuredMargin:
-    margin = Margin.of(schema, by)
+    margin = margin_of(schema, by)
     number = float(variance)
     found = MeasuredMargin(tuple(by), number, margin, np.ones(margin.groups))
     if not 0 < number < math.inf:

@@ -58,8 +58,13 @@ class Margin:
     factors: tuple[Factor, ...]
 
     @classmethod
-    def of(cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None) -> Margin:
-        """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values."""
+    def of(
+        cls, schema: Schema, names: Sequence[str], where: Mapping[str, Sequence[str]] | None = None, wide: int = WIDE
+    ) -> Margin:
+        """The marginal by ``names`` of the records that have, for every name of ``where``, one of its values.
+
+        Factors of attributes with more than ``wide`` values are lists of groups, the same for margins that meet.
+        """
         for name in where or {}:
             schema.base(name)
         if len(set(names)) < len(names):
@@ -69,7 +74,7 @@ class Margin:
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
         factors: list[Factor] = []
         for place, attribute in enumerate(schema.attributes):
-            if len(attribute.values) > WIDE:
+            if len(attribute.values) > wide:
                 own = [names[at] for at in order if places[at] == place]
                 factors.append(_partition(schema, attribute, own, where or {}))
                 continue
@@ -174,11 +179,6 @@ def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
     strange = [value for value in wanted if value not in known]
     if strange:
         raise errors.unknown_choice(f"value of '{name}'", strange[0], known)
-
-
-def as_matrix(factor: Factor) -> Array:
-    """A factor of a margin as a matrix, a row for each group and a column for each value."""
-    return factor @ np.eye(factor.shape[1]) if isinstance(factor, Partition) else factor
 
 
 def contracted(tensor: Array, matrices: Sequence[Array | Change]) -> Array:

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.flat import FlatTable, Variance, Where, inverted, plain_information
+from stirred.margins.flat import FlatTable, Variance, Where, inverted, margin_of, plain_information
 from stirred.margins.hierarchy import range_and_null, scaled
-from stirred.margins.margin_blocks import Array, Margin, representatives
+from stirred.margins.margin_blocks import Array, representatives
 from stirred.margins.schema import Schema
 
 Noise = Literal["gaussian", "laplace"]
@@ -143,7 +143,7 @@ class ShareProblem:
         if not all(0 < one.importance < np.inf for one in asked):
             raise errors.shares_question("The importance of an asked margin", "must be positive")
         table = FlatTable.of(schema, candidates, stratum=stratum, factors=factors, name=name)
-        margins = [Margin.of(schema, one.by, one.where) for one in asked]
+        margins = [margin_of(schema, one.by, one.where) for one in asked]
         split = table.split(margins, LARGEST)
         classes = [representatives(margin, split.axes) for margin in margins]
         times = [np.bincount(places).astype(np.float64) for _, places in classes]

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 WIDE = 512
-"""Attributes with more values than this are treated as here; for fewer, matrices are faster."""
+"""Attributes with more values than this are treated as here, unless a caller says otherwise."""
 _TINY = 1e-9
 
 

@@ -11,7 +11,7 @@ linear calibration, where g = 1 + X l, and with D = g n and u = g t for raking, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from stirred.spec.exact import near
 from stirred.survey.calibrating import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.plan_sections import CalibrationSection, PublishSection
-from stirred.survey.sampling_errors import DesignBound, SamplingErrors, Source
+from stirred.survey.sampling_errors import Curve, DesignBound, SamplingErrors, Source
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
@@ -31,7 +31,9 @@ Forms = dict[tuple[str | None, tuple[str, ...]], Array]
 
 _IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
 """Errors that noise can cause: a count below 0, or factors that are not found."""
-
+_TINY = 1e-150
+MOST_WEIGHTS = 1 << 21
+"""Derivatives by measured values that are held at a time."""
 MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
 
@@ -159,11 +161,17 @@ class _Adjusted:
 
     def total(self, of: _Sums) -> Calibrated:
         """Calibrated totals of a variable (or counts) by some names."""
-        noise = self._weights(of) ** 2 @ self._variances
+        noise = np.concatenate([self._weights(of, some) ** 2 @ self._variances for some in self._parts(of)])
         low, high = self._bounds(of.of)
         squares = self._squares(of.by_cell, of.fits, min(low, 0.0), max(high, 0.0), self.counts.ravel()[None])
         squares = squares + max(-low, high) * np.sqrt(noise)
-        return Calibrated(self._values(of), noise, self._sampling(squares), self._remarks())
+        values, sampling = self._values(of), self._sampling(squares)
+        if low >= 0 and sampling.source == "bounded":
+            # Sums of squares of values from 0 on grow with their total: so does the variance, seen from other totals.
+            flat = np.where(values > 0, 0.0, sampling.variances)
+            slope = np.where(values > 0, sampling.variances / (np.maximum(values, 0.0) + np.sqrt(noise) + _TINY), 0.0)
+            sampling = replace(sampling, bound=Curve(flat, slope, np.zeros_like(flat)))
+        return Calibrated(values, noise, sampling, self._remarks())
 
     def quotient(self, above: _Sums, below: _Sums, at: Codes) -> Calibrated:
         """Calibrated totals over calibrated counts, of which row ``at`` belongs to each.
@@ -174,15 +182,16 @@ class _Adjusted:
         values, divisors = self._values(above), self._values(below)[at]
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.nan_to_num(np.where(divisors > 0, values / divisors, 0.0))
-        over, under = self._weights(above), self._weights(below)[at]
-        variances = self._variances
-        noise, noise_below, between = over**2 @ variances, under**2 @ variances, (over * under) @ variances
         low, high = self._bounds(above.of)
-        ratio = np.clip(found, low, high)[:, None]
+        ratio, variances = np.clip(found, low, high)[:, None], self._variances
+        noise, noise_below, between, left = np.zeros((4, len(values)))
+        for some in self._parts(above):
+            over, under = self._weights(above, some), self._weights(below, at[some])
+            noise[some], noise_below[some] = over**2 @ variances, under**2 @ variances
+            between[some], left[some] = (over * under) @ variances, (over - ratio[some] * under) ** 2 @ variances
         inside = np.clip(below.by_cell[at], 0.0, np.maximum(self.counts.ravel(), 0.0))
         sums, fits = above.by_cell - ratio * below.by_cell[at], above.fits - ratio * below.fits[at]
         squares = self._squares(sums, fits, low - ratio, high - ratio, inside)
-        left = (over - ratio * under) ** 2 @ variances
         squares = squares + np.maximum(high - ratio, ratio - low)[:, 0] * np.sqrt(left)
         sampling = self._sampling(squares)
         return Calibrated(values, noise, sampling, self._remarks(), divisors, noise_below, between)
@@ -232,37 +241,42 @@ class _Adjusted:
     def _values(self, of: _Sums) -> Array:
         return np.asarray(of.by_cell @ self.adjusted.factors.ravel())
 
-    def _forms(self, of: _Sums, group: int) -> Forms:
-        """The coefficients of a calibrated total on measured cells, by family and table: g on sums, -g b on counts."""
+    def _parts(self, of: _Sums) -> list[Codes]:
+        """The groups, some at a time: derivatives of all of them by all measured values would be a large matrix."""
+        at_once = max(1, MOST_WEIGHTS // max(len(of.cells), len(self._variances)))
+        return [np.arange(start, min(start + at_once, of.number)) for start in range(0, of.number, at_once)]
+
+    def _forms(self, of: _Sums, some: Codes) -> Forms:
+        """The coefficients of calibrated totals on measured cells, by family and table: g on sums, -g b on counts."""
         factors = self.adjusted.factors.ravel()
-        found: Forms = {(of.of, of.names): np.where(of.groups == group, factors[of.cells], 0.0)}
+        found: Forms = {(of.of, of.names): np.where(of.groups == some[:, None], factors[of.cells], 0.0)}
         key = (None, self.names)
-        found[key] = found.get(key, 0.0) - factors * of.fits[group]
+        found[key] = found.get(key, 0.0) - factors * of.fits[some]
         return found
 
-    def _weights(self, of: _Sums) -> Array:
-        """The derivative of every calibrated total (row) by every measured value (column) of all families."""
-        return np.array([self._weights_of(self._forms(of, group)) for group in range(of.number)])
+    def _weights(self, of: _Sums, some: Codes) -> Array:
+        """The derivative of some groups' calibrated totals (rows) by every measured value (columns) of all families."""
+        return self._weights_of(self._forms(of, some), len(some))
 
-    def _weights_of(self, forms: Forms) -> Array:
-        """The weights of measured values in a sum of forms; forms of one family are put together first."""
+    def _weights_of(self, forms: Forms, rows: int) -> Array:
+        """The weights of measured values in sums of forms; forms of one family are put together first."""
         found = []
         for of in self.families:
             own = {names: values for (family, names), values in forms.items() if family == of}
             if not own:
-                found.append(np.zeros(sum(len(one) for one in self.survey.family(of).values)))
+                found.append(np.zeros((rows, sum(len(one) for one in self.survey.family(of).values))))
                 continue
             together = tuple(dict.fromkeys(name for names in own for name in names))
             schema = self.survey.plan.schema_of(together)
             sizes = [len(schema.values(name)) for name in together]
-            whole = np.zeros(sizes)
+            whole = np.zeros((rows, *sizes))
             for names, values in own.items():
-                shaped = values.reshape([len(schema.values(name)) for name in names])
-                order = [names.index(name) for name in together if name in names]
-                shape = [len(schema.values(name)) if name in names else 1 for name in together]
+                shaped = values.reshape([rows, *(len(schema.values(name)) for name in names)])
+                order = [0, *(1 + names.index(name) for name in together if name in names)]
+                shape = [rows, *(len(schema.values(name)) if name in names else 1 for name in together)]
                 whole = whole + np.transpose(shaped, order).reshape(shape)
-            found.append(self.survey.family(of).weights_of_form(together, whole.ravel()))
-        return np.concatenate(found)
+            found.append(self.survey.family(of).weights_of_form(together, whole.reshape(rows, -1)))
+        return np.concatenate(found, axis=1)
 
     @cached_property
     def _variances(self) -> Array:

@@ -97,8 +97,9 @@ class Family:
         return np.asarray(self.table.covariances(by, where, other_by, other, pairs=pairs))
 
     def weights_of_form(self, by: Sequence[str], coefficients: Array) -> Array:
-        """The weight of every measured value, query after query, in a weighted sum of all groups of a table."""
-        return np.concatenate(self.table.weights(by, None, coefficients))
+        """The weight of every measured value, query after query, in a weighted sum of all groups of a table; or in
+        several, a row for each."""
+        return np.concatenate(self.table.weights(by, None, coefficients), axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.releases.folder import CONFIDENTIAL
 from stirred.spec.exact import near
 from stirred.survey import linearised, replicates
 from stirred.survey.combining import MeasuredSurvey
@@ -29,12 +30,17 @@ from stirred.survey.replicates import ReplicatedSample
 Numbers = NDArray[np.float64]
 
 MANY = 1 << 40
+NOTE = """\
+CONFIDENTIAL. These files hold true sums, estimates without noise and design standard errors. They are not covered by
+the guarantee: do not publish them, and delete them when you have read them.
+"""
 
 
 def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> None:
     """Write for every query the noisy beside the true sums, and for every published table the estimates beside those
     of the file with their design standard errors."""
     plan = survey.plan
+    (folder / CONFIDENTIAL).write_text(NOTE, encoding="utf-8")
     for query in plan.queries:
         step = near(query_step(plan, query))
         true, noisy = true_sums(records, query) * step, survey.sums[query.name] * step

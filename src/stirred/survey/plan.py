@@ -146,14 +146,14 @@ class SurveyPlan(Plan):
 
     def stratum_weights(self, stratum: str | None = None) -> tuple[Fraction, Fraction]:
         """Bounds of the weights after the rule, in one stratum or in all."""
+        low, high = self._all_weights
+        section = self.design.sizes.get(stratum) if stratum is not None and self.weights is not None else None
+        return (low, high) if section is None else (section.lower or low, section.upper or high)
+
+    @cached_property
+    def _all_weights(self) -> tuple[Fraction, Fraction]:
         rule = self.weight_rule
-        if rule is None:
-            return Fraction(1), Fraction(1)
-        after = rule.after
-        section = self.design.sizes.get(stratum) if stratum is not None else None
-        if section is None:
-            return after.low, after.high
-        return section.lower or after.low, section.upper or after.high
+        return (Fraction(1), Fraction(1)) if rule is None else (rule.after.low, rule.after.high)
 
     @property
     def weight_step(self) -> Fraction:

@@ -33,6 +33,9 @@ from stirred.survey.plan_sections import PublishSection
 Array = NDArray[np.float64]
 Source = Literal["measured", "bounded", "unknown"]
 
+CLEAR = 3.0
+"""By how many standard errors of its noise a measured standard error must lie below a bound to be used instead."""
+
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -84,14 +87,18 @@ class SamplingErrors:
         it, and narrow ones lose more. Where v is not small, less will do: with q^2 v (E^2 + v) / (E^2 + 3 v) the
         coverage is at least the nominal one for all s, and for v up to s^2 / 4 less than 0.01 above it (at 0.95).
 
-        How the variance depends on the truth is taken from the bound; the measured number says how large it is. Where
-        the bound is 0 at the estimate (no record, or all of one value), the measured one says nothing.
+        How the variance depends on the truth is taken from the bound; the measured number says how large it is, where
+        it lies below the bound by more than three standard errors of its noise. Always taking the smaller of the two
+        would keep what noise takes off a standard error and lose what it adds: where the bound is exact, as for counts
+        in simple random samples, coverage would be up to 0.04 too low. By three standard errors it is at most 0.001 too
+        low with normal and 0.004 with Laplace noise.
         """
         assert self.measured is not None and self.noise is not None
         variances = with_noise(self.measured, self.noise, quantile)
         if self.bound is None or self.most is None:
             return Curve.level(variances)
-        part = np.divide(variances, self.most, out=np.ones_like(variances), where=self.most > 0)
+        clear = np.sqrt(self.measured) + CLEAR * np.sqrt(self.noise) < np.sqrt(self.most)
+        part = np.divide(variances, self.most, out=np.ones_like(variances), where=clear)
         return self.bound.times(np.minimum(part, 1.0))
 
 

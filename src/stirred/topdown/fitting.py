@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
-from stirred.margins.wide_axes import WIDE
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
@@ -130,8 +129,6 @@ def _designed(plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[Des
     """The design of least squares, where the plan asks for them and they can be had; and the way of the fit."""
     if plan.fit == BY_LEVEL:
         return None, BY_LEVEL
-    if any(len(attribute.values) > WIDE for attribute in table.attributes):
-        return None, TOO_WIDE
     try:
         return whole_design(plan, spine, table), LEAST_SQUARES
     except errors.StirredError as refusal:

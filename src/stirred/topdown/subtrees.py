@@ -26,7 +26,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stirred.margins.margin_blocks import Array, Margin, as_matrix, contracted
+from stirred import errors
+from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
@@ -67,7 +68,15 @@ def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> design
     """
     fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
     names = tuple(attribute.name for attribute in table.attributes)
+    if any(not isinstance(factor, np.ndarray) for factor in Margin.of(table.schema_of, names).factors):
+        # An attribute of thousands of values has no matrices, by which values are taken to blocks and back here.
+        raise errors.estimate_too_wide(table.name, max(table.schema_of.shape), designs.LARGEST)
     return designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
+
+
+def _matrices(margin: Margin) -> list[Array]:
+    """The factors of a margin of a table whose attributes have few values each."""
+    return [factor for factor in margin.factors if isinstance(factor, np.ndarray)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +118,7 @@ class Subtrees:
         kinds = self.design.shapes.below[level].of_unit[units]
         weights, few = self._weights[level], self._margin_weights(level, by)
         queries = self.queries(level)
-        summed = [[as_matrix(factor).T for factor in margin.factors] for _, margin in queries]
-        told = [margin.spread(contracted(cells, some)) for (_, margin), some in zip(queries, summed, strict=True)]
+        told = [margin.spread(contracted(cells, [factor.T for factor in _matrices(margin)])) for _, margin in queries]
         groups = [schema.groups(names) for names, _ in queries]
         names = [by for by, _ in queries]
         whole = {names[at]: Measured(groups[at], weights[kinds, at], told[at]) for at in range(len(queries))}
@@ -263,7 +271,7 @@ class _Upward:
         """Add to each cell the value of its group."""
         tensor = margin.arranged(values)
         # An attribute that the query is not by has one group, which numpy spreads over all values by itself.
-        spreading = [as_matrix(factor) if len(factor) > 1 else np.ones((1, 1)) for factor in margin.factors]
+        spreading = [factor if len(factor) > 1 else np.ones((1, 1)) for factor in _matrices(margin)]
         found.reshape(-1, *self.table.schema_of.shape)[...] += contracted(tensor, spreading)
 
     def _exact(self, level: int) -> list[Counts]:

@@ -147,31 +147,33 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
         *(f"tables/{one.name}.csv" for one in plan.publish),
     ]
     return [
-        Verdict(_fit_is_reported(plan, spine, fit), "the certificate reports the fit of every table and level"),
+        Verdict(_fit_is_reported(release, plan, spine), "the certificate reports the fit of every table and level"),
         Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
         *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit)), files)),
     ]
 
 
-def _fit_is_reported(plan: TopDownPlan, spine: Spine, fit: Any) -> bool:
+def _fit_is_reported(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> bool:
     """Whether the reports of the fit are of the plan's tables and levels, and have no fields of their own.
 
     Their numbers cannot be derived from a release.
     """
+    fit = release.certificate["fit"]
     expected = [
         (table.name, level, spine.units(at)) for table in plan.released for at, level in enumerate(spine.levels)
     ]
     if not isinstance(fit, list) or [(one["table"], one["level"], one["units"]) for one in fit] != expected:
         return False
     known = {field.name for field in fields(LevelReport)}
-    earlier = known - {"way"}  # before 0.5 there was one way
+    if not release.by_this_version and "way" not in fit[0]:  # before 0.6 there was one way, and it was not stated
+        known -= {"way"}
     for one in fit:
         if not isinstance(one["fallbacks"], list) or len(one["fallbacks"]) > 3 * one["units"]:
             return False
         numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], 0 if one["kappa"] is None else one["kappa"]]
         at = spine.levels.index(one["level"])
         above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
-        if set(one) not in (known, earlier) or not all(_is_modest(number) for number in numbers):
+        if set(one) != known or not all(_is_modest(number) for number in numbers):
             return False
         if "way" in one and one["way"] not in ((BY_LEVEL,) if plan.fit == BY_LEVEL else (LEAST_SQUARES, TOO_WIDE)):
             return False
