@@ -216,7 +216,7 @@ def test_half_of_the_noise_breaks_the_guarantee_of_a_pair(chosen, monkeypatch):
     """With the law left out: the pair alone shows it, and shows nothing of the stated noise."""
 
     def unknown(*given: Any, **more: Any) -> None:
-        raise errors.audit_of_survey("all")
+        raise errors.audit_of_plan("nothing that is looked at here")
 
     monkeypatch.setattr(survey_battery, "audit_survey", unknown)
     monkeypatch.setattr("stirred.survey.audit_pairs._changes", lambda chosen: _changes(chosen)[:1])
@@ -284,17 +284,6 @@ def test_one_noise_for_all_queries_and_the_same_noise_in_every_run_are_found():
 def test_outputs_that_cannot_be_read_are_refused(made_of, said):
     with pytest.raises(errors.StirredError, match=said):
         audit_survey(PLANS["laplace"], lambda tables: made_of, runs=2)
-
-
-def test_noise_of_too_many_steps_is_audited_by_pairs_only():
-    fine = one_query(
-        epsilon="0.001",
-        variables=[INCOME | {"step": "0.0001"}],
-        weights=WEIGHTS | {"step": "0.01"},
-    )
-    found = audit_plan(fine, program=noisy(fine, 1.0, 1), runs=4, source=SeededSource(1))
-    assert any("too many steps" in line for line in found.limits)
-    assert all(one.name.startswith("pair-") for one in found.results)
 
 
 def test_effort_that_makes_no_sense_is_refused():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,17 +163,11 @@ def _groups(plan: SurveyPlan) -> list[Group]:
         for number, parameter in enumerate(noise.parameters):
             cells = np.flatnonzero(noise.class_of == number)
             name, words = query.name, f"'{query.name}'"
+            law = laplace(parameter) if noise.law == "laplace" else gaussian(parameter)
             if not noise.uniform:
                 name, words = f"{name}-{number + 1}", f"{words} in strata of kind {number + 1}, by their weights,"
-            found.append(Group(at, name, words, _law(query.name, noise.law, parameter), cells))
+            found.append(Group(at, name, words, law, cells))
     return found
-
-
-def _law(query: str, kind: str, parameter: Fraction) -> NoiseLaw:
-    try:
-        return laplace(parameter) if kind == "laplace" else gaussian(parameter)
-    except errors.StirredError:
-        raise errors.audit_of_survey(query) from None
 
 
 def _chance(group: Group, runs: int, part: float) -> float:

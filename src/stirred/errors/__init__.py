@@ -13,7 +13,6 @@ from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong
 from stirred.errors.audits import (
     audit_no_table,
     audit_of_plan,
-    audit_of_survey,
     audit_question,
     audit_runs,
     stratum_too_large,
@@ -401,7 +400,6 @@ __all__ = [
     "audit_measurements",
     "audit_no_table",
     "audit_of_plan",
-    "audit_of_survey",
     "audit_question",
     "audit_runs",
     "bad_block",

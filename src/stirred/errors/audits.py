@@ -35,14 +35,6 @@ def audit_of_plan(what: str) -> StirredError:
     )
 
 
-def audit_of_survey(query: str) -> StirredError:
-    return StirredError(
-        "audit-of-plan",
-        f"The law of the noise of '{query}' has too many steps to be compared.",
-        "State larger steps for the weights and the variable: noise hides smaller ones in any case.",
-    )
-
-
 def audit_no_table(name: str, given: Iterable[str]) -> StirredError:
     names = sorted(given)
     return StirredError(
