@@ -111,7 +111,13 @@ def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
 
 def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("block,race,adult\n")
+    Path("blocks.csv").write_text("county,tract,block\n")
+    Path("codes.csv").write_text("block\n150010201001000\n")
+    Path("dictionary.json").write_text('{"race": {"values": {"w": "white"}}, "adult": {"values": {"yes": ""}}}')
+    Path("dictionary.csv").write_text("name,value,label\nrace,w,white\nadult,yes,\nadult,no,\n")
     run_blocks("docs/topdown.md", {}, monkeypatch)
+    assert 'name = "race"' in Path("plan.toml").read_text() and "district" in Path("codes.toml").read_text()
     printed = capsys.readouterr().out
     assert "FAILS" not in printed and "nothing is spent again" in printed and "90% interval" in printed
     ((_, text),) = [block for block in blocks("docs/topdown.md") if block[0] == "toml"]
