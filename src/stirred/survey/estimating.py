@@ -382,10 +382,12 @@ def _difference(
     values, limits = sums.ends(0.9, plan.noise).values, _limits(survey, wanted)
     values = values[first] - values[second]
     size = np.ones(len(labels)) if sums.below is None else np.maximum(sums.below, _NOTHING)
-    sampled, noised = sampling.variances / size**2, sums.residual_noise / size**2
-    between = sampled[first] + sampled[second] - 2 * _sampling_covariance(survey, wanted, sums, name, first, second)
-    noise = _noise_of_difference(survey, wanted, where, sums, by, first, second)
-    covariance = (sampled[first] + sampled[second] - between + noised[first] + noised[second] - noise) / 2
+    with np.errstate(over="ignore", invalid="ignore"):  # rows without a positive denominator have no estimate
+        sampled, noised = sampling.variances / size**2, sums.residual_noise / size**2
+        between = sampled[first] + sampled[second] - 2 * _sampling_covariance(survey, wanted, sums, name, first, second)
+        noise = _noise_of_difference(survey, wanted, where, sums, by, first, second)
+        covariance = (sampled[first] + sampled[second] - between + noised[first] + noised[second] - noise) / 2
+    covariance = np.nan_to_num(covariance, nan=0.0, posinf=0.0, neginf=0.0)
 
     def ends(confidence: float) -> Parts:
         parts = sums.ends(confidence, plan.noise).within(*limits)
