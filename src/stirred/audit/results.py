@@ -7,9 +7,13 @@ It is divided among the questions, so that asking more of them does not raise it
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from stirred import errors
+from stirred.releases.progress import Progress
 
 FALSE_ALARM = 1e-6
 """Of a whole audit, unless another one is asked for."""
@@ -137,6 +141,24 @@ def _as_dict(one: Result) -> dict[str, Any]:
         "judged_at": one.allotted,
         "numbers": dict(one.numbers),
     }
+
+
+def require_effort(runs: int | None, false_alarm: float) -> None:
+    """Raise unless an audit of a law is asked for a false-alarm rate and a number of runs that it can have."""
+    if not 0 < false_alarm < 1:
+        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    if runs is not None and runs < 2:
+        raise errors.audit_question("The number of runs", "must be 2 or more: repeated noise shows from the second on")
+
+
+def runs_in_time(wanted: int, seconds: float | None, progress: Progress) -> Iterator[int]:
+    """The numbers of the runs, each told to ``progress``; after two of them no more once the time has passed."""
+    began = time.monotonic()
+    for number in range(wanted):
+        if seconds is not None and number >= 2 and time.monotonic() - began > seconds:
+            return
+        progress.stage(f"run {number + 1} of {wanted}", number / wanted)
+        yield number
 
 
 def shares(false_alarm: float, weights: Sequence[float]) -> list[float]:

@@ -8,7 +8,6 @@ or Gaussian noise, whatever the sum. The noise of each query is compared with it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.audit.noise_battery import LEAST_DRAWS, audit_noise, power
 from stirred.audit.noise_laws import NoiseLaw, gaussian, laplace
-from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
 from stirred.audit.tail_bounds import POWER, count_p_value
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
@@ -75,17 +74,10 @@ def audit_survey(
     progress
         Told of each run.
     """
-    if not 0 < false_alarm < 1:
-        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
-    if runs is not None and runs < 2:
-        raise errors.audit_question("The number of runs", "must be 2 or more: repeated noise shows from the second on")
+    require_effort(runs, false_alarm)
     wanted, progress = runs_needed(plan, false_alarm) if runs is None else runs, progress or Silent()
     seen = Seen(plan, max(1, MOST_DRAWS // wanted))
-    began = time.monotonic()
-    for number in range(wanted):
-        if seconds is not None and number >= 2 and time.monotonic() - began > seconds:
-            break
-        progress.stage(f"run {number + 1} of {wanted}", number / wanted)
+    for _ in runs_in_time(wanted, seconds, progress):
         seen.add(program(seen.tables))
     groups = seen.groups
     parts = shares(false_alarm, [1.0] * (len(groups) + 2))

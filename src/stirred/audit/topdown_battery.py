@@ -9,7 +9,6 @@ noise of variance 1/rho for a query that has rho of the budget, whatever the cou
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred import errors
 from stirred.audit.noise_laws import gaussian
-from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
 from stirred.audit.tail_bounds import (
     POWER,
     count_p_value,
@@ -89,17 +87,11 @@ def audit_topdown(
     progress
         Told of each run.
     """
-    if not 0 < false_alarm < 1:
-        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
-    if runs is not None and runs < 2:
-        raise errors.audit_question("The number of runs", "must be 2 or more: repeated noise shows from the second on")
+    require_effort(runs, false_alarm)
     made, progress = make_data(plan), progress or Silent()
     wanted = _runs_needed(plan, made.groups(), false_alarm) if runs is None else runs
-    began, seen = time.monotonic(), Seen(made)
-    for number in range(wanted):
-        if seconds is not None and number >= 2 and time.monotonic() - began > seconds:
-            break
-        progress.stage(f"run {number + 1} of {wanted}", number / wanted)
+    seen = Seen(made)
+    for _ in runs_in_time(wanted, seconds, progress):
         seen.add(measurements_of(made.plan, program(made.tables)))
     parts = dict(zip(_QUESTIONS, shares(false_alarm, [1.0] * len(_QUESTIONS)), strict=True))
     fit = _fit(seen, parts["fit"])

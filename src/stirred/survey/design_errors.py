@@ -25,7 +25,7 @@ and the root is rounded down exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -287,8 +287,8 @@ class _Places:
         if int(np.abs(totals).max(initial=0)) ** 2 * max(1, len(totals)) >= LARGEST:
             totals = totals.astype(object)
         places, which = _distinct(at * len(self.selected) + strata, number * len(self.selected))
-        sums = _added(which, totals, len(places))
-        squares = _added(which, totals * totals, len(places))
+        sums = added_up(which, totals, len(places))
+        squares = added_up(which, totals * totals, len(places))
         return self._roots(places, sums.tolist(), squares.tolist(), number)
 
     def _roots(self, places: NDArray[np.int64], sums: list[int], squares: list[int], number: int) -> list[int]:
@@ -325,15 +325,3 @@ def _distinct(places: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], 
     there = np.zeros(most, dtype=np.bool_)
     there[places] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[places]
-
-
-def _added(places: NDArray[np.int64], numbers: NDArray[Any], count: int) -> NDArray[Any]:
-    if numbers.dtype != object:
-        return added_up(places, numbers, count)
-    sums = np.zeros(count, dtype=object)
-    np.add.at(sums, places, numbers)
-    return sums
-
-
-Errors = Mapping[str, ErrorTable]
-"""By the name of a table to publish, its measured standard errors."""

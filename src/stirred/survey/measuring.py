@@ -7,16 +7,17 @@ ones are there says nothing about the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._compiled import kernel
 from stirred.noise import RandomSource
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import QuerySection
 from stirred.survey.query_noise import query_noise
 from stirred.survey.records import Records, Whole
+from stirred.tables.exact_numbers import ExactNumbers
 
 Measured = Mapping[str, Whole]
 """By query the noisy sum of every cell, in multiples of the query's step."""
@@ -45,14 +46,6 @@ def measure(records: Records, source: RandomSource) -> dict[str, Whole]:
     }
 
 
-def added_up(cells: NDArray[np.int64], numbers: Whole, count: int) -> Whole:
-    """Sums of whole numbers by cell."""
-    sums = np.zeros(count, dtype=np.int64)
-    _add_up(cells, numbers, sums)
-    return sums
-
-
-@kernel
-def _add_up(cells, numbers, sums):  # type: ignore[no-untyped-def]
-    for i in range(len(cells)):
-        sums[cells[i]] += numbers[i]
+def added_up(cells: NDArray[np.int64], numbers: NDArray[Any], count: int) -> NDArray[Any]:
+    """Exact sums of whole numbers by cell."""
+    return ExactNumbers(numbers, 0).added_up(cells, count).whole
