@@ -252,7 +252,7 @@ def test_leaves_that_tell_little_are_not_read(tmp_path, monkeypatch):
     [
         ("stirred.topdown.design.LARGEST", 1),
         (f"{subtrees.__name__}.MOST_MATRICES", 9),
-        ("stirred.margins.margin_blocks.WIDE", 3),
+        ("stirred.margins.margin_blocks.Margin.of.__func__.__defaults__", (None, 3)),
     ],
 )
 def test_where_too_many_numbers_are_tied_together_levels_are_fitted_by_themselves(place, most, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from simulated_releases import Frame, Study, tallies
+from simulated_survey_releases import Frame, Study, tallies
 from test_survey_coverage import STUDIES
 
 COLUMNS = (

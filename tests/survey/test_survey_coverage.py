@@ -1,7 +1,7 @@
 """Intervals of survey estimates hold the truth of the frame as often as they say, over samples and over noise.
 
 Each study draws surveys from one frame by one design, measures each with exact noise, and asks the package for tables
-with intervals (tests/survey/simulated_releases.py). All seeds are fixed. Coverage may be above the nominal one, since
+with intervals (tests/survey/simulated_survey_releases.py). All seeds are fixed. Coverage may be above the nominal one, since
 bounds of sampling errors are bounds; it may not be below by more than 3.5 standard errors of the simulation.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import laplace, norm
-from simulated_releases import CALIBRATED, QUANTILES, TABLES, Frame, Study, Tally, tallies
+from simulated_survey_releases import CALIBRATED, QUANTILES, TABLES, Frame, Study, Tally, tallies
 
 from stirred.noise import SeededSource
 from stirred.survey.combining import MeasuredSurvey

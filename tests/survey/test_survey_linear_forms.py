@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulated_releases import Known, KnownFamily
+from simulated_survey_releases import Known, KnownFamily
 
 from stirred.noise import SeededSource
 from stirred.survey.combining import MeasuredSurvey
