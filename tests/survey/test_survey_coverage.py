@@ -1,8 +1,8 @@
 """Intervals of survey estimates hold the truth of the frame as often as they say, over samples and over noise.
 
 Each study draws surveys from one frame by one design, measures each with exact noise, and asks the package for tables
-with intervals (tests/survey/simulated_survey_releases.py). All seeds are fixed. Coverage may be above the nominal one, since
-bounds of sampling errors are bounds; it may not be below by more than 3.5 standard errors of the simulation.
+with intervals (tests/survey/simulated_survey_releases.py). All seeds are fixed. Coverage may be above the nominal one,
+since bounds of sampling errors are bounds; it may not be below by more than 3.5 standard errors of the simulation.
 """
 
 from __future__ import annotations

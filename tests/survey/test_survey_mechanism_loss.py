@@ -146,10 +146,10 @@ def test_the_loss_of_a_whole_release_is_at_most_epsilon():
 
 
 @pytest.mark.slow
-def test_the_loss_of_a_whole_release_is_at_most_epsilon_for_all_pairs():
-    for own, changed, rest in itertools.product(STATES, repeat=3):
-        if own < changed:
-            assert loss((own, rest), (changed, rest), scales()) <= float(PLAN.budget) * (1 + 1e-9)
+@pytest.mark.parametrize("rest", STATES)
+def test_the_loss_of_a_whole_release_is_at_most_epsilon_for_all_pairs(rest):
+    for own, changed in itertools.combinations(sorted(STATES), 2):
+        assert loss((own, rest), (changed, rest), scales()) <= float(PLAN.budget) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("part", PARTS)
