@@ -109,7 +109,9 @@ def _variance(law: str, parameter: float) -> float:
     """The variance of discrete noise; of a Gaussian its parameter, which bounds it."""
     if law == "gaussian":
         return parameter
-    return 1 / (2 * math.sinh(0.5 / parameter) ** 2)
+    if parameter > 1e6:  # 2 s^2 - 1/6, to all digits
+        return 2 * parameter * parameter
+    return 1 / (2 * math.sinh(0.5 / parameter) ** 2) if parameter > 1e-2 else 0.0  # below it noise is never met
 
 
 def facts_of(plan: SurveyPlan, of: str | None = None) -> SurveyFacts:
