@@ -57,7 +57,7 @@ def test_the_numbers_told_about_the_country():
         for one in found.contenders
     }
     fitted = [found["TopDown, rho 1"].whole(table).mean_absolute.value for table in (SHARE, BLOCK_ADULT, BLOCK_RACE)]
-    assert fitted == pytest.approx([3.215, 1.882, 0.8156], rel=0.02)  # a fit's last digits are the machine's
+    assert fitted == pytest.approx([2.635, 1.881, 0.8161], rel=0.02)  # a fit's last digits are the machine's
     assert {name: told for name, told in errors.items() if not name.startswith("TopDown")} == {
         "PSA 5%": ["6.885 ± 0.3", "0", "0.1495 ± 0.003"],
         "PSA 50%": ["53.87 ± 0.8", "0", "1.081 ± 0.01"],
@@ -71,7 +71,7 @@ def test_the_numbers_told_about_the_country():
         for name in ("PSA 5%", "TopDown, rho 1")
     )
     assert list(map(str, swapped)) == ["0.15 ± 0.1", "3.175 ± 0.4", "2.456 ± 0.2", "-4.023 ± 0.3", "0"]
-    assert [one.value for one in fitted] == pytest.approx([1.2, 0.1, -0.34, 0.25, -0.12], abs=0.05)
+    assert [one.value for one in fitted] == pytest.approx([0.9, 0.15, -0.225, 0.09, 0.0], abs=0.05)
     fitted = [part.errors.mean.value for part in found["TopDown, rho 1"].tables[BLOCK_RACE][1:3]]
     assert fitted == pytest.approx([0.22, -0.75], abs=0.03)
     assert {one.name: round(100 * one.known.leakage.unique, 1) for one in found.contenders} == {
