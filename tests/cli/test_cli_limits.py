@@ -121,11 +121,11 @@ def test_nothing_is_drawn_at_no_epsilon(command, tmp_path):
 
 
 def test_explain_of_a_pure_guarantee_ends_with_its_limits(run):
-    out = run("explain", "epsilon=1")
+    out = run("explain", "epsilon=1", "--full")
     assert out.rstrip().splitlines()[-1].split()[:3] == ["5", "persons", "replaced"]
     assert "Somebody who does not know the number of persons" in " ".join(out.split())
     assert "WHAT CAN AT MOST BE LEARNT" in out
-    brief = run("explain", "epsilon=1", "--brief")
+    brief = run("explain", "epsilon=1")
     assert "What is tested (the nearest two datasets, distance 1)" in " ".join(brief.split())
     assert "hardly more than about one only where epsilon" in " ".join(out.split()) and "hardly more" not in brief
 

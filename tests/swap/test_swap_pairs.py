@@ -123,7 +123,7 @@ def test_explain_leads_with_the_swap_s_own_numbers(mixed):
     assert first.id == "noticed.worst"
     power = float(swap_power_curve([5, 40], 0.3).power(0.05))
     assert f"at most {int(np.ceil(100 * power - 1e-7))} would be noticed, at 5 false alarms in 100" in first.words
-    assert explained.text(brief=True).count("would be noticed, at 5") == 1
+    assert explained.text().count("would be noticed, at 5") == 1
     fields = json.loads(explained.to_json())
     assert fields["swap"]["worst_file"] == pytest.approx(swap_power_curve([5, 40], 0.3).power(LEVELS).tolist())
     assert [row["noise"] for row in fields["powers"][::3]] == [
