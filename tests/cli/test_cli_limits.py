@@ -159,5 +159,5 @@ def test_a_pufferfish_specification_is_explained_compared_and_linted(run, tmp_pa
     assert "These limits hold for the attackers of the domain and between paired secrets only" in out
     assert "the farthest two distributions 2" in out
     assert "Two distributions of the data are compared" in out and "respondent" not in out
-    assert "puffer-1 is the stronger" in " ".join(run("compare", tmp_path / "1.json", tmp_path / "2.json").split())
+    assert "puffer-1 promises more" in " ".join(run("compare", tmp_path / "1.json", tmp_path / "2.json").split())
     assert "hidden-invariant" not in run("lint", tmp_path / "1.json")

@@ -69,7 +69,7 @@ def everyday(invariant: Invariant, nesting: Nesting = ()) -> str:
 
 def _whom(given: Setting) -> Statement:
     premetric, change = given.specification.input_premetric, given.change.words
-    if given.curve is None or _alone(given) > PRACTICALLY_ALL:
+    if given.curve is None or alone(given) > PRACTICALLY_ALL:
         return say("summary.about", whom=f"one {premetric.unit}" if _of_records(given) else "this", change=change)
     if _of_records(given):
         return say("summary.unit", unit=premetric.unit, change=change)
@@ -97,21 +97,21 @@ def _attacker(given: Setting) -> Iterator[Statement]:
         return
     level, premetric = given.level, given.specification.input_premetric
     alarms, allowed = formatting.typed(100 * level), float(given.curve.power(level))
-    told: dict[str, Fact] = {"alarms": alarms, "allowed": _of_hundred(allowed)}
+    told: dict[str, Fact] = {"alarms": alarms, "allowed": of_hundred(allowed)}
     own = given.own
     in_use = float(own.worst.power(level)) if own else given.exact.power(level).upper if given.exact else 1.0
     in_use = min(allowed, in_use)
     gaussian = float(given.gaussian.power(level)) if given.gaussian is not None else 1.0
     if own is not None:
         name = "summary.swap" if in_use <= PRACTICALLY_ALL else "summary.swap_vast"
-        rest = {"allowed": told["allowed"], "count": _of_hundred(in_use)} if in_use <= PRACTICALLY_ALL else {}
+        rest = {"allowed": told["allowed"], "count": of_hundred(in_use)} if in_use <= PRACTICALLY_ALL else {}
         yield say(name, alarms=alarms, units=plural(premetric.unit), **rest)
     elif not _of_records(given):
         yield say("summary.tell", **told) if allowed <= PRACTICALLY_ALL else say("summary.tell_vast", alarms=alarms)
     elif given.exact is not None and in_use <= PRACTICALLY_ALL:
-        yield say("summary.noise", count=_of_hundred(in_use), **told)
+        yield say("summary.noise", count=of_hundred(in_use), **told)
     elif gaussian <= PRACTICALLY_ALL:
-        yield say("summary.gaussian", count=_of_hundred(gaussian), **told)
+        yield say("summary.gaussian", count=of_hundred(gaussian), **told)
     elif allowed <= PRACTICALLY_ALL:
         yield say("summary.any", **told)
     else:
@@ -122,11 +122,11 @@ def _together(given: Setting) -> Iterator[Statement]:
     premetric, level = given.specification.input_premetric, given.level
     if given.curve is None or not _of_records(given):
         return
-    powers = {count: power for count in TOGETHER if (power := _power_together(given, count)) is not None}
+    powers = {count: power for count in TOGETHER if (power := power_together(given, count)) is not None}
     if not powers:
         return
     units, told = plural(premetric.unit), {count: power for count, power in powers.items() if power <= PRACTICALLY_ALL}
-    if not told and _alone(given) <= PRACTICALLY_ALL:
+    if not told and alone(given) <= PRACTICALLY_ALL:
         yield say("summary.groups_all", units=units, count=formatting.plain(min(powers)))
     if not told or max(powers.values()) <= level:
         return
@@ -136,7 +136,7 @@ def _together(given: Setting) -> Iterator[Statement]:
     yield say("summary.groups", units=units, noticed=shown, alarms=formatting.typed(100 * level))
 
 
-def _power_together(given: Setting, count: int) -> float | None:
+def power_together(given: Setting, count: int) -> float | None:
     """The greatest power between datasets so many units apart; None where no rule is known."""
     distance = count * given.specification.input_premetric.scale
     if distance <= given.change.distance:
@@ -151,7 +151,7 @@ def _power_together(given: Setting, count: int) -> float | None:
     return power
 
 
-def _alone(given: Setting) -> float:
+def alone(given: Setting) -> float:
     """The power for a single change: of the swap itself or Gaussian noise where these are told, else of any method."""
     assert given.curve is not None
     curves = [given.curve, given.gaussian, given.own.worst if given.own is not None else None]
@@ -178,6 +178,6 @@ def _of_records(given: Setting) -> bool:
     return given.specification.input_premetric.kind == "records" and given.specification.domain.objects == "datasets"
 
 
-def _of_hundred(power: float) -> Number:
+def of_hundred(power: float) -> Number:
     """A power as a number of cases in a hundred, or in words where it rules next to nothing out."""
     return Number(power, "nearly all") if power > PRACTICALLY_ALL else formatting.of_hundred(power)
