@@ -111,6 +111,8 @@ class Account:
     sources: tuple[str, ...]
     notes: tuple[str, ...] = ()
     errata: tuple[Erratum, ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
+    """What the budget was spent on, and how much of it, as exact text."""
     complete: bool = False
     """Whether every building block is stated, so that there is a specification."""
 
@@ -146,11 +148,11 @@ class Account:
         return f"{numbers},unit={unit.says}" if unit is not None and "," not in unit.says else numbers
 
     def guarantee(self) -> str:
-        """Budget and period in a few words."""
+        """Budget and period in a few words, as far as they are stated."""
         if not self.numbers:
             return "not stated"
         period = self.facts.get("period")
-        return f"{self.budget} ({period.says})" if period else f"{self.budget} (for what: not stated)"
+        return f"{self.budget}, {period.says}" if period else self.budget
 
     def to_fields(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -164,6 +166,7 @@ class Account:
                 for name, fact in self.facts.items()
             },
             "budget": dict(self.numbers),
+            "parts": [{"what": what, "budget": budget} for what, budget in self.parts],
             "not_stated": list(self.not_stated),
             "errata": [vars(erratum) for erratum in self.errata],
             "notes": list(self.notes),
@@ -178,11 +181,12 @@ class Account:
             said = "not stated" if fact is None else f"{self._in_words(name, fact)} ({fact.how})"
             found.append((question, said))
         if self.missing:
-            sentence = f"{self.missing}. So no specification is made of it, and it cannot be explained or compared."
+            sentence = f"{self.missing}. So there is no specification, and it cannot be explained or compared."
             found.append(("Not stated:", sentence))
         found += [("Sources differ:", f"{e.printed} / {e.correct}. {e.explanation}") for e in self.errata]
         found += [("Note:", note) for note in self.notes]
-        return found + [(f"[{number}]", source) for number, source in enumerate(self.sources, 1)]
+        found += [("Part:", f"{what}: {budget}") for what, budget in self.parts]
+        return found + [(f"[{number}] source:", source) for number, source in enumerate(self.sources, 1)]
 
     def __str__(self) -> str:
         return "\n".join([f"{self.name}: {self.title}", *(f"{head:22}{text}" for head, text in self.rows())])
@@ -304,6 +308,7 @@ def _account(fields: Mapping[str, Any]) -> Account:
         sources,
         tuple(fields.get("notes", ())),
         tuple(Erratum(**one) for one in fields.get("errata", ())),
+        tuple((part["what"], part["budget"]) for part in fields.get("parts", ())),
         "specification" in fields,
     )
 
