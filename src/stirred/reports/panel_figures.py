@@ -18,14 +18,14 @@ def panels(picture: Panels, *, colour: str, marked: str, grey: str) -> alt.HConc
     """The columns side by side; dots are circles in ``colour``, marked ones diamonds in ``marked``."""
     columns = []
     for number, column in enumerate(picture.columns):
-        charts: list[alt.LayerChart | alt.Chart] = [_panel(panel, colour, marked) for panel in column]
+        charts: list[alt.LayerChart | alt.FacetChart | alt.Chart] = [_panel(panel, colour, marked) for panel in column]
         if number == 0 and picture.listed:
             charts.append(_list(picture, grey))
         columns.append(alt.vconcat(*charts, spacing=16))
     return alt.hconcat(*columns, spacing=36)
 
 
-def _panel(panel: Panel, colour: str, marked: str) -> alt.LayerChart:
+def _panel(panel: Panel, colour: str, marked: str) -> alt.LayerChart | alt.FacetChart:
     rows = [
         {"name": dot.name, "value": dot.value, "label": f"{dot.value:.6g}", "about": dot.words, "marked": dot.marked}
         for dot in panel.dots
@@ -62,7 +62,7 @@ def _list(picture: Panels, grey: str) -> alt.Chart:
     title = alt.TitleParams(
         text=picture.listed_title, anchor="start", frame="bounds", fontSize=12, fontWeight="bold", offset=6
     )
-    return (
+    chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_text(align="left", baseline="top", fontSize=11, color=grey, limit=0)
         .encode(
@@ -72,3 +72,4 @@ def _list(picture: Panels, grey: str) -> alt.Chart:
         )
         .properties(width=_WIDTH, height=_LINE * len(rows), title=title)
     )
+    return chart

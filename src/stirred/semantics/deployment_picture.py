@@ -36,10 +36,11 @@ def deployment_picture(shown: Iterable[Account] | None = None, marked: str = "")
         dots = sorted((_dot(one, marked) for one in groups[key]), key=lambda dot: (dot.value, dot.name))
         columns[_standard(key) not in FIRST_COLUMN].append(Panel(_title(key), tuple(dots)))
     lines = [f"{one.name}: {_said(one)}" for one in without]
+    kinds = "1 kind" if len(groups) == 1 else f"{len(groups)} kinds"
     return Panels(
         "known-deployments",
         "Budgets of known deployments, each with its own kind only",
-        f"{len(chosen)} deployments, {len(groups)} kind{'' if len(groups) == 1 else 's'} of budget: standard, unit and period as they are stated",
+        f"{len(chosen)} deployments, {kinds} of budget: standard, unit and period as they are stated",
         tuple(tuple(column) for column in columns if column),
         "On no axis, since a part is not stated",
         tuple(lines),
