@@ -18,7 +18,7 @@ def test_all_deployments_are_in_one_table_that_fits_the_page(command):
     assert ended.code == 0 and max(map(len, rows)) <= 110
     assert all(sum(row.startswith(f"{name} ") for row in rows) == 1 for name in accounts())
     (row,) = [row for row in rows if row.startswith("google-vaccination-2021")]
-    assert "user-day" in row and "approximate" in row and "epsilon = 2.19" in row and "fixed" in row
+    assert "user-day" in row and "epsilon-delta" in row and "epsilon = 2.19" in row and "fixed" in row
     assert all(name in rest for name in titles() if name not in accounts())
     assert "different scales" in rest
 

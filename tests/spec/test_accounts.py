@@ -25,7 +25,7 @@ TABLES = {name: fields for name, fields in tables().deployments.items() if "acco
 KNOWN = list(accounts().values())
 INCOMPLETE = [one for one in KNOWN if not one.complete]
 COMPLETE = [one for one in KNOWN if one.complete]
-PREMETRICS = {"pure": "multiplicative", "approximate": "approximate", "zcdp": "normalised-renyi"}
+PREMETRICS = {"pure": "multiplicative", "epsilon-delta": "approximate", "zcdp": "normalised-renyi"}
 
 
 # -- the data files ------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_budgets_share_an_axis_only_if_standard_unit_and_period_are_the_same():
 
 def test_why_two_budgets_share_no_axis_is_said():
     symptoms, vaccination = account("google-symptoms-2020"), account("google-vaccination-2021")
-    assert "'pure' and 'approximate, delta = 1e-5'" in one_axis(symptoms, vaccination)
+    assert "'pure' and 'epsilon-delta, delta = 1e-5'" in one_axis(symptoms, vaccination)
     assert one_axis(symptoms, account("uber-flex-2018")) == "Of 'uber-flex-2018' 'budget' and 'period' are not stated."
     assert "periods differ" in one_axis(account("topdown-2020-pl"), account("das-2020-overall"))
 

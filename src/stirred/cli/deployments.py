@@ -16,9 +16,9 @@ _COLUMNS = (
     ("organisation", 12),
     ("year", 4),
     ("unit", 13),
-    ("standard", 11),
+    ("standard", 13),
     ("budget", 19),
-    ("not stated", 15),
+    ("not stated", 13),
 )
 
 

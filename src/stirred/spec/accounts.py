@@ -57,7 +57,7 @@ BLOCKS = {
 
 STANDARDS = {
     "pure": ("pure differential privacy", ("epsilon",)),
-    "approximate": ("(epsilon, delta)-differential privacy", ("epsilon", "delta")),
+    "epsilon-delta": ("(epsilon, delta)-differential privacy", ("epsilon", "delta")),
     "zcdp": ("zero-concentrated differential privacy", ("rho",)),
     "per-record zcdp": ("per-record zero-concentrated differential privacy", ("rho",)),
 }
@@ -141,7 +141,7 @@ class Account:
     def typed(self) -> str:
         """What is stated of the budget, as it can be typed by hand; nothing if that is not enough."""
         standard = self.facts.get("standard")
-        if standard is None or standard.says not in ("pure", "approximate", "zcdp") or not self.numbers:
+        if standard is None or standard.says not in ("pure", "epsilon-delta", "zcdp") or not self.numbers:
             return ""
         unit = self.facts.get("unit")
         numbers = ",".join(f"{name}={value}" for name, value in self.numbers.items())
