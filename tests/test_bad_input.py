@@ -54,6 +54,7 @@ ELSEWHERE = {
     "flat-unclear": "tests/swap/test_flat.py",
     "index-column": "tests/test_wrong_arguments.py",
     "number-alone": "tests/spec/test_loading.py",
+    "deployment-without-guarantee": "tests/spec/test_accounts.py",
     "several-deployments": "tests/spec/test_loading.py",
     "wrong-argument": "tests/test_wrong_arguments.py",
     "cannot-sign": "tests/releases/test_signatures.py",

@@ -19,6 +19,7 @@ import stirred
 from stirred.cli import app
 from stirred.releases.plans import InputSection, Section
 from stirred.releases.signatures import signers_line
+from stirred.spec import account_findings
 from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
@@ -96,6 +97,16 @@ def test_the_guide_to_what_invariants_reveal_runs_on_a_plan_that_fits_it(tmp_pat
     assert sorted(path.name for path in Path("compared").glob("*.png")) == [
         "revealed-by-epsilon.png", "revealed-by-error.png",
     ]  # fmt: skip
+
+
+def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/deployments.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "The standards differ" in printed and Path("pictures/known-deployments.svg").exists()
+    page = (ROOT / "docs" / "deployments.md").read_text(encoding="utf-8")
+    assert "".join(f"* {one}\n" for one in account_findings.sentences()) in page
+    assert account_findings.table() in page and account_findings.differences() in page
 
 
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):

@@ -53,6 +53,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
+from stirred.errors.deployments import deployment_without_guarantee
 from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.estimates import (
     denominators_near_zero,
@@ -428,6 +429,7 @@ __all__ = [
     "decimal_comma",
     "denominator_may_be_zero",
     "denominators_near_zero",
+    "deployment_without_guarantee",
     "design_choice",
     "design_number",
     "different_datasets",
