@@ -95,3 +95,17 @@ def test_another_mechanism_says_that_it_has_no_places(command, tmp_path):
     stirred.release(plan, rows, out=tmp_path / "swapped")
     ended = command("estimate", tmp_path / "swapped", "--by", "tenure", "--places", tmp_path / "x.csv")
     assert ended.code == 2 and "--places does not apply to the mechanism 'swap'" in ended.err
+
+
+def test_the_fields_of_json_are_those_that_the_guide_lists(folder, command):
+    """Every field that a mechanism prints is in the tables of docs/estimates.md."""
+    guide = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
+    section = guide.split("## The fields of `--json`")[1]
+    asked = ("estimate", folder / "release", "--json")
+    for more in (("--level", "town"), ("--level", "town", "--share", "adult"), ("--place", "town=01", "--sources"),
+                 ("--level", "town", "--nonnegative")):  # fmt: skip
+        fields = json.loads(command(*asked, *more).out)
+        columns = {"town", "place", "adult"}
+        inner = {name for one in fields["estimates"] for name in one} - columns
+        inner |= {name for one in fields.get("sources", ()) for name in one}
+        assert all(f"`{name}`" in section for name in {*fields, *inner}), {*fields, *inner}
