@@ -109,6 +109,10 @@ WHAT = {
         lambda n: [n(0, sex=s) / n(0) - n(1, sex=s) / n(1) for s in "fm"],
     ),
     "ratio": ({"ratio": "places"}, lambda n: [n(0) / n(1)]),
+    "odds ratio": (
+        {"odds_ratio": ("places", ("sex", "f", "m"))},
+        lambda n: [n(0, sex="f") * n(1, sex="m") / n(0, sex="m") / n(1, sex="f")],
+    ),
 }
 
 

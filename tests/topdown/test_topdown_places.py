@@ -14,7 +14,10 @@ import stirred
 from stirred import mechanisms
 from stirred.cli.options import chosen
 from stirred.survey.plan import SurveyPlan
+from stirred.topdown.comparing import ask
+from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.releasing import release
+from stirred.topdown.table_regression import covariance_of
 from stirred.verbs import tabulate_places
 
 
@@ -118,6 +121,23 @@ def test_zeros_in_listed_places_and_in_comparisons_of_them(made):
     assert apart.values == pytest.approx(counts.values[0] - counts.values[1])
     assert apart.variances == pytest.approx(counts.variances[0] + counts.variances[1])  # one of the two is known
     assert "counts that the plan and the published counts rule out are 0" in apart.exact
+
+
+def test_covariances_for_a_fit_are_those_of_the_answers_with_zeros(made):
+    opened = MeasuredRelease.open(made)
+    for more in (
+        {"share": "kind"},
+        {"share": "kind", "by": ("adult",)},
+        {"difference": ("kind", "household", "nursing")},
+    ):
+        question = ask(opened, "persons", level="town", **more)
+        answer = question.answer()
+        for row in range(len(question.rows)):
+            here = answer.variances[row :: len(question.rows)]
+            units = np.flatnonzero(np.isfinite(here))
+            found = np.diag(covariance_of(question, row, units))
+            np.testing.assert_allclose(found, here[units], rtol=1e-7, atol=1e-12)
+            assert (here[units] == 0).any()
 
 
 @pytest.mark.slow

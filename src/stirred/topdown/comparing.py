@@ -116,7 +116,7 @@ class Question:
         """The estimates of the counts, a column for each."""
         found = [self.each(one, lambda at: at.values) for one in self.measure.counts]
         stacked = np.stack([np.where(np.isnan(one), 0.0, one) for one in found], axis=1)
-        for at, same in self._totals_of_one.items():
+        for at, same in self.totals_of_one.items():
             stacked[same, at] = stacked[same, at - 1]
         return stacked
 
@@ -124,12 +124,12 @@ class Question:
     def variances(self) -> Array:
         """Their variances."""
         stacked = np.stack([self.each(one, lambda at: at.variances) for one in self.measure.counts], axis=1)
-        for at, same in self._totals_of_one.items():
+        for at, same in self.totals_of_one.items():
             stacked[same, at] = stacked[same, at - 1]
         return stacked
 
     @cached_property
-    def _totals_of_one(self) -> dict[int, NDArray[np.bool_]]:
+    def totals_of_one(self) -> dict[int, NDArray[np.bool_]]:
         """For each total of a share, by its number, the rows in which all groups but the share's own are zero for
         certain: the total is then the count before it, by another name."""
         found = {}
@@ -161,7 +161,7 @@ class Question:
                 matrices = between[one.place][other.place]
                 pairs = self.design.covariances(matrices, self.groups(one), self.groups(other))[self.sites.kinds]
                 found[:, i, j] = found[:, j, i] = np.where((used[:, i] > 0) & (used[:, j] > 0), pairs.ravel(), 0.0)
-        for at, same in self._totals_of_one.items():
+        for at, same in self.totals_of_one.items():
             found[same, at] = found[same, at - 1]
             found[same, :, at] = found[same, :, at - 1]
         return found
@@ -172,9 +172,9 @@ class Question:
         found = []
         for at, one in enumerate(self.measure.counts):
             values, half = self.values[:, at], self.each(one, lambda some: some.half_widths(confidence))
-            if at in self._totals_of_one:
+            if at in self.totals_of_one:
                 before = self.each(self.measure.counts[at - 1], lambda some: some.half_widths(confidence))
-                half = np.where(self._totals_of_one[at], before, half)
+                half = np.where(self.totals_of_one[at], before, half)
             half = np.where((self.variances[:, at] > 0) & np.isfinite(half), half, 0.0)
             lower, upper = values - half, values + half
             if not self.measure.whole:  # a count is a whole number; where no other varies, that shortens the interval
