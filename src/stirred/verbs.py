@@ -155,8 +155,9 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
 
 
 def tabulate(
-    path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
-) -> pa.Table:
+    path: str | Path, by: Sequence[str] = (), table: str | None = None, *, most_rows: int | None = None,
+    place_file: Any = None, place_column: str | None = None,
+) -> pa.Table:  # fmt: skip
     """Count the released rows by some columns. This is post-processing and costs no budget.
 
     Parameters
@@ -169,11 +170,16 @@ def tabulate(
         Which released table; by default the first.
     most_rows
         How many rows the table may have; by default as many as the size of its file makes likely.
+    place_file
+        Also count by the places of a CSV or Parquet file, or of a frame: a column named like one of the release holds
+        codes of units, the other one names of places.
+    place_column
+        The column with the names of places, where the file has several.
 
     Returns
     -------
     pyarrow.Table
-        A row for each combination that occurs, with its count.
+        A row for each combination that occurs, with its count; with places, for each place and combination.
 
     Examples
     --------
@@ -186,8 +192,29 @@ def tabulate(
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
     mechanism, opened = _of_release(path, most_rows)
+    names = [by] if isinstance(by, str) else list(by)
+    if place_file is not None:
+        return tabulate_places(path, names, table, place_file, place_column, most_rows=most_rows)[0]
     with _as_received(path):
-        return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
+        return mechanism.tabulate(opened, names, table)
+
+
+def tabulate_places(
+    path: str | Path, by: Sequence[str], table: str | None, place_file: Any, place_column: str | None = None, *,
+    most_rows: int | None = None,
+) -> tuple[pa.Table, tuple[str, ...]]:  # fmt: skip
+    """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
+    from stirred.releases.place_tables import places_of, put_together
+
+    mechanism, opened = _of_release(path, most_rows)
+    with _as_received(path):
+        units = mechanism.place_units(opened, table)
+    file = places_of(place_file, units, place_column, taken=[*by, *units])
+    with _as_received(path):
+        columns = [file.unit, *(name for name in by if name != file.unit)]
+        found, said = mechanism.tabulate(opened, columns, table), mechanism.tabulate_note(opened, columns, table)
+    made, remarks = put_together(found, file, by)
+    return made, remarks if said is None else (*remarks, said)
 
 
 def tabulate_note(

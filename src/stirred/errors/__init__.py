@@ -181,6 +181,7 @@ from stirred.errors.output import (
     unreadable_release,
     work_folder,
 )
+from stirred.errors.places import map_join, places_file, places_twice, places_unknown
 from stirred.errors.plans import (
     added_up_digits,
     added_up_null,
@@ -511,6 +512,7 @@ __all__ = [
     "linked_without_record",
     "listed",
     "many_unchangeable",
+    "map_join",
     "margin_plan",
     "measured_margin",
     "measurements_do_not_fit",
@@ -585,6 +587,9 @@ __all__ = [
     "parameter_not_used",
     "parameter_out_of_range",
     "parts_do_not_fit",
+    "places_file",
+    "places_twice",
+    "places_unknown",
     "plan_field",
     "plan_mechanism",
     "plan_not_study",

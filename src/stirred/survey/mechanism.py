@@ -144,6 +144,11 @@ class Survey(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        from stirred.survey.verifying import place_units
+
+        return place_units(release)
+
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
         return (
             "Estimates of weighted sums, without intervals and with noise; stirred estimate gives them with standard "

@@ -175,6 +175,9 @@ class Swapping(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        return dict.fromkeys(release.with_role(release.require_table(table), "match", "swap", "hold", "copy"))
+
     def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
         from stirred.swap.pairs import ReleasedPairs
 

@@ -238,14 +238,15 @@ class Design:
             found.append(top)
         return found
 
-    def plain_sums(self, level: int, variances: Array, places: int = 1) -> tuple[Array, Array]:
+    def plain_sums(self, level: int, variances: Array, units: int | Index = 1) -> tuple[Array, Array]:
         """Where an estimate is a plain sum of values of one query of a level: the noise's parameter, and how many.
 
-        The best estimate is unique, so it is such a sum if its variance is that of the sum.
+        The best estimate is unique, so it is such a sum if its variance is that of the sum; ``units`` is the number of
+        units of the level that a place consists of.
         """
         parameter, terms = np.zeros_like(variances), np.zeros_like(variances)
         for one in self.measured[level]:
-            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * places
+            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * units
             plain = (number > 0) & np.isclose(variances, number * one.variance, rtol=1e-9, atol=0)
             parameter = np.where(plain, one.parameter, parameter)
             terms = np.where(plain, number, terms)

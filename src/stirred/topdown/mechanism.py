@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, Verb, measures, places
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    PLACE_COLUMN,
+    PLACES,
+    REGRESS,
+    Data,
+    Mechanism,
+    Option,
+    Verb,
+    measures,
+    places,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +77,11 @@ class TopDown(Mechanism):
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
             PLACE,
+            PLACES,
+            PLACE_COLUMN,
             Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
-                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place.", "against",
+                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place. With --places and "
+                   "no --place, every place of the file is compared with it.", "against",
                    several=True, read=places),
             *measures("places"),
             REGRESS,
@@ -174,6 +189,11 @@ class TopDown(Mechanism):
         from stirred.topdown.verifying import tabulate_release
 
         return tabulate_release(release, by, table)
+
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        from stirred.topdown.verifying import place_units
+
+        return place_units(release, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating import estimate

@@ -306,6 +306,14 @@ def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> p
     return tabulate_release(ReleaseFolder.open(path), by, table)
 
 
+def place_units(release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+    """By level that the released rows have a column for, the finest first, the names of its units."""
+    plan = TopDownPlan.from_published(release.certificate["plan"])
+    spine = read_geography(inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY}"), plan)
+    known = dict(zip(spine.levels, spine.names, strict=True))
+    return {name: known[name] for name in reversed(release.with_role(release.require_table(table), PLACE))}
+
+
 def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
     """As :func:`tabulate`, of an opened release."""
     name = release.require_table(table)
