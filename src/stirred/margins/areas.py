@@ -242,7 +242,7 @@ def fewest_units(spine: Spine, covered: NDArray[np.bool_]) -> Signed:
             starts = spine.first_child[level][:-1]
             taken, left = (np.add.reduceat(one[level + 1], starts) for one in (inside, outside))
             whole = left == 0
-            # Of two ways with as many units the one is taken that leaves a unit out, but a whole unit is taken as it is.
+            # Of two ways with as many units, the one that does not take this unit; but a whole unit is taken as it is.
             after = np.where(state, ~(taken + 1 < left), (left + 1 < taken) | (whole & (taken > 0)))
         moved = np.flatnonzero(after != state)
         if len(moved):

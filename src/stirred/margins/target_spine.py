@@ -6,8 +6,8 @@ block groups of the 2020 Census: blocks of a unit that lie in the same target ar
 most int(sqrt(n) + fan_out + 1), n the number of blocks in the unit (Cumings-Menon et al., arXiv 2203.16654).
 
 Where a unit has one child, the two are the same place, measured at two levels. The least squares fit knows that they
-are, and gives them the precision of both measurements together, which is that of one measurement with both budgets: what
-the 2020 system does by giving the child's budget to the parent.
+are, and gives them the precision of both measurements together, which is that of one measurement with both budgets. The
+2020 system does the same by giving the child's budget to the parent.
 
 The invariant a reader must know: only the list of blocks is read, and the same blocks give the same spine in whatever
 order they are listed. Work is linear in blocks, but for sorting.

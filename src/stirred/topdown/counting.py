@@ -80,6 +80,13 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
     return Counted(plan, spine, leaves)
 
 
+def open_geography(plan: TopDownPlan, data: Data | None = None, more: Sequence[str] = ()) -> Input:
+    """The public list of geounits, opened; it must also have the columns ``more``. ``data`` as in count_tables."""
+    names = [table.name for table in plan.tables]
+    given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
+    return _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, (*_listed_columns(plan), *more))
+
+
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
     return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))
