@@ -102,7 +102,7 @@ def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
             which = "" if finest is None else f", the first at {names[-1]} {finest}"
             raise errors.nested_levels(name, f"has nulls in {len(missing):,} rows of the list{which}")
     if plan.spine.input.prefixes:
-        columns = [*_prefixes(columns[0], plan.spine.input.prefixes), columns[0]]
+        columns = [*prefix_columns(columns[0], plan.spine.input.prefixes), columns[0]]
     return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
 
 
@@ -112,7 +112,7 @@ def _listed_columns(plan: TopDownPlan) -> tuple[str, ...]:
     return (places.code or plan.spine.levels[-1],) if places.prefixes else plan.spine.levels
 
 
-def _prefixes(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
+def prefix_columns(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
     """For each level above the finest the column of its codes: the first characters of the finest code."""
     texts, found = as_text(codes.values), []
     for level, length in lengths.items():
