@@ -60,7 +60,7 @@ def test_the_error_of_an_area_is_that_of_dense_least_squares(tmp_path, monkeypat
     counted, release = released(tmp_path, plan, places, people(places, VALUES, 50, rng))
     dense = Dense(counted, release)
     spine = counted.spine
-    number = {name: code for name, code in zip(places["town"], of_leaf, strict=True)}
+    number = dict(zip(places["town"], of_leaf, strict=True))
     of_leaf = np.array([number[name] for name in spine.names[2].to_pylist()])
     design = Design.of(plan, spine, "persons", by, None, range(len(plan.invariants)))
     found = area_variances(design, Overlap.of(spine, of_leaf, 3))
@@ -89,18 +89,13 @@ def test_a_by_passed_level_is_as_precise_as_both_budgets_in_one_measurement():
     plan, places = one_total(levels, shares, [("s", "c", "t", "x"), ("s", "d", "u", "y"), ("s", "d", "v", "y")])
     spine = read_spine(plan, places)
     ((_, target),) = [errors_with_targets(plan, spine, read_targets(plan, spine, {"geography": places}))]
-    joined, apart = (
-        Fraction(7, 8),
-        Fraction(3, 8) + 1 / (2 / Fraction(1, 2)),
-    )  # what the two counties know below the state
-    state = Fraction(1, 8)
-    # State total from itself; a county from itself and from the state less the other.
-    exact = {
-        one: 1 / (own + 1 / (1 / state + 1 / other)) for one, own, other in (("x", joined, apart), ("y", apart, joined))
-    }
+    # What is known of the state by itself, and of each of its counties from their own subtrees.
+    state, joined, apart = Fraction(1, 8), Fraction(7, 8), Fraction(3, 8) + 1 / (2 / Fraction(1, 2))
+    # A county from itself, and from the state less the other.
+    exact = [1 / (own + 1 / (1 / state + 1 / other)) for own, other in ((joined, apart), (apart, joined))]
     assert target[0].on_spine == 2 and target[0].areas == 2
-    assert target[0].on_median == pytest.approx(math.sqrt(min(exact.values())), rel=1e-12)
-    assert max(exact.values()) < Fraction(1) / Fraction(3, 8)
+    assert target[0].on_median == pytest.approx(math.sqrt(min(exact)), rel=1e-12)
+    assert max(exact) < Fraction(8, 3)
 
 
 def test_errors_of_areas_are_what_draws_show(tmp_path):

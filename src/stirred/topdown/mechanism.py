@@ -108,7 +108,7 @@ class TopDown(Mechanism):
             "places,districts --out geography.csv",
             (
                 Option("--blocks", "The public list of blocks, a row for each: columns for levels and areas.",
-                       "blocks", Path, default=Path("blocks.csv")),
+                       "blocks", Path),
                 Option("--targets", "Columns with the areas to serve, such as places,districts: their intersections "
                        "are one level. Districts/places gives each a level of its own. An empty cell is no area.",
                        "targets"),

@@ -8,12 +8,13 @@ The invariant a reader must know: no count is read, so nothing here is confident
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from stirred import errors
 from stirred.margins.areas import Areas
@@ -22,9 +23,10 @@ from stirred.margins.target_spine import FAN_OUT, Groups, ProposedSpine, propose
 from stirred.releases.folder import check_target
 from stirred.releases.texts import fill
 from stirred.semantics.formatting import columns
-from stirred.tables import Input, open_input
-from stirred.tables.columns import chunks
+from stirred.tables import Column, Input, open_input
+from stirred.tables.columns import as_text, chunks
 from stirred.tables.form import form_of
+from stirred.tables.inputs import find_files, format_of
 from stirred.tables.read import read_table
 from stirred.tables.write import EXTENSIONS, Cell, write_table
 from stirred.topdown.counting import prefix_columns
@@ -108,13 +110,14 @@ def make_spine(
     """Propose a spine for the target areas of a list of blocks, write its list of geounits to ``out``, and report.
 
     Each group of ``targets`` names columns whose intersections are one level. ``levels`` are columns from the coarsest
-    to the blocks; with ``prefixes`` the last one only, and the others are its first characters.
+    to the blocks; with ``prefixes`` the last one only, and the others are its first characters. ``null_values`` are
+    texts that stand for no area.
     """
     if out is not None:
         check_target(Path(out))
         _kind(Path(out))
     names = [name for group in targets for name in group]
-    opened, chosen = _open(Path(blocks), levels, prefixes or {}, names, null_values)
+    opened, chosen = _open(Path(blocks), levels, names)
     read = read_table(opened, list(dict.fromkeys([*chosen, *names]))).table
     of_levels = read.pick(chosen)
     for column in of_levels:
@@ -123,7 +126,8 @@ def make_spine(
             raise errors.nested_levels(column.name, f"has nulls in {missing:,} rows of the list")
     if prefixes:
         of_levels = [*prefix_columns(of_levels[0], prefixes), of_levels[0]]
-    proposed = propose_spine(of_levels, [read.pick(group) for group in targets], inside, groups=groups, fan_out=fan_out)
+    areas = [[_without(column, null_values) for column in read.pick(group)] for group in targets]
+    proposed = propose_spine(of_levels, areas, inside, groups=groups, fan_out=fan_out)
     opened.require_unchanged()
     if out is not None:
         _write(Path(out), proposed)
@@ -131,7 +135,7 @@ def make_spine(
 
 
 def spine_lines(
-    blocks: Path,
+    blocks: Path | None = None,
     targets: str | None = None,
     levels: str | None = None,
     out: Path | None = None,
@@ -142,6 +146,8 @@ def spine_lines(
     as_json: bool = False,
 ) -> list[str]:
     """What ``stirred spine`` prints, from what was typed."""
+    if blocks is None:
+        raise errors.spine_question("The list of blocks", "must be named: --blocks FILE")
     if not targets:
         raise errors.spine_question("The target areas", "must be named: --targets places,districts")
     wanted = [[name.strip() for name in part.split(",") if name.strip()] for part in targets.split("/")]
@@ -168,11 +174,9 @@ def spine_lines(
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-def _open(
-    path: Path, levels: Sequence[str], prefixes: Mapping[str, int], targets: Sequence[str], null_values: Sequence[str]
-) -> tuple[Input, list[str]]:
+def _open(path: Path, levels: Sequence[str], targets: Sequence[str]) -> tuple[Input, list[str]]:
     """The list, with all columns that are needed as text, and the names of its levels."""
-    options = replace(form_of(path).options(), null_values=tuple(null_values))
+    options = form_of(path).options()
     there = open_input(BLOCKS, path, options)
     chosen = list(levels) or [name for name in USUAL if name in there.kinds]
     if not levels and chosen[-1:] != [USUAL[-1]]:
@@ -182,8 +186,16 @@ def _open(
     missing = [name for name in (*chosen, *targets) if name not in there.kinds]
     if missing:
         raise errors.missing_columns(BLOCKS, list(dict.fromkeys(missing)))
-    text = dict.fromkeys((*chosen, *targets), "text")
-    return open_input(BLOCKS, path, replace(options, types=text)), chosen
+    if (format_of(find_files(path)[0]) or ("", None))[0] != "csv":  # other files carry types of their own
+        return there, chosen
+    return open_input(BLOCKS, path, replace(options, types=dict.fromkeys((*chosen, *targets), "text"))), chosen
+
+
+def _without(column: Column, null_values: Sequence[str]) -> Column:
+    """The column with nulls in the place of some texts."""
+    texts = as_text(column.values)
+    none = pc.is_in(texts, value_set=pa.array(null_values, pa.string()), skip_nulls=True)
+    return Column(column.name, column.codes, pc.if_else(none, None, texts))
 
 
 def _kind(out: Path) -> str:
@@ -200,7 +212,7 @@ def _write(out: Path, proposed: ProposedSpine) -> None:
     parts = ([Cell(one.name, one.codes[some], one) for one in proposed.columns] for some in chunks(rows))
     try:
         write_table(unfinished, _kind(out), parts)
-        os.replace(unfinished, out)
+        unfinished.replace(out)
     except OSError as problem:
         raise errors.cannot_write(out, problem.strerror or "an input/output error") from None
     finally:
