@@ -34,7 +34,7 @@ from stirred.topdown.fitting import fit_table
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.spine_file import make_spine
-from stirred.topdown.target_areas import area_variances, read_targets
+from stirred.topdown.target_areas import Target, area_variances
 from topdown import BLOCKS, RI, rhode_island
 
 ADMINISTRATIVE = ("state", "county", "tract", "block_group", "block")
@@ -114,15 +114,15 @@ def measured(name: str, blocks: pl.DataFrame, persons: pl.DataFrame, folder: Pat
     for spine, (targets, choices) in SPINES.items():
         plan, geography = plan_on(ADMINISTRATIVE, []), blocks
         if targets:
-            out = folder / f"{len(expected)}.parquet"
+            out = folder / f"{name}-{len(expected)}.parquet"
             report = make_spine(folder / "areas.parquet", targets, out, **choices)
             levels = tuple(one.level for one in report.levels_after)
             plan = plan_on(levels, [level for level in levels if level.startswith("area")])
             others = [column for column in SHOWN if column not in pl.read_parquet_schema(out)]
             geography = pl.read_parquet(out).join(blocks.select("block", *others), on="block", how="left")
         data = {"geography": geography, "persons": persons}
-        counted = count_tables(plan, data)
-        sorts = read_targets(plan, counted.spine, data)
+        counted = count_tables(plan, data, with_areas=True)
+        sorts = [Target.of(counted.spine, areas) for areas in counted.areas]
         design = Design.of(plan, counted.spine, "persons", (), None, [0])
         spread = [np.sqrt(area_variances(design, one.overlap)) for one in sorts]
         expected.append((spine, [float(np.sqrt((one**2).mean())) for one in spread]))

@@ -87,8 +87,7 @@ def test_a_by_passed_level_is_as_precise_as_both_budgets_in_one_measurement():
     assert [one.combined for one in chain] == pytest.approx([1.0, 1.0, 1.0], rel=1e-12)  # rho 1/8 + 3/8 + 1/2 = 1
     # One town is a county by itself; its county and town are one place with the budget of both.
     plan, places = one_total(levels, shares, [("s", "c", "t", "x"), ("s", "d", "u", "y"), ("s", "d", "v", "y")])
-    spine = read_spine(plan, places)
-    ((_, target),) = [errors_with_targets(plan, spine, read_targets(plan, spine, {"geography": places}))]
+    _, target = errors_with_targets(plan, *read_targets(plan, places))
     # What is known of the state by itself, and of each of its counties from their own subtrees.
     state, joined, apart = Fraction(1, 8), Fraction(7, 8), Fraction(3, 8) + 1 / (2 / Fraction(1, 2))
     # A county from itself, and from the state less the other.
@@ -103,8 +102,7 @@ def test_errors_of_areas_are_what_draws_show(tmp_path):
     error of sqrt(2 / 2,000) of it: 6.5 of these are exceeded in less than 1e-9 of cases."""
     spine_rows = [("s", f"c{c}", f"c{c}t{t}", str((c + t) % 2)) for c in range(4) for t in range(3 + c)]
     plan, places = one_total(("state", "county", "town"), ("1/4", "1/4", "1/2"), spine_rows)
-    spine = read_spine(plan, places)
-    (target,) = read_targets(plan, spine, {"geography": places})
+    spine, (target,) = read_targets(plan, places)
     design = Design.of(plan, spine, "persons")
     expected = area_variances(design, target.overlap)
     leaves = spine.leaves
@@ -127,14 +125,13 @@ def test_errors_of_areas_are_what_draws_show(tmp_path):
 
 def test_a_target_without_a_column_or_with_two_areas_for_a_block_is_an_error():
     plan, places = one_total(("state", "town"), ("1/2", "1/2"), [("s", "t", "x"), ("s", "u", None)])
-    spine = read_spine(plan, places)
-    (target,) = read_targets(plan, spine, {"geography": places})
+    _, (target,) = read_targets(plan, places)
     assert target.areas.of_leaf.tolist() == [0, -1] and target.distances.tolist() == [1]
     with pytest.raises(StirredError, match="no column 'area'"):
-        read_targets(plan, spine, {"geography": places.drop("area")})
+        read_targets(plan, places.drop("area"))
     twice = pl.concat([places, pl.DataFrame([("s", "t", "y")], schema=places.schema, orient="row")])
     with pytest.raises(StirredError, match="1 town codes more than once; the first is t"):
-        read_targets(plan, spine, {"geography": twice})
+        read_targets(plan, twice)
 
 
 def test_an_area_without_blocks_has_no_error_and_takes_no_unit():

@@ -19,14 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stirred import errors
 from stirred.margins.hierarchy import BlockTree
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Spine
+from stirred.tables.columns import Column, as_text
+
+Numbers = NDArray[np.int32] | Index
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 _HELD = 1 << 22
 """Matrix entries that are held for many units at a time."""
@@ -38,11 +44,24 @@ class Areas:
 
     name: str
     names: pa.Array
-    of_leaf: Index
+    of_leaf: Numbers
     """For each leaf the number of its area, or -1."""
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @classmethod
+    def of_rows(cls, name: str, column: Column, spine: Spine, leaf: Index) -> Areas:
+        """From a column in which nulls stand for no area, and the leaf of each of its rows."""
+        missing = column.values.is_null().to_numpy(zero_copy_only=False)
+        number = np.where(missing, -1, np.cumsum(~missing) - 1).astype(np.int32)
+        of_leaf = np.full(spine.leaves, -1, dtype=np.int32)
+        of_leaf[leaf] = number[column.codes]
+        wrong = of_leaf[leaf] != number[column.codes]
+        if wrong.any():
+            first = spine.names[-1][int(leaf[np.argmax(wrong)])].as_py()
+            raise errors.block_twice(spine.levels[-1], first, len(np.unique(leaf[wrong])))
+        return cls(name, as_text(column.values.filter(pa.array(~missing))), of_leaf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +77,7 @@ class Shared:
     whole: NDArray[np.bool_]
     """Whether the whole unit lies in the area."""
 
-    def added(self, below: Array) -> Array:
+    def added(self, below: NDArray[_Number]) -> NDArray[_Number]:
         """Sums over the pairs of the level below."""
         return np.asarray(np.add.reduceat(below, self.first, axis=0))
 
@@ -81,7 +100,7 @@ class Overlap:
     """How many leaves each area has."""
 
     @classmethod
-    def of(cls, spine: Spine, of_leaf: Index, areas: int) -> Overlap:
+    def of(cls, spine: Spine, of_leaf: Numbers, areas: int) -> Overlap:
         """``of_leaf`` has the number of each leaf's area, or -1."""
         inside = np.flatnonzero(of_leaf >= 0)
         unit = inside[np.argsort(of_leaf[inside], kind="stable")].astype(np.int64)

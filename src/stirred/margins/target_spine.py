@@ -150,15 +150,15 @@ class _Making:
         last = len(self.before.levels) - 1
         blocks = np.arange(self.before.leaves)
         self._add(self.before.levels[last], blocks, self.before.names[last])
-        columns = [_sorted(Column(*one)) for one in self.levels]
+        columns = [_sorted(name, unit, names) for name, unit, names in self.levels]
         after, leaf_after = build_spine([column.name for column in columns], columns)
         others = [
-            Column(name, self._administrative(number), self.before.names[number])
+            Column(name, self._administrative(number).astype(np.uint32), self.before.names[number])
             for number, name in enumerate(self.before.levels)
             if name in middle
         ]
         asked = [Column(column.name, column.codes[row], column.values) for column in targets]
-        areas = [_areas(column) for column in (*asked, *others)]
+        areas = [Areas.of_rows(column.name, column, self.before, blocks) for column in (*asked, *others)]
         return ProposedSpine(self.before, after, (*columns, *others, *asked), tuple(areas), leaf_after)
 
     def _add(self, name: str, unit: Index, names: pa.Array) -> None:
@@ -178,7 +178,7 @@ class _Making:
 def _joined(one: Index, other: Index) -> Index:
     """The distinct pairs of two numbers, numbered in their order."""
     _, found = np.unique(one * (int(other.max(initial=0)) + 1) + other, return_inverse=True)
-    return found.ravel().astype(np.int64)
+    return np.asarray(found.ravel(), dtype=np.int64)
 
 
 def _sample(unit: Index, of: Index) -> Index:
@@ -223,25 +223,16 @@ def _distinct(names: pa.Array) -> pa.Array:
     return pa.array([f"unit-{number:0{width}}" for number in range(1, len(names) + 1)])
 
 
-def _sorted(column: Column) -> Column:
-    """The same column with its values in the order of their texts, as a file of it would be read."""
-    order = pc.array_sort_indices(column.values)
-    number = np.empty(len(order), dtype=np.int64)
+def _sorted(name: str, unit: Index, names: pa.Array) -> Column:
+    """The column of a level with its values in the order of their texts, as a file of it would be read."""
+    order = pc.array_sort_indices(names)
+    number = np.empty(len(order), dtype=np.uint32)
     number[order.to_numpy()] = np.arange(len(order))
-    return Column(column.name, number[column.codes], column.values.take(order))
+    return Column(name, number[unit], names.take(order))
 
 
 def _is_null(column: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.asarray(column.values.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _areas(column: Column) -> Areas:
-    """The areas of a column; rows are blocks."""
-    codes = column.codes.astype(np.int64)
-    missing = _is_null(column)
-    number = np.cumsum(~missing) - 1
-    used = np.where(missing, -1, number)
-    return Areas(column.name, as_text(column.values.filter(pa.array(~missing))), used[codes])
 
 
 def _require_once(spine: Spine, leaf: Index) -> None:

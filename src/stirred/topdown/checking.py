@@ -30,7 +30,7 @@ from stirred.topdown.precision import ExpectedError, errors_with_targets
 from stirred.topdown.problems import separates
 from stirred.topdown.revealing import TopDownRevealing, reveal_topdown
 from stirred.topdown.specifying import specify
-from stirred.topdown.target_areas import TargetError, read_targets
+from stirred.topdown.target_areas import Target, TargetError
 
 LEVEL = 0.05
 """Of the test whose power a check prints for each concern."""
@@ -141,13 +141,12 @@ class TopDownCheck:
 def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None) -> TopDownCheck:
     """Check a plan against its data; draws nothing. Raises the errors that a release would raise."""
     progress = progress or Silent()
-    counted, exact, _ = prepare(plan, data, progress)
-    targets = read_targets(plan, counted.spine, data)
+    counted, exact, _ = prepare(plan, data, progress, with_areas=True)
     progress.stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
-    at_levels, in_targets = errors_with_targets(plan, spine, targets)
+    at_levels, in_targets = errors_with_targets(plan, spine, [Target.of(spine, areas) for areas in counted.areas])
     ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,

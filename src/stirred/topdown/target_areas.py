@@ -15,16 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from stirred import errors
 from stirred.margins.areas import Areas, Overlap
 from stirred.margins.margin_blocks import Array, representatives
 from stirred.margins.spine import Spine
-from stirred.releases.mechanism import Data
-from stirred.tables.columns import as_text
-from stirred.tables.read import read_table
-from stirred.topdown.counting import Places, open_geography
+from stirred.topdown.counting import read_areas
 from stirred.topdown.design import Design
 from stirred.topdown.plan import TopDownPlan
 
@@ -66,30 +61,10 @@ class Target:
         return cls(areas, overlap, overlap.distances())
 
 
-def read_targets(plan: TopDownPlan, spine: Spine, data: Data | None = None) -> tuple[Target, ...]:
-    """The target areas of a plan, from its list of geounits; ``data`` are those of the plan."""
-    if not plan.targets:
-        return ()
-    opened = open_geography(plan, data, [one.column for one in plan.targets])
-    code = plan.spine.input.code or plan.spine.levels[-1]
-    leaf: Any = None
-    found = []
-    for one in plan.targets:  # a column at a time: memory is that of one
-        read = read_table(opened, list(dict.fromkeys([code, one.column]))).table
-        leaf = Places(spine.names[-1]).of(read[code]) if leaf is None else leaf
-        column = read[one.column]
-        missing = column.values.is_null().to_numpy(zero_copy_only=False)
-        number = np.where(missing, -1, np.cumsum(~missing) - 1)
-        of_leaf = np.full(spine.leaves, -1, dtype=np.int64)
-        of_leaf[leaf] = number[column.codes]
-        if not np.array_equal(of_leaf[leaf], number[column.codes]):
-            row = int(np.argmax(of_leaf[leaf] != number[column.codes]))
-            many = np.unique(leaf[of_leaf[leaf] != number[column.codes]])
-            raise errors.block_twice(spine.levels[-1], spine.names[-1][int(leaf[row])].as_py(), len(many))
-        names = as_text(column.values.filter(pa.array(~missing)))
-        found.append(Target.of(spine, Areas(one.words, names, of_leaf)))
-    opened.require_unchanged()
-    return tuple(found)
+def read_targets(plan: TopDownPlan, data: Any = None) -> tuple[Spine, tuple[Target, ...]]:
+    """The spine of a plan and its target areas, from the list of geounits: the plan's, or a path or frame."""
+    spine, areas = read_areas(plan, data)
+    return spine, tuple(Target.of(spine, one) for one in areas)
 
 
 def area_variances(design: Design, overlap: Overlap) -> Array:
