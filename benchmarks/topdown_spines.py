@@ -4,9 +4,9 @@ Rhode Island's file has no areas that could be used (its precincts are all missi
 both get made ones on a made map, on which tracts, block groups and blocks lie side by side: precincts of 55 blocks,
 places of 400 that cover six blocks in ten, districts of 6,000, each the blocks nearest to one of some points. The plan
 is `topdown-ri.toml`, race by adult with the shares of the 2020 redistricting data. A spine for targets divides the
-shares of counties and tracts evenly among the counties and its new levels; all else is as it was.
+shares of counties and tracts among the counties and its new levels; all else is as it was.
 
-    python benchmarks/topdown_spines.py           three minutes; rewrites its section of RESULTS.md
+    python benchmarks/topdown_spines.py           five minutes; rewrites its section of RESULTS.md
     python benchmarks/topdown_spines.py --keep    print only
 """
 
@@ -40,16 +40,22 @@ from topdown import BLOCKS, RI, rhode_island
 ADMINISTRATIVE = ("state", "county", "tract", "block_group", "block")
 TARGETS = ("precinct", "place", "district")
 SHOWN = (*TARGETS, "county", "tract", "block_group", "block")
-DRAWS = 5
-SPINES: dict[str, tuple[list[list[str]], dict[str, Any]]] = {
-    "administrative": ([], {}),
-    "precincts in counties": ([["precinct"]], {"levels": ("state", "county", "block_group", "block")}),
-    "precincts in tracts, groups of the 2020 Census": ([["precinct"]], {"inside": "tract", "groups": "even"}),
+DRAWS = 12
+SPINES: dict[str, tuple[list[list[str]], dict[str, Any], dict[str, int]]] = {
+    "administrative": ([], {}, {}),
+    "precincts in counties": (
+        [["precinct"]],
+        {"levels": ("state", "county", "block_group", "block")},
+        {"county": 1, "area": 1},
+    ),
+    "precincts in tracts, groups of the 2020 Census": ([["precinct"]], {"inside": "tract", "groups": "even"}, {}),
     "districts, places, precincts": (
         [["district"], ["place"], ["precinct"]],
         {"levels": ("state", "county", "block_group", "block")},
+        {"county": 2, "area_1": 4, "area_2": 3, "area_3": 3},
     ),
 }
+"""Target areas, choices, and in which proportion levels divide the shares of counties and tracts among them."""
 
 
 def on_a_map(blocks: pl.DataFrame) -> Any:
@@ -88,18 +94,16 @@ def with_areas(blocks: pl.DataFrame, seed: int = 1) -> pl.DataFrame:
     )
 
 
-def plan_on(levels: tuple[str, ...], new: list[str]) -> TopDownPlan:
-    """The plan with the levels of another spine: counties and ``new`` levels share what counties and tracts had."""
+def plan_on(levels: tuple[str, ...], weights: dict[str, int]) -> TopDownPlan:
+    """The plan with the levels of another spine; those with weights divide what counties and tracts had."""
     fields = TopDownPlan.from_toml(RI).model_dump(mode="json", exclude_defaults=True)
     table = fields["tables"][0]
     old = {level: Fraction(share) for level, share in table["level_shares"].items()}
-    gone = [level for level in ("county", "tract") if level not in levels or (new and level == "county")]
-    pooled = sum((old[level] for level in gone), Fraction(0))
-    shared = [level for level in levels if level in new or level in gone]
-    like = {level: level for level in levels if level in old} | dict.fromkeys(new, "tract")
-    like |= {level: "block_group" for level in levels if level not in like}
+    like = {level: level if level in old else "tract" if level in weights else "block_group" for level in levels}
+    pooled = old["county"] + old["tract"]
     table["level_shares"] = {"us": str(old["us"])} | {
-        level: str(pooled / len(shared) if level in shared else old[like[level]]) for level in levels
+        level: str(pooled * weights[level] / sum(weights.values()) if level in weights else old[like[level]])
+        for level in levels
     }
     for query in table["queries"]:
         query["shares"] = {"us": query["shares"]["us"]} | {level: query["shares"][like[level]] for level in levels}
@@ -111,13 +115,13 @@ def measured(name: str, blocks: pl.DataFrame, persons: pl.DataFrame, folder: Pat
     """Rows of a table: expected errors, and errors of draws, of every sort of area on every spine."""
     blocks.write_parquet(folder / "areas.parquet")
     expected, estimated, fitted, distances = [], [], [], []
-    for spine, (targets, choices) in SPINES.items():
-        plan, geography = plan_on(ADMINISTRATIVE, []), blocks
+    for spine, (targets, choices, weights) in SPINES.items():
+        plan, geography = plan_on(ADMINISTRATIVE, {}), blocks
         if targets:
             out = folder / f"{name}-{len(expected)}.parquet"
             report = make_spine(folder / "areas.parquet", targets, out, **choices)
             levels = tuple(one.level for one in report.levels_after)
-            plan = plan_on(levels, [level for level in levels if level.startswith("area")])
+            plan = plan_on(levels, weights)
             others = [column for column in SHOWN if column not in pl.read_parquet_schema(out)]
             geography = pl.read_parquet(out).join(blocks.select("block", *others), on="block", how="left")
         data = {"geography": geography, "persons": persons}
