@@ -134,6 +134,8 @@ ELSEWHERE = {
     "topdown-contradiction": "tests/topdown/test_constraints.py",
     "topdown-dictionary": "tests/topdown/test_topdown_draft.py",
     "topdown-infeasible": "tests/topdown/test_fitting.py",
+    "block-twice": "tests/margins/test_target_spines.py",
+    "spine-question": "tests/margins/test_target_spines.py",
     "bad-definition": "tests/semantics/test_definitions.py",
     "bad-concern": "tests/semantics/test_concerns.py",
     "not-post-processing": "tests/spec/test_algebra.py",

@@ -24,6 +24,7 @@ from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
+from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import TopDownPlan
 
 ROOT = Path(__file__).parent.parent
@@ -135,6 +136,28 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     Path("example.toml").write_text(text)
     plan = TopDownPlan.from_toml("example.toml")
     assert plan.rho == Fraction(9, 20) and plan.publish[0].name == "persons-county-adult-sex"
+
+
+def test_the_guide_to_spines_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made = Population(persons=2_000, seed=4).tables()
+    at = pl.int_range(pl.len())
+    districts, places = (at // 30).cast(pl.String), pl.when(at % 5 > 0).then((at // 17).cast(pl.String))
+    blocks_and_areas = made.blocks.with_columns(districts=districts, places=places)
+    blocks_and_areas.write_csv("blocks.csv")
+    data = {"geography": "blocks.csv", "persons": "persons.parquet"}
+    made.persons.write_parquet("persons.parquet")
+    plan = stirred.topdown.preset("teaching", DOMAINS, chosen_from="public", targets=[{"column": "places"}])
+    Path("plan.toml").write_text(plan.reading(data).to_toml())
+    run_blocks("docs/spines.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "Expected standard error of a cell in target areas" in printed and "block_group_optimised" in printed
+    written = pl.read_csv("geography.csv", infer_schema=False)
+    assert written.columns == [
+        *("state", "county", "area", "tract_part", "block_group_part", "block", "tract", "block_group"),
+        *("places", "districts"),
+    ]
+    assert written.height == made.blocks.height
 
 
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):

@@ -275,6 +275,7 @@ from stirred.errors.specifications import (
     strange_datasets,
     unknown_output_premetric,
 )
+from stirred.errors.spines import block_twice, spine_question
 from stirred.errors.stops import (
     few_change,
     held_determines_swap,
@@ -411,6 +412,7 @@ __all__ = [
     "bad_number",
     "bad_pair",
     "bad_shorthand",
+    "block_twice",
     "calibration_not_reached",
     "calibration_totals",
     "cannot_evaluate",
@@ -644,6 +646,7 @@ __all__ = [
     "size_too_large",
     "sizes_too_fine",
     "specification_version",
+    "spine_question",
     "strange_datasets",
     "strata_with_one_cluster",
     "strata_without_number",

@@ -80,12 +80,12 @@ class TopDownDraw:
 
 
 def prepare(
-    plan: TopDownPlan, data: Data | None, progress: Progress
+    plan: TopDownPlan, data: Data | None, progress: Progress, *, with_areas: bool = False
 ) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
     """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
     progress.stage("reading and counting")
     require_nested(plan)
-    counted = count_tables(plan, data)
+    counted = count_tables(plan, data, with_areas=with_areas)
     progress.stage("looking for contradictions")
     exact = invariant_values(counted)
     require_kept(counted, exact)

@@ -26,9 +26,10 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import inside, read_json
-from stirred.estimates import Answers, Estimates, Source, Term
+from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
 from stirred.estimates.intervals import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
+from stirred.margins.areas import fewest_units
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
@@ -173,7 +174,17 @@ class MeasuredRelease:
         values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
-        return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        return replace(found, made_of=(self.made_of(places),))
+
+    def made_of(self, places: Sequence[Place]) -> MadeOf:
+        """The fewest units whose sum, each added or subtracted, is the union of some units.
+
+        Its estimate does not depend on them: the best unbiased estimates of all units add up, so that every way to put
+        a place together gives the same value, with the same error.
+        """
+        fewest = fewest_units(self.spine, self._leaves(places))
+        return MadeOf(len(fewest), fewest.words(self.spine.levels))
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
@@ -371,7 +382,8 @@ class MeasuredRelease:
         return inside, [np.logical_or.reduceat(covered, start) for start in starts]
 
     def _whole_units(self, places: Sequence[Place], listed: PlaceList | None = None) -> dict[int, Index]:
-        """A union as the fewest units, by level: where all children are in it, their parent takes their place."""
+        """A union as whole units that are added, by level: where all children are in it, their parent takes their
+        place."""
         inside, _ = self._relations(self._leaves(places, listed))
         found = {}
         for level, here in enumerate(inside):

@@ -46,6 +46,12 @@ def _population(**options: Any) -> list[str]:
     return write_population(**options)
 
 
+def _spine(**options: Any) -> list[str]:
+    from stirred.topdown.spine_file import spine_lines
+
+    return spine_lines(**options)
+
+
 class TopDown(Mechanism):
     """TopDown: plan, check, draw into a work folder, finish, verify, tabulate, estimate."""
 
@@ -108,6 +114,34 @@ class TopDown(Mechanism):
                        default="pl94-2020"),
             ),
             _population,
+        ),
+        Verb(
+            "spine",
+            "Propose a spine that serves districts, precincts and other areas off the administrative one, from a "
+            "public list of blocks: write the list of geounits for a TopDown plan, and print how many units each sort "
+            "of area takes before and after. No count is read. Example: stirred spine --blocks blocks.csv --targets "
+            "places,districts --out geography.csv",
+            (
+                Option("--blocks", "The public list of blocks, a row for each: columns for levels and areas.",
+                       "blocks", Path),
+                Option("--targets", "Columns with the areas to serve, such as places,districts: their intersections "
+                       "are one level. Districts/places gives each a level of its own. An empty cell is no area.",
+                       "targets"),
+                Option("--levels", "The levels, coarsest first and blocks last. Default: those of state, county, "
+                       "tract, block_group, block that the list has. With lengths, as in state=2,county=5,block, they "
+                       "are prefixes of the last.", "levels"),
+                Option("--inside", "The level whose units are divided. Default: the second of four or more, else the "
+                       "first.", "inside"),
+                Option("--groups", "The last level above the blocks: parts of the administrative units, or even "
+                       "groups of blocks that lie in the same areas, the optimised block groups of the 2020 Census.",
+                       "groups", choices=("parts", "even"), default="parts"),
+                Option("--fan-out", "With --groups even: at most the root of the number of blocks plus this plus one "
+                       "in a group.", "fan_out", int, default=12),
+                Option("--null", "A text that stands for no area, such as NA. Repeatable.", "null", several=True),
+                Option("--out", "Write the list of geounits to this new file (.csv, .parquet or .arrow).", "out", Path),
+                Option("--json", "Print JSON.", "as_json", bool),
+            ),
+            _spine,
         ),
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ from stirred.topdown.plan_sections import (
     QuerySection,
     SpineSection,
     TableSection,
+    TargetSection,
 )
 
 
@@ -49,6 +50,8 @@ class TopDownPlan(Plan):
         Tables to write beside the microdata.
     earlier
         Releases that this one must agree with.
+    targets
+        Columns of the list of places with areas off the spine, whose expected errors ``check`` tells.
     passes, fit
         Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
         own measurements only.
@@ -76,6 +79,8 @@ class TopDownPlan(Plan):
     publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    targets: tuple[TargetSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    """Areas off the spine whose expected errors ``check`` tells."""
     passes: Literal["auto", "one", "two"] = "auto"
     fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
@@ -189,7 +194,7 @@ class TopDownPlan(Plan):
 
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
-        later = ("publish", "earlier", "passes", "fit", "licence", "released_by", "context")
+        later = ("publish", "earlier", "targets", "passes", "fit", "licence", "released_by", "context")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
@@ -219,6 +224,9 @@ def _check_names(plan: TopDownPlan) -> None:
     for what, names in (("level", plan.levels), ("table", [table.name for table in plan.tables])):
         if not names or len(set(names)) < len(names):
             raise errors.topdown_plan(f"Each {what}", "must have a name of its own, and there must be at least one")
+    called = [one.words for one in plan.targets]
+    if len(set(called)) < len(called):
+        raise errors.topdown_plan("Each target", "must have a name of its own")
     if not plan.released:
         raise errors.topdown_plan("At least one table", "must have a rho")
     if plan.unit not in [table.unit for table in plan.released]:

@@ -170,6 +170,19 @@ class ConstraintSection(Section):
     zero_without: bool = True
 
 
+class TargetSection(Section):
+    """Areas off the spine that tables are wanted for, such as districts: a column of the list of geounits, in which a
+    null stands for no area. ``check`` says which errors to expect in them; nothing else reads it."""
+
+    column: str
+    name: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What the areas are called."""
+        return self.name or self.column
+
+
 class PublishSection(Section):
     """A table to publish beside the microdata: counts by some attributes or recodes in every unit of a level."""
 
