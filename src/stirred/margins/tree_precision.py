@@ -2,8 +2,8 @@
 
 A query that gets rho at a level has noise of variance 1/rho, so the precision matrix of a level is linear in what its
 queries get, and the variance of a best linear unbiased estimate is a convex function of all of it, of degree -1. The
-recursions are those of :mod:`stirred.margins.hierarchy`, for every kind of unit once; slopes are taken backwards through
-them, so that all slopes together cost about as much as the variances.
+recursions are those of :mod:`stirred.margins.hierarchy`, for every kind of unit once; slopes are taken backwards
+through them, so that all slopes together cost about as much as the variances.
 
 The invariant a reader must know: every candidate gets something. What can be told at all, and what is known exactly,
 then never depends on how much each gets.
@@ -105,7 +105,9 @@ class TreePrecision:
             found: list[Known] = []
             for level in range(levels - 1, -1, -1):
                 measured = [(told[margin.names], 1.0) for at, margin in candidates if at == level]
-                below = Known.of(block.size, measured, [told[margin.names] for at, margin in fixed if at == level], below)
+                below = Known.of(
+                    block.size, measured, [told[margin.names] for at, margin in fixed if at == level], below
+                )
                 found.insert(0, below)
             structure.append((block, told, found))
         undetermined = tuple(
@@ -302,5 +304,3 @@ def _inverse(matrices: Array, proper: Array) -> Array:
     inner = proper @ matrices @ proper + rest
     found = np.linalg.inv((inner + _turned(inner)) / 2) - rest
     return np.asarray((found + _turned(found)) / 2)
-
-

@@ -39,6 +39,7 @@ _CLOSE = 1e-6
 """Once less than this part of the value is gained, nothing more is tried."""
 _ITEMS = 3
 """Quotients of each target that are looked at one by one: the largest."""
+_APART = (1e-6, 1e-4, 1e-2)
 _EXACT = 1e-10
 """A variance below this part of its limit is that of something known exactly."""
 
@@ -229,30 +230,43 @@ class TreeShares:
         return self._spread(part / part.sum()) if part.sum() > 0 else shares
 
     def _bound(self, shares: Array) -> tuple[float, Array]:
-        """The best lower bound that weights of the large quotients give at these shares, and what each target costs."""
-        items, many = self._items(shares), len(shares)
-        falls, values, groups = self._falls(shares, items), self._at(shares, items), self._groups(items)
+        """The best lower bound from weights of the largest quotients at these shares, and what each target costs."""
+        items = self._items(shares)
+        values, groups, falls = self._at(shares, items), self._groups(items), self._falls(shares, items)
         tops = np.zeros(groups.max() + 1)
         np.maximum.at(tops, groups, values)
-        room, scale = 1 - many * self.least, float(values.max())
+        best, chosen = 0.0, np.zeros(len(items))
+        for apart in _APART:  # weights belong to quotients that are largest, but for the last digits
+            near = values >= (1 - apart) * tops[groups]
+            weights = self._weights(falls[near], values[near], groups[near], tops)
+            if weights is not None and (bound := self._below(weights, falls[near], values[near], groups[near])) > best:
+                best, chosen = bound, np.zeros(len(items))
+                chosen[near] = weights
+        portions = np.zeros(len(self.limits))
+        if best:
+            np.add.at(portions, [target for target, _ in items], chosen * values / float(chosen @ values))
+        return best, portions
+
+    def _weights(self, falls: Array, values: Array, groups: NDArray[np.int64], tops: Array) -> Array | None:
+        """Weights of quotients whose weighted sum gains least from any shares: a linear program."""
+        many, scale = falls.shape[1], float(values.max())
         found = linprog(
-            np.append(self.least * falls.sum(axis=1), room) / scale,
+            np.append(self.least * falls.sum(axis=1), 1 - many * self.least) / scale,
             A_ub=np.hstack([falls.T / scale, -np.ones((many, 1))]),
             b_ub=np.zeros(many),
             A_eq=np.hstack([np.eye(len(tops))[groups].T * (values / scale), np.zeros((len(tops), 1))]),
             b_eq=tops / scale,
-            bounds=[(0, None)] * (len(items) + 1),
+            bounds=[(0, None)] * (len(values) + 1),
         )
-        portions = np.zeros(len(self.limits))
-        if found.x is None:
-            return 0.0, portions
-        weights = np.maximum(found.x[:-1], 0.0)
-        share = max(float(weights[groups == group].sum()) for group in range(len(tops)))
-        mean = float(weights @ values)
+        return None if found.x is None else np.maximum(found.x[:-1], 0.0)
+
+    def _below(self, weights: Array, falls: Array, values: Array, groups: NDArray[np.int64]) -> float:
+        """The lower bound G^2 / m of these weights, made to add up to at most one."""
+        share = max(float(weights[groups == group].sum()) for group in set(groups.tolist()))
         slopes = weights @ falls
+        room = 1 - len(slopes) * self.least
         most = self.least * float(slopes.sum()) + room * float(slopes.max())
-        np.add.at(portions, [target for target, _ in items], weights * values / mean)
-        return mean**2 / (most * share), portions
+        return float(weights @ values) ** 2 / (most * share) if most * share > 0 else 0.0
 
 
 def as_parts(shares: Array, parts: int) -> tuple[Fraction, ...]:
