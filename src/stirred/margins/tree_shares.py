@@ -82,15 +82,17 @@ class TreeShares:
         found = self.importance * self.quotients(shares)
         return float(found.max() if self.goal == "worst" else found.sum())
 
-    def best(self) -> BestShares:
+    def best(self, start: Array | None = None) -> BestShares:
         """The best shares that were found, from steps on norms and then from sequential quadratic programming; equal
-        ones where every target is known exactly."""
+        ones where every target is known exactly. Good shares to ``start`` with spare the first part."""
         many = len(self.tree.candidate_levels)
         part = np.full(many, 1 / many)
         best, value = self._spread(part), self.value(self._spread(part))
         if value == 0:
             return BestShares(part, 0.0, 0.0, np.zeros(len(self.limits)))
-        for power in _POWERS:
+        if start is not None and (after := self.value(start)) < value:
+            best, value = start, after
+        for power in _POWERS if start is None else ():
             for moved, after in self._descending(part, power):
                 part = moved
                 if after < value:

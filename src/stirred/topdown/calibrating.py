@@ -168,7 +168,7 @@ def _divide(
     saved = []
     for number in range(len(targets)):
         others = targets[:number] + targets[number + 1 :]
-        without = problem(others).best().value if others else 0.0
+        without = problem(others).best(best.shares).value if others else 0.0
         saved.append(max(0.0, 1 - without / best.value) if best.value else 0.0)
     keys = [(level, query.name) for level, query in measured]
     shares, needed = _written(whole, best, keys)

@@ -13,7 +13,7 @@ from stirred.margins.spine import Spine
 from stirred.semantics.calibration import Calibration, Change, TargetAnswer
 from stirred.semantics.inverse import greatest_budget, guarantee_changes, notes_of, value_of
 from stirred.semantics.targets import GuaranteeTarget, PowerTarget
-from stirred.spec.exact import written
+from stirred.spec.exact import significant
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.precision import expected_errors
 from stirred.topdown.specifying import specify
@@ -37,7 +37,7 @@ def told(
     if given is None and divided and most is not None and found.rho > most:
         texts = errors.listed([one.text for one in limits])
         raise errors.targets_disagree(
-            f"the errors need rho of {written(found.rho)}, and {texts} allow at most {written(most)}",
+            f"the errors need rho of {_shown(found.rho)}, and {texts} allow at most {_shown(most)}",
             "Raise some limits, drop a target, or divide a given budget: --rho.",
         )
     before, after = specify(plan), specify(found)
@@ -125,14 +125,14 @@ def _answer(
     if not divided:
         assert most is not None
         lines = [
-            f"rho of {written(found.rho)} in place of {written(plan.rho)} keeps what is asked of the guarantee, with "
+            f"rho of {_shown(found.rho)} in place of {_shown(plan.rho)} keeps what is asked of the guarantee, with "
             "the shares of the plan."
         ]
         if any(isinstance(one, PowerTarget) for one in limits):
             own = greatest_budget(lambda budget: guarantee_at(plan, budget), limits, own=True)
             lines.append(
                 f"That is for any mechanism with this guarantee; the plan's own Gaussian noise may have rho of "
-                f"{written(own)}."
+                f"{_shown(own)}."
             )
         return lines
     bound = sum(one.smallest.bound for one in divided)
@@ -141,14 +141,14 @@ def _answer(
         return ["Every target is about counts that are published exactly: it needs no budget, and nothing is changed."]
     if given is None:
         lines = [
-            f"All targets are kept with rho of {written(found.rho)}; the plan has {written(plan.rho)}.",
+            f"All targets are kept with rho of {_shown(found.rho)}; the plan has {_shown(plan.rho)}.",
             f"For these targets {_short(needed)} is spent, and no shares can do with less than {_short(bound)}.",
         ]
     elif met:
-        lines = [f"With these shares rho of {written(found.rho)} keeps all targets."]
+        lines = [f"With these shares rho of {_shown(found.rho)} keeps all targets."]
     else:
         spent = sum(float(spent_on(found, found.table(one.table.name))) for one in divided)
-        lines = [f"rho of {written(found.rho)} does not keep all targets with these shares."]
+        lines = [f"rho of {_shown(found.rho)} does not keep all targets with these shares."]
         lines.append(
             f"However it is divided it is not enough: the errors need at least {_short(bound)} for the tables that "
             f"they are about, which have {_short(spent)} of it."
@@ -156,8 +156,12 @@ def _answer(
             else "Weights, or limits on the guarantee, are why: without them all errors that are asked for can be kept."
         )
     if most is not None:
-        lines.append(f"What is asked of the guarantee allows rho of at most {written(most)}.")
+        lines.append(f"What is asked of the guarantee allows rho of at most {_shown(most)}.")
     return lines
+
+
+def _shown(rho: Fraction) -> str:
+    return significant(rho, 6)
 
 
 def _short(value: float) -> str:
