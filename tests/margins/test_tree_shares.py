@@ -105,7 +105,8 @@ TREES = [
     tree_of([[2], [2, 2], [1, 3, 2, 1]]),
 ]
 SCHEMA = Schema(
-    (Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))), (Recode("r", "a", (("xy", ("x", "y")), ("z", ("z",)))),)
+    (Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))),
+    (Recode("r", "a", (("xy", ("x", "y")), ("z", ("z",)))),),
 )
 QUERIES = [(), ("r",), ("b",), ("a", "b")]
 

@@ -72,7 +72,9 @@ def test_a_value_in_use_is_compared_with_what_is_found():
     assert "keeps the target already" in str(calibrate_number("rho=0.1", read_targets("power at 5% <= 20%")))
     fields = json.loads(found.to_json())
     assert fields["stirred_calibration"] == 1 and fields["confidential"] is False and fields["all_met"] is True
-    assert {one["what"]: one["before"] for one in fields["changes"]}["epsilon at delta 1e-10"] == pytest.approx(17.43, 1e-3)
+    assert {one["what"]: one["before"] for one in fields["changes"]}["epsilon at delta 1e-10"] == pytest.approx(
+        17.43, 1e-3
+    )
 
 
 def test_other_blocks_are_kept():
@@ -94,7 +96,9 @@ def test_what_cannot_be_asked_of_a_number_is_refused():
         stirred.calibrate("rho", "rho <= 1", goal="sum")
 
 
-@pytest.mark.parametrize("value", [Fraction(2, 3), Fraction(12345678), Fraction(1, 7000), Fraction(1), Fraction(9999, 10)])
+@pytest.mark.parametrize(
+    "value", [Fraction(2, 3), Fraction(12345678), Fraction(1, 7000), Fraction(1), Fraction(9999, 10)]
+)
 def test_rounding_goes_the_safe_way_by_less_than_a_thousandth(value):
     assert rounded_down(value) <= value <= rounded_up(value)
     assert rounded_up(value) - rounded_down(value) <= value / 1000

@@ -160,7 +160,9 @@ def test_levels_that_the_spine_does_not_have_keep_their_share():
 def test_every_measured_query_keeps_the_least_share():
     found = calibrated(census.plan(), *TARGETS, least="1/50")
     table = found.plan.table("persons")
-    shares = [table.rho_of(level, query) / table.rho for level in found.plan.spine.all_levels for query in table.queries]
+    shares = [
+        table.rho_of(level, query) / table.rho for level in found.plan.spine.all_levels for query in table.queries
+    ]
     assert min(shares) >= Fraction(1, 51)
     assert found.plan.rho > calibrated(census.plan(), *TARGETS, least="1/5000").plan.rho
 
