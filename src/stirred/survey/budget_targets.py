@@ -76,7 +76,7 @@ def _require(plan: SurveyPlan, target: ErrorTarget) -> None:
     if target.level is not None or target.typical:
         raise errors.bad_target(
             target.text,
-            "for a survey write the attributes of a table, as 'error of sex,area <= 500', or of the sums of a variable, "
+            "for a survey write the attributes of a table, as 'error of sex,area <= 500', or of sums of a variable, "
             "as 'error of sex in income <= 1000000'",
         )
     known = list(dict.fromkeys(query.of or _COUNTS for query in plan.queries))
