@@ -292,7 +292,9 @@ def _told(
         answer = [f"Every rate of the plan from {_shown(low)} to {_shown(high)} keeps the target."]
     elif limited:
         answer = [f"A swap rate of {_shown(rate)} keeps all targets; it is the lowest that does, and changes least."]
-        answer.append(f"So does every rate up to {_shown(high)}: the higher, the more of the tables changes.")
+        proved = all(isinstance(one, EpsilonTarget | ErrorTarget) for one in targets)
+        which = "does every rate" if proved else "do all rates that were tried"
+        answer.append(f"So {which} up to {_shown(high)}: the higher, the more of the tables changes.")
     else:
         answer = [f"Swap rates up to {_shown(rate)} keep the errors that are asked for; the highest protects most."]
     if now is not None:
