@@ -73,8 +73,8 @@ def calibrate(
     """The smallest rho with shares that keep all targets, or the best shares of a given ``rho`` (``"plan"``: its own).
 
     ``goal`` says what is best where rho is given: the smallest worst quotient of a variance, times its weight, and its
-    limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's budget
-    at every level. Only the geography is read, from ``data`` or the plan's path.
+    limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's
+    budget at every level. Only the geography is read, from ``data`` or the plan's path.
     """
     progress = progress or Silent()
     given, floor = _budget(rho), _least(least)
