@@ -31,6 +31,14 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "bad-target": "tests/semantics/test_targets.py",
+    "no-targets": "tests/semantics/test_targets.py",
+    "target-not-for": "tests/semantics/test_inverse.py",
+    "target-out-of-reach": "tests/semantics/test_inverse.py",
+    "calibration-option": "tests/topdown/test_topdown_calibrating.py",
+    "target-not-measured": "tests/topdown/test_topdown_calibrating.py",
+    "targets-disagree": "tests/topdown/test_topdown_calibrating.py",
+    "moved-to-calibrate": "tests/cli/test_cli_calibrate.py",
     "audit-measurements": "tests/audit/test_topdown_battery.py",
     "draws-column": "tests/cli/test_cli_audit_noise.py",
     "draws-command": "tests/cli/test_cli_audit_noise.py",

@@ -160,6 +160,21 @@ def test_the_guide_to_spines_runs(tmp_path, monkeypatch, capsys):
     assert written.height == made.blocks.height
 
 
+def test_the_guide_to_calibration_runs_and_shows_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{size},{county},{tenure}" for size in (1, 2) for county in "xyz" for tenure in "or"]
+    Path("households.csv").write_text("size,county,tenure\n" + "\n".join(rows * 5) + "\n")
+    ((_, text),) = [block for block in blocks("docs/calibrate.md") if block[0] == "toml"]
+    Path("swap.toml").write_text(text)
+    names: dict[str, object] = {}
+    run_blocks("docs/calibrate.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    shown = [line for language, text in blocks("docs/calibrate.md") if language == "text" for line in text.splitlines()]
+    assert len(shown) == 6 and set(shown) <= set(printed.splitlines())
+    assert "epsilon of at most 1.65 " in printed and names["found"].plan.rho < Fraction(1, 10)
+    assert TopDownPlan.from_toml("town/better.toml").rho == Fraction("0.1066") * Fraction(5, 6)
+
+
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/swapped-data.md", {}, monkeypatch)

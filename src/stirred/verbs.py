@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdicts
     from stirred.semantics import Explanation
+    from stirred.semantics.calibration import Calibration
     from stirred.semantics.side_by_side import SideBySide
     from stirred.spec import Finding, Specification
     from stirred.spec.allocations import Allocation
@@ -62,6 +63,54 @@ def check(
     """
     mechanism, read = _of_plan(plan)
     return mechanism.check(read, data, progress=progress, **options)
+
+
+def calibrate(
+    what: Plan | str | Path,
+    targets: Sequence[str] | str,
+    data: Data | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Calibration:
+    """Find the parameters that keep stated limits: on errors of tables, on tests, on beliefs, on epsilon or rho.
+
+    Parameters
+    ----------
+    what
+        A plan, the path of a plan file, or a number by its name: ``"rho"``, ``"epsilon"``, or with the value in use
+        ``"rho=2.63"``.
+    targets
+        What is wanted, in words: ``"error of race at tract <= 5"``, ``"power at 5% <= 20%"``,
+        ``"belief from 1% <= 5%"``, ``"epsilon <= 2"``; docs/calibrate.md has them all.
+    data
+        Data to read in place of the plan's own paths. TopDown reads the geography only; a swap reads the strata.
+    progress
+        Receives the name of each stage when it begins; by default nothing is shown.
+    options
+        Further options of this mechanism: for TopDown ``rho``, ``goal`` and ``least``; for a swap ``largest_stratum``.
+
+    Returns
+    -------
+    Calibration
+        ``print`` shows it as a page of text; ``plan`` is the plan with the parameters that were found.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> stirred.calibrate("rho=2.63", "power at 5% <= 20%").fields["budget"]
+    '1109/5000'
+    """
+    from stirred.semantics.inverse import calibrate_number, is_number
+    from stirred.semantics.targets import read_targets
+
+    asked = read_targets(targets)
+    if is_number(what):
+        if options:
+            raise errors.option_not_for(f"--{next(iter(options)).replace('_', '-')}", str(what))
+        return calibrate_number(str(what), asked)
+    mechanism, read = _of_plan(what)
+    return mechanism.calibrate(read, asked, data, progress=progress, **options)  # type: ignore[no-any-return]
 
 
 def release(

@@ -289,7 +289,7 @@ class Mechanism:
     keeps_draws: ClassVar[bool] = False
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
-    """By command (``init``, ``check``, ``release``, ``estimate``), the options that this mechanism has there."""
+    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``) the options of this mechanism."""
     verbs: ClassVar[tuple[Verb, ...]] = ()
 
     # -- plans -------------------------------------------------------------------------------------------------
@@ -394,8 +394,17 @@ class Mechanism:
             raise errors.not_offered(self.name, "numbers for pairs of records")
         return None
 
-    def calibrate(self, plan: Any, **wanted: Any) -> Any:
-        """The parameters at which a plan reaches a wanted budget or accuracy."""
+    def calibrate(
+        self,
+        plan: Any,
+        targets: Sequence[Any],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Any:
+        """The parameters at which a plan keeps targets, which are :mod:`stirred.semantics.targets`; the answer is a
+        :class:`stirred.semantics.calibration.Calibration`."""
         raise errors.not_offered(self.name, "calibration")
 
     def audit_pairs(self, plan: Any) -> Sequence[AuditPair]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.targets import Target
     from stirred.spec import Specification
     from stirred.survey.checking import SurveyCheck
     from stirred.survey.plan import SurveyPlan
@@ -159,6 +161,19 @@ class Survey(Mechanism):
         from stirred.survey.estimating import estimate
 
         return estimate(release, **options)
+
+    def calibrate(
+        self,
+        plan: SurveyPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.survey.budget_targets import calibrate
+
+        return calibrate(plan, targets, **options)
 
     def audit_pairs(self, plan: SurveyPlan) -> list[AuditPair]:
         from stirred.survey.audit_pairs import audit_pairs

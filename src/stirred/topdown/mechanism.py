@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.targets import Target
     from stirred.spec import Specification
     from stirred.spec.allocations import Allocation
     from stirred.topdown.checking import TopDownCheck
@@ -79,6 +81,14 @@ class TopDown(Mechanism):
                 "work",
                 Path,
             ),
+        ),
+        "calibrate": (
+            Option("--rho", "Divide this budget, or with 'plan' the plan's own, in place of looking for the smallest.",
+                   "rho"),
+            Option("--goal", "What is best where --rho is given: the smallest worst quotient of a variance and its "
+                   "limit, or the smallest sum of them, each times its weight.", "goal", choices=("worst", "sum")),
+            Option("--least", "The share of its table's budget that every measured query keeps at every level. "
+                   "Default: a twentieth of the budget is divided equally.", "least"),
         ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
@@ -238,6 +248,19 @@ class TopDown(Mechanism):
         from stirred.topdown.plan import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
+
+    def calibrate(
+        self,
+        plan: TopDownPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.topdown.calibrating import calibrate
+
+        return calibrate(plan, targets, data, progress=progress, **options)
 
     def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
         from stirred.topdown.audit_pairs import audit_pairs
