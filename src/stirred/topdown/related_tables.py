@@ -80,7 +80,8 @@ class RelatedTables:
             for relation in mine:
                 counted = plan.table(relation.counted)
                 known = TableRules(spine, counted, tuple(_limits(plan, spine, exact, counted)), (), "")
-                derived[counted.name] += _Derivation(plan, rules[table.name], relation, known).limits()
+                theirs = relation_groups(plan, relation)[1]
+                derived[counted.name] += Derivation(rules[table.name], relation, theirs, known).limits()
         return cls(plan, spine, rules)
 
     def steps(self, table: TableSection, fitted: Mapping[str, Histograms]) -> RelatedSteps:
@@ -156,25 +157,23 @@ def _limits(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: Tab
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Derivation:
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivation:
     """What a relation says about ``counted`` because of the rules of ``table``."""
 
-    plan: TopDownPlan
     rules: TableRules
     relation: RelationSection
+    theirs: Groups
+    """The group of the relation that each cell of ``counted`` belongs to."""
     known: TableRules
     """The rules of ``counted`` by itself."""
-
-    @cached_property
-    def theirs(self) -> Groups:
-        return relation_groups(self.plan, self.relation)[1]
 
     @cached_property
     def parts(self) -> list[int]:
         """The part of ``table`` that each group of the relation is."""
         me = next(one for one in self.rules.related if one.relation is self.relation)
-        return [self.rules.part_of(me, group) for group in range(relation_groups(self.plan, self.relation)[2])]
+        return [self.rules.part_of(me, group) for group in range(int(me.groups.max()) + 1)]
 
     def limits(self) -> list[Limit]:
         """Bounds of the groups of ``counted``, those that say anything."""

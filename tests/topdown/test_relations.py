@@ -1,0 +1,185 @@
+"""Relations between released tables: what every level keeps, by enumeration; what plans may say and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from census import fields, refused, tables
+
+from stirred.errors import StirredError
+from stirred.margins.spine import Spine
+from stirred.topdown.checking import check
+from stirred.topdown.constraints import invariant_values
+from stirred.topdown.counting import count_tables
+from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan_sections import RelationSection, TableSection
+from stirred.topdown.related_tables import Derivation, RelatedTables
+from stirred.topdown.relations import allowed_by, leaves_breaking_relation, relation_groups
+from stirred.topdown.releasing import draw
+from stirred.topdown.specifying import specify
+from stirred.topdown.table_rules import MOST, Limit, Related, TableRules
+
+# -- by enumeration ------------------------------------------------------------------------------------------------
+
+SYSTEMS = 250
+IN_A_LEAF = 2
+"""The most of a part in a leaf, where no total says it: the enumeration needs an end."""
+
+
+def small_spine(rng):
+    """A root with two counties of one or two towns each."""
+    sizes = rng.integers(1, 3, 2)
+    names = [pa.array(["all"]), pa.array(["a", "b"]), pa.array([str(at) for at in range(int(sizes.sum()))])]
+    edges = (np.array([0, 2]), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    return Spine(("all", "county", "town"), tuple(names), edges)
+
+
+def added(places, counts, level):
+    for at in range(2, level, -1):
+        counts = np.add.reduceat(counts, places.first_child[at - 1][:-1], axis=0)
+    return counts
+
+
+def section(parts):
+    values = [f"v{at}" for at in range(parts)]
+    return TableSection(name="table", unit="person", attributes=[{"name": "kind", "values": values}])
+
+
+def random_limits(rng, places, truth):
+    """Rules that a table keeps: nested totals at random levels, bounds of parts in the leaves."""
+    parts = truth.shape[1]
+    nested = [np.zeros(parts, dtype=np.int32), (np.arange(parts) > 0).astype(np.int32)]
+    limits, ended = [], np.zeros(parts, dtype=np.bool_)
+    for groups in nested[: int(rng.integers(0, 3))]:
+        level = int(rng.integers(0, 3))
+        sums = added(places, truth, level)
+        values = np.stack([sums[:, groups == one].sum(axis=1) for one in range(int(groups.max()) + 1)], axis=1)
+        limits.append(Limit("a total", level, groups, values, values, exact=True))
+        ended |= level > 0
+    for part in range(parts):
+        lower, upper = np.zeros((len(truth), 1), dtype=np.int64), np.full((len(truth), 1), MOST)
+        if rng.random() < 0.4:
+            lower = np.maximum(0, truth[:, [part]] - rng.integers(0, 2, lower.shape))
+        if rng.random() < 0.4:
+            upper = np.minimum(truth[:, [part]] + rng.integers(0, 2, lower.shape), IN_A_LEAF)
+        elif rng.random() < 0.4:
+            upper = np.where(truth[:, [part]] > 0, MOST, 0)
+        if not ended[part]:
+            upper = np.minimum(upper, IN_A_LEAF)
+        if (lower > 0).any() or (upper < MOST).any():
+            about = np.where(np.arange(parts) == part, 0, -1).astype(np.int32)
+            limits.append(Limit("a bound", 2, about, lower, upper, exact=False))
+    return tuple(limits)
+
+
+def random_system(seed):
+    """A spine and the rules of a table that keeps a relation; refused ones are None."""
+    rng = np.random.default_rng(seed)
+    places, parts = small_spine(rng), int(rng.integers(1, 4))
+    truth = rng.integers(0, 2, (places.leaves, parts))
+    least, most = int(rng.integers(0, 3)), [None, 2, 3][int(rng.integers(0, 3))]
+    zero = bool(most is not None or not least or rng.random() < 0.5)
+    truth[:, 0] *= max(1, least)
+    relation = RelationSection(table="table", counted="other", at_least=least, at_most=most, zero_without=zero)
+    about = np.where(np.arange(parts) == 0, 0, -1).astype(np.int32)
+    rules = TableRules(places, section(parts), random_limits(rng, places, truth), (Related(relation, about),), "words")
+    try:
+        rules.require_sure()
+        derived = Derivation(rules, relation, np.zeros(1, dtype=np.int32), TableRules(places, section(1), (), (), ""))
+        return places, rules, relation, derived.limits(), truth
+    except StirredError as error:
+        assert error.kind == "relation-unsure"
+        return None
+
+
+@cache
+def systems():
+    return [one for one in map(random_system, range(SYSTEMS)) if one is not None]
+
+
+def keeps(rules, limit, vector, unit):
+    """Whether a vector of parts keeps a rule of its level."""
+    groups = limit.groups[np.unique(rules.parts, return_index=True)[1]]
+    sums = np.bincount(groups[groups >= 0], np.array(vector)[groups >= 0], limit.lower.shape[1])
+    return bool(np.all(limit.lower[unit] <= sums) and np.all(sums <= limit.upper[unit]))
+
+
+def possible(places, rules, known, most):
+    """By level and unit, every vector of parts that leaves add up to which keep all rules of that level and below."""
+    found, parts = {}, int(rules.parts.max()) + 1
+    for level in (2, 1, 0):
+        edges = places.first_child[level] if level < 2 else None
+        for unit in range(places.units(level)):
+            if edges is None:
+                ranges = [range(most + 1)] * parts
+                for part, (low, high) in known.items():
+                    ranges[part] = range(int(low[unit]), min(int(high[unit]), most) + 1)
+                vectors = set(itertools.product(*ranges))
+            else:
+                vectors = {(0,) * parts}
+                for child in range(int(edges[unit]), int(edges[unit + 1])):
+                    pairs = itertools.product(vectors, found[level + 1, child])
+                    vectors = {tuple(map(sum, zip(*pair, strict=True))) for pair in pairs}
+            here = [limit for limit in rules.limits if limit.level == level]
+            found[level, unit] = {vector for vector in vectors if all(keeps(rules, one, vector, unit) for one in here)}
+    return found
+
+
+def described(places, rules, known, level, unit, most):
+    """Every vector of parts within the intervals and the totals that are kept at a level."""
+    lower, upper = (one[unit] for one in rules.intervals(known)[level])
+    ranges = [range(int(low), min(int(high), most) + 1) for low, high in zip(lower, upper, strict=True)]
+    totals = []
+    for limit in rules.limits:
+        if limit.exact and limit.level >= level:
+            values = limit.lower
+            for at in range(limit.level, level, -1):
+                values = np.add.reduceat(values, places.first_child[at - 1][:-1], axis=0)
+            totals.append(Limit("", level, limit.groups, values, values, exact=True))
+    return {vector for vector in itertools.product(*ranges) if all(keeps(rules, one, vector, unit) for one in totals)}
+
+
+def test_what_a_level_keeps_is_what_its_leaves_can_have():
+    compared, in_blocks = 0, 0
+    for places, rules, relation, _, truth in systems():
+        counts = np.minimum(truth[:, 0], 1)
+        if relation.at_most is None and not relation.zero_without:
+            counts = truth[:, 0] // max(1, relation.at_least)
+        lower, upper = allowed_by(relation, counts)
+        known = {rules.part_of(rules.related[0], 0): (lower, np.minimum(upper, MOST))}
+        most = max(int(truth.sum()), IN_A_LEAF)
+        if most > 7:
+            continue
+        every = possible(places, rules, known, most)
+        assert every[0, 0]  # the truth is there
+        for level, unit in [key for key in every if key[0] < 2]:
+            assert described(places, rules, known, level, unit, most * 5) == every[level, unit]
+            compared += 1
+        in_blocks += any(len(block.parts) > 1 and block.level > 0 for block in rules.blocks)
+    assert compared > 100 and in_blocks > 10
+
+
+def test_what_follows_for_the_counted_table_is_what_leaves_room_for_the_other():
+    compared, ruled_out = 0, 0
+    for places, rules, relation, derived, truth in systems():
+        most = max(int(truth.sum()), IN_A_LEAF)
+        if most > 6 or places.leaves > 3:
+            continue
+        for counts in itertools.product(range(3), repeat=places.leaves):
+            lower, upper = allowed_by(relation, np.array(counts))
+            known = {rules.part_of(rules.related[0], 0): (lower, np.minimum(upper, MOST))}
+            room = bool(possible(places, rules, known, max(most, 2 * max(1, relation.at_least)))[0, 0])
+            sums = {level: added(places, np.array(counts), level) for level in range(3)}
+            told = all(
+                bool(np.all(one.lower[:, 0] <= sums[one.level]) and np.all(sums[one.level] <= one.upper[:, 0]))
+                for one in derived
+            )
+            assert told == room, (relation, counts)
+            compared += 1
+            ruled_out += not told
+    assert compared > 300 and ruled_out > 50
