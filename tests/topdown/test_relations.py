@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,13 +14,15 @@ from census import fields, refused, tables
 
 from stirred.errors import StirredError
 from stirred.margins.spine import Spine
+from stirred.releases.ledger import Ledger
 from stirred.topdown.checking import check
-from stirred.topdown.constraints import invariant_values
+from stirred.topdown.constraints import invariant_values, kept, require_kept
 from stirred.topdown.counting import count_tables
+from stirred.topdown.earlier import Agreement
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import RelationSection, TableSection
 from stirred.topdown.related_tables import Derivation, RelatedTables
-from stirred.topdown.relations import allowed_by, leaves_breaking_relation, relation_groups
+from stirred.topdown.relations import allowed_by, relation_groups
 from stirred.topdown.releasing import draw
 from stirred.topdown.specifying import specify
 from stirred.topdown.table_rules import MOST, Limit, Related, TableRules
@@ -183,3 +186,161 @@ def test_what_follows_for_the_counted_table_is_what_leaves_room_for_the_other():
             compared += 1
             ruled_out += not told
     assert compared > 300 and ruled_out > 50
+
+
+# -- plans -----------------------------------------------------------------------------------------------------------
+
+HOUSED = {
+    "table": "persons", "counted": "dwellings", "where": {"kind": ["household"]},
+    "counted_where": {"occupied": ["yes"]}, "at_least": 1, "at_most": 20,
+}  # fmt: skip
+WORDS = (
+    "the relation of 'persons' (kind in household) to 'dwellings' (occupied in yes): at least 1 for each, at most 20 "
+    "for each"
+)
+
+
+def related(level="state", **more):
+    """The small census, with persons of households at least as many as occupied dwellings and at most twenty times."""
+    whole = fields(relations=[HOUSED | more])
+    whole["invariants"][0]["level"] = level
+    return TopDownPlan(**whole)
+
+
+def test_a_relation_is_in_the_published_plan_and_in_the_domain():
+    chosen = related()
+    assert TopDownPlan.from_published(chosen.published()) == chosen
+    assert f"{WORDS}, without which a release is refused" in specify(chosen).domain.restricted_by
+    assert "relations" not in TopDownPlan(**fields()).published()
+    assert [table.name for table in chosen.order_of_fit] == ["dwellings", "persons"]
+    assert [table.name for table in chosen.released] == ["persons", "dwellings"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"at_least": -1}, {"at_most": 0}, {"at_least": 3, "at_most": 2}, {"counted": "persons"},
+               {"counted": "homes", "counted_where": {}}, {"each": {"kind": "occupied"}},
+               {"at_least": 0, "at_most": None, "zero_without": False}],
+)  # fmt: skip
+def test_relations_that_make_no_sense_are_refused(change):
+    with refused("topdown-plan"):
+        related(**change)
+    with refused("margin-plan"):
+        related(counted_where={"occupied": ["perhaps"]})
+
+
+def test_relations_in_a_circle_are_refused():
+    round_about = {"table": "dwellings", "counted": "persons", "at_most": 3}
+    with refused("relations-circle") as found:
+        TopDownPlan(**fields(relations=[HOUSED, round_about]))
+    assert "'dwellings' and 'persons'" in str(found.value)
+
+
+def test_groups_are_those_that_both_tables_have():
+    chosen = related()
+    mine, theirs, number = relation_groups(chosen, chosen.relations[0])
+    assert number == 1 and theirs.tolist() == [0, -1]
+    kind = chosen.table("persons").schema_of.groups(["kind"])
+    assert mine.tolist() == np.where(kind == 0, 0, -1).tolist()
+
+
+def test_at_most_may_be_said_of_invariant_counts_too():
+    whole = fields()
+    whole["constraints"][1] |= {"at_most": 2}
+    chosen, data = TopDownPlan(**whole), tables()
+    counted = count_tables(chosen, data)
+    exact = invariant_values(counted)
+    with refused("topdown-contradiction") as found:  # a1 has 30 dwellings, and some 80 persons in households
+        require_kept(counted, exact)
+    assert "at most 2 for each" in str(found.value)
+    many = data | {"dwellings": pl.concat([data["dwellings"]] * 3)}
+    counted = count_tables(chosen, many)
+    exact = invariant_values(counted)
+    require_kept(counted, exact)
+    upper = kept(chosen, counted.spine, exact, chosen.table("persons"), 2).bounds[-1].upper
+    assert upper[:, 0].tolist() == [180, 0, 120, 60, 0]
+
+
+# -- data and plans that are refused before anything is spent ----------------------------------------------------------
+
+
+def test_data_outside_of_the_domain_are_refused_by_place(tmp_path):
+    data = tables()
+    vacant = pl.when(pl.col("town") == "b2").then(pl.lit("no")).otherwise("occupied").alias("occupied")
+    empty = data["dwellings"].with_columns(vacant)
+    with refused("topdown-contradiction") as found:
+        draw(related(), data | {"dwellings": empty}, work=tmp_path / "work")
+    assert "in 1 of its units (b2)" in str(found.value) and WORDS in str(found.value)
+    assert not (tmp_path / "work").exists()
+    with refused("topdown-contradiction"):
+        check(related(at_most=1), data)
+
+
+def not_sure():
+    """Changes to the plan after which a fit may be unable to keep its relation, and what the message says of each."""
+    whole = related().model_dump(mode="json", exclude_defaults=True)
+    by_kind = {"table": "persons", "level": "county", "by": ["kind"]}
+    divided = [{"table": "persons", "level": "state", "by": ["kind", "adult"]}]
+    coarser = [{"table": "persons", "level": "town"}, by_kind]
+    housed = {"table": "persons", "counted": "dwellings", "where": {"kind": ["household"]}}
+    without_home = {"table": "persons", "counted": "homes", "where": {"kind": ["household"]}}
+    twice = HOUSED | {"counted_where": {}, "at_least": 0}
+
+    def more(**added):
+        return {name: [*whole[name], *some] for name, some in added.items()}
+
+    return [
+        ({"invariants": [{"table": "persons", "level": "county"}, *whole["invariants"][1:]]},
+         "the number of 'persons' in each county is kept below the root, and 3 groups"),
+        (more(invariants=divided), "other rules tell apart records of 'persons' that it counts together"),
+        (more(invariants=coarser), "is kept at a coarser level than the number of 'persons' in each town"),
+        (more(relations=[twice]), "two relations are about the same records of 'persons'"),
+        (more(constraints=[housed | {"at_least": 1}]),
+         "a constraint also says how many records of that group there are at least"),
+        (more(constraints=[housed | {"at_most": 30}]),
+         "a constraint also says how many records of that group there are at most"),
+        (more(constraints=[without_home]) | {"relations": [twice]},
+         "some places may have 'dwellings' but, by a constraint, no record of that group"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_plans_without_a_guarantee_are_refused_before_anything_is_spent(number, tmp_path):
+    change, words = not_sure()[number]
+    chosen = TopDownPlan(**related().model_dump(mode="json", exclude_defaults=True) | change)
+    data = tables()
+    if number in (4, 5, 6):  # the data keep these constraints
+        data = data | {"persons": pl.concat([data["persons"]] * 2)}
+    with refused("relation-unsure") as found:
+        counted = count_tables(chosen, data)
+        RelatedTables.of(chosen, counted.spine, invariant_values(counted))
+    assert words in str(found.value)
+    ledger = Ledger.create(tmp_path / "town.ledger", "town")
+    with pytest.raises(StirredError):
+        draw(chosen.model_copy(update={"dataset": "town"}), data, work=tmp_path / "work", ledger=ledger)
+    assert not (tmp_path / "work").exists() and not ledger.entries()
+
+
+def test_what_is_refused_could_fail():
+    # County totals with three kinds that dwellings and homes allow in some towns only: sums of ranges allow counties
+    # that no towns have, as enumeration shows.
+    places = small_spine(np.random.default_rng(1))
+    units = places.leaves
+    total = np.ones((units, 1), dtype=np.int64)
+    limits = [Limit("a total", 2, np.zeros(4, dtype=np.int32), total, total, exact=True)]
+    for part in range(4):
+        upper = np.where((np.arange(units) % 2 == part // 2)[:, None], MOST, 0)
+        about = np.where(np.arange(4) == part, 0, -1).astype(np.int32)
+        limits.append(Limit("a bound", 2, about, np.zeros_like(total), upper, exact=False))
+    rules = TableRules(places, section(4), tuple(limits), (), "words")
+    with refused("relation-unsure"):
+        rules.require_sure()
+    every = possible(places, rules, {}, 1)
+    assert any(described(places, rules, {}, level, unit, 4) > every[level, unit] for level, unit in every if level < 2)
+
+
+def test_an_earlier_release_and_a_relation_of_one_table_are_refused():
+    counted = count_tables(related(), tables())
+    earlier = Agreement(Path("before"), "persons", (), counted.leaves["persons"], "0" * 64)
+    with refused("relation-unsure") as found:
+        RelatedTables.of(related(), counted.spine, invariant_values(counted), [earlier])
+    assert "'persons' must also agree with an earlier release" in str(found.value)

@@ -10,7 +10,7 @@ from stirred.errors.kinds import PlanError, listed
 def relations_in_a_circle(tables: Sequence[str]) -> PlanError:
     return PlanError(
         "relations-circle",
-        f"The relations of a TopDown plan go round in a circle among {listed([repr(one) for one in tables])}: a table "
+        f"The relations of a TopDown plan go round in a circle among {listed(list(tables))}: a table "
         "is fitted after those that its relations count, and none of these could be the first.",
         "Leave out one of the relations, or turn it round: docs/relations.md (stirred docs relations).",
     )
