@@ -24,6 +24,7 @@ from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.topdown import TopDownPlan
+from stirred.topdown.plan_sections import RelationSection
 
 ROOT = Path(__file__).parent.parent
 
@@ -124,6 +125,17 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     Path("example.toml").write_text(text)
     plan = TopDownPlan.from_toml("example.toml")
     assert plan.rho == Fraction(9, 20) and plan.publish[0].name == "persons-county-adult-sex"
+
+
+def test_the_guide_to_relations_runs_and_its_relation_is_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/relations.md", names, monkeypatch)
+    assert "True True" in capsys.readouterr().out
+    ((_, text),) = [block for block in blocks("docs/relations.md") if block[0] == "toml"]
+    plan = names["plan"]
+    assert isinstance(plan, TopDownPlan)
+    assert RelationSection(**tomllib.loads(text)["relations"][0]) == plan.relations[0]
 
 
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
