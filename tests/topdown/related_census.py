@@ -80,14 +80,13 @@ def _add_owners(rng: Rng, whole: dict[str, Any], data: dict[str, Any], shares: d
     data["owners"] = pl.DataFrame(owners, schema={leaf: pl.String, "lives": pl.String}, orient="row")
 
 
-def require_related_by_hand(plan: TopDownPlan, rows: dict[str, pl.DataFrame]) -> None:
-    """Every relation, counted from rows; text columns."""
-    leaf = plan.spine.levels[-1]
+def broken_by_hand(plan: TopDownPlan, rows: dict[str, pl.DataFrame]) -> list[str]:
+    """Where rows break a relation, counted one by one; the columns of places and attributes are text."""
+    leaf, broken = plan.spine.levels[-1], []
     for one in plan.relations:
         counts = []
-        for table, where, names in (
-            (one.table, one.where, list(one.each)), (one.counted, one.counted_where, list(one.each.values())),
-        ):  # fmt: skip
+        both = (one.table, one.where, one.each.keys()), (one.counted, one.counted_where, one.each.values())
+        for table, where, names in both:
             found: Counter[tuple[str, ...]] = Counter()
             for row in rows[table].iter_rows(named=True):
                 if all(row[name] in values for name, values in where.items()):
@@ -95,6 +94,7 @@ def require_related_by_hand(plan: TopDownPlan, rows: dict[str, pl.DataFrame]) ->
             counts.append(found)
         for key in {*counts[0], *counts[1]}:
             have, counted = counts[0][key], counts[1][key]
-            assert have >= one.at_least * counted, (one, key)
-            assert one.at_most is None or have <= one.at_most * counted, (one, key)
-            assert counted or not have or not one.zero_without, (one, key)
+            most = have if one.at_most is None else one.at_most * counted
+            if not one.at_least * counted <= have <= most or (have and not counted and one.zero_without):
+                broken.append(f"{one}: {have} for {counted} in {key}")
+    return broken
