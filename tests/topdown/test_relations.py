@@ -135,7 +135,7 @@ def possible(places, rules, known, most):
 
 def described(places, rules, known, level, unit, most):
     """Every vector of parts within the intervals and the totals that are kept at a level."""
-    lower, upper = (one[unit] for one in rules.intervals(known)[level])
+    lower, upper = (one[unit] for one in rules.interval(level, known))
     ranges = [range(int(low), min(int(high), most) + 1) for low, high in zip(lower, upper, strict=True)]
     totals = []
     for limit in rules.limits:

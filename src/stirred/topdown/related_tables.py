@@ -99,7 +99,8 @@ class RelatedSteps:
     fitted: Mapping[str, Histograms]
 
     @cached_property
-    def _intervals(self) -> list[Interval]:
+    def _known(self) -> dict[int, Interval]:
+        """What relations say of the leaves, by part."""
         plan, rules = self.together.plan, self.together.rules[self.table.name]
         known: dict[int, Interval] = {}
         for one in rules.related:
@@ -107,12 +108,12 @@ class RelatedSteps:
             lower, upper = allowed_by(one.relation, marginal(self.fitted[one.relation.counted], theirs, number))
             for group in range(number):
                 known[rules.part_of(one, group)] = (lower[:, group], np.minimum(upper[:, group], MOST))
-        return rules.intervals(known)
+        return known
 
     def kept(self, level: int) -> Kept:
         """The bounds and zeros of a level: intervals of every part, and totals that are kept exactly."""
         rules, spine = self.together.rules[self.table.name], self.together.spine
-        lower, upper = self._intervals[level]
+        lower, upper = rules.interval(level, self._known)
         wrong = np.flatnonzero((lower > upper).any(axis=1))
         if len(wrong):  # cannot happen with data that keep the plan
             named = names_of(spine, level, wrong)
@@ -128,7 +129,8 @@ class RelatedSteps:
         allowed: list[Allowed] = closed_at_root(spine, self.table) if level == 0 else []
         if bool((lower > 0).any() or (upper < MOST).any()):
             groups = rules.parts
-            bounds.append(Bounds(groups, lower, np.where(upper >= MOST, UNBOUNDED, upper)))
+            upper[upper >= MOST] = UNBOUNDED
+            bounds.append(Bounds(groups, lower, upper))
             allowed.append(Allowed(groups, upper > 0))
         return Kept(tuple(bounds), tuple(allowed))
 
@@ -191,10 +193,8 @@ class Derivation:
             others = [part for part in block.parts if part not in own]
             if any(part in self.rules.related_parts for part in others):
                 self._refuse(f"another relation is about a part of the same total, {block.words}")
-            least, most = self.rules.raw[block.level]
-            spare = block.values - least[:, others].sum(axis=1)
-            needed = block.values - np.minimum(most[:, others].sum(axis=1), MOST)
-            found.append(self._limit(block.level, groups, needed, spare))
+            least, most = self.rules.left_for(block, others)
+            found.append(self._limit(block.level, groups, block.values - most, block.values - least))
         for part in self.parts:
             self._require_linear(part, len(together.get(self._block(part), [])))
         return [one for one in found if bool((one.lower > 0).any() or (one.upper < MOST).any())]

@@ -26,7 +26,7 @@ completed to cells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -43,7 +43,7 @@ from stirred.topdown.constraints import Counts, carried
 from stirred.topdown.plan_sections import RelationSection, TableSection
 from stirred.topdown.relations import is_capped, relation_words
 
-MOST = 1 << 40
+MOST = 1 << 38
 """An upper bound that binds nowhere; sums over millions of units stay exact."""
 
 Interval = tuple[Counts, Counts]
@@ -212,47 +212,45 @@ class TableRules:
 
     # -- intervals ---------------------------------------------------------------------------------------------
 
-    def intervals(self, known: Mapping[int, Interval]) -> list[Interval]:
-        """By level, the least and the most of each part in every unit; ``known`` is what relations say of leaves."""
-        return [narrowed for _, narrowed, _ in self._carried_up(known)]
+    def interval(self, level: int, known: Mapping[int, Interval]) -> Interval:
+        """The least and the most of each part in every unit of a level; ``known`` is what relations say of leaves."""
+        return next(found for at, found, binding in self._upward(known) if at == level and binding is not None)
 
-    @cached_property
-    def raw(self) -> list[Interval]:
-        """Intervals without relations, before totals of the same level narrow them."""
-        return [before for before, _, _ in self._carried_up({})]
+    def left_for(self, block: Block, parts: Sequence[int]) -> Interval:
+        """The least and the most of some parts of a block together, without its total and without relations."""
+        lower, upper = next(found for at, found, _ in self._upward({}) if at == block.level)
+        chosen = list(parts)
+        return lower[:, chosen].sum(axis=1), np.minimum(upper[:, chosen].sum(axis=1), MOST)
 
-    def _carried_up(self, known: Mapping[int, Interval]) -> list[tuple[Interval, Interval, set[int]]]:
-        """By level: intervals before and after totals narrow them, and parts of blocks whose upper bounds bind."""
+    def may_have(self, cells: NDArray[np.bool_], level: int) -> NDArray[np.bool_]:
+        """Which units of a level may have a record in one of some cells."""
+        return np.asarray((self.interval(level, {})[1][:, np.unique(self.parts[cells])] > 0).any(axis=1))
+
+    def _upward(self, known: Mapping[int, Interval]) -> Iterator[tuple[int, Interval, frozenset[int] | None]]:
+        """From the leaves up, each level twice: intervals before totals narrow them, and after, then with the parts
+        whose upper bounds bind. The arrays of a level are written to when the next is asked for."""
         leaf = len(self.spine.levels) - 1
         shape = (self.spine.units(leaf), len(self._sample))
         lower, upper = np.zeros(shape, dtype=np.int64), np.full(shape, MOST, dtype=np.int64)
         upper[:, ~self._possible] = 0
         for part, (least, most) in known.items():
             lower[:, part], upper[:, part] = least, np.minimum(upper[:, part], most)
-        found: list[tuple[Interval, Interval, set[int]]] = []
         for at in range(leaf, -1, -1):
             if at < leaf:
                 edges = self.spine.first_child[at][:-1]
                 lower, upper = (np.add.reduceat(one, edges, axis=0) for one in (lower, upper))
-                upper = np.minimum(upper, MOST)
+                np.minimum(upper, MOST, out=upper)
             for level, part, least, most in self._said:
                 if level == at:
                     lower[:, part] = np.maximum(lower[:, part], least)
                     upper[:, part] = np.minimum(upper[:, part], most)
-            before = (lower, upper)
-            lower, upper = lower.copy(), upper.copy()
+            yield at, (lower, upper), None
             binding: set[int] = set()
             for block in self.blocks:
                 if block.level >= at:
                     total = carried(self.spine, block.values[:, None], block.level, at)
                     binding |= _narrow(lower, upper, block.parts, total)
-            found.append((before, (lower, upper), binding))
-        return found[::-1]
-
-    def may_have(self, cells: NDArray[np.bool_], level: int) -> NDArray[np.bool_]:
-        """Which units of a level may have a record in one of some cells."""
-        parts = np.unique(self.parts[cells])
-        return np.asarray((self.intervals({})[level][1][:, parts] > 0).any(axis=1))
+            yield at, (lower, upper), frozenset(binding)
 
     # -- what is sure ------------------------------------------------------------------------------------------
 
@@ -265,11 +263,11 @@ class TableRules:
             for group in range(int(one.groups.max()) + 1)
         }
         _ = self.related_parts
-        steps = self._carried_up({})
+        binding = {at: found or frozenset() for at, _, found in self._upward({})}
         for block in self.blocks:
             bound = capped & set(block.parts)
             for at in range(1, block.level + 1):
-                bound |= steps[at][2] & set(block.parts)
+                bound |= binding[at] & set(block.parts)
             if block.level > 0 and len(block.parts) > 2 and len(bound) > 1:
                 self._refuse(
                     f"{block.words} is kept below the root, and {len(bound)} groups of records in that total have "
