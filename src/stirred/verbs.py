@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdicts
     from stirred.semantics import Explanation
-    from stirred.spec import Comparison, Finding, Specification
+    from stirred.semantics.side_by_side import SideBySide
+    from stirred.spec import Finding, Specification
     from stirred.spec.allocations import Allocation
 
 CERTIFICATE = "certificate.json"
@@ -309,18 +310,24 @@ def explain(
     return run(specification, allocation=allocation, concerns=concerns, **chosen)
 
 
-def compare(*what: Specification | str | Path) -> Comparison:
-    """Compare guarantees part by part, and say which is stronger, or why none is.
+def compare(
+    *what: Specification | str | Path, false_alarms: Sequence[float] | None = None, prior: float = 0.01
+) -> SideBySide:
+    """Compare guarantees: five questions, what follows from each, and whether they can be ranked.
 
     Parameters
     ----------
     what
         Two or more specifications, or anything that :func:`read` reads.
+    false_alarms
+        Probabilities of a false alarm at which powers of tests are compared; 0.01, 0.05 and 0.1 by default.
+    prior
+        The belief before the release from which the belief after it is told.
 
     Returns
     -------
-    Comparison
-        ``print`` shows a table; ``verdicts`` has the verdict for each pair.
+    SideBySide
+        ``print`` shows tables; ``verdicts`` has the verdict for each pair, ``picture()`` all power curves.
 
     Examples
     --------
@@ -328,9 +335,10 @@ def compare(*what: Specification | str | Path) -> Comparison:
     >>> stirred.compare("epsilon=1", "epsilon=2").verdicts[0].stronger
     'first stronger'
     """
-    from stirred.spec import compare as run
+    from stirred.semantics.explained_numbers import LEVELS
+    from stirred.semantics.side_by_side import side_by_side
 
-    return run(*(_specification(one) for one in what))
+    return side_by_side(*(_specification(one) for one in what), levels=false_alarms or LEVELS, prior=prior)
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
