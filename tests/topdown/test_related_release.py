@@ -13,6 +13,7 @@ from test_finished_levels import Told, files
 from test_fitting import require_sound
 from test_relations import WORDS, related
 
+import stirred
 from repeats import times
 from stirred.audit.topdown_inputs import make_data
 from stirred.errors import StirredError
@@ -92,6 +93,12 @@ def test_a_release_keeps_its_relations_says_them_and_verifies(made):
     assert f"recounted and kept: {WORDS}" in [one.words for one in verdicts]
     assert WORDS in " ".join((place / "out" / "README.txt").read_text().split())
     assert [report.table for report in released.reports] == ["persons"] * 3 + ["dwellings"] * 3
+
+
+def test_estimates_say_that_they_do_not_use_relations(made):
+    for table in ("persons", "dwellings"):
+        found = stirred.estimate(made[1] / "out", [], table=table, level="county")
+        assert "relations to other tables" in found.unused
 
 
 def test_without_the_relation_the_same_draws_break_it(tmp_path):

@@ -120,7 +120,7 @@ class TopDownPlan(Plan):
                 return table
         raise errors.unknown_choice("table", name, [table.name for table in self.tables])
 
-    @cached_property
+    @property
     def order_of_fit(self) -> tuple[TableSection, ...]:
         """The released tables in the order in which they are fitted: that of the plan, but a table comes after those
         that its relations count. Raises if relations go round in a circle."""
