@@ -129,6 +129,8 @@ ELSEWHERE = {
     "margin-plan": "tests/margins/test_flat.py",
     "measured-margin": "tests/margins/test_flat.py",
     "shares-question": "tests/margins/test_margin_shares.py",
+    "relation-unsure": "tests/topdown/test_relations.py",
+    "relations-circle": "tests/topdown/test_relations.py",
     "topdown-crossing": "tests/topdown/test_topdown_release.py",
     "work-folder": "tests/topdown/test_topdown_release.py",
     "topdown-earlier": "tests/topdown/test_topdown_release.py",

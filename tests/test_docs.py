@@ -26,6 +26,7 @@ from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import TopDownPlan
+from stirred.topdown.plan_sections import RelationSection
 
 ROOT = Path(__file__).parent.parent
 
@@ -173,6 +174,17 @@ def test_the_guide_to_calibration_runs_and_shows_what_is_printed(tmp_path, monke
     assert len(shown) == 6 and set(shown) <= set(printed.splitlines())
     assert "epsilon of at most 1.65 " in printed and names["found"].plan.rho < Fraction(1, 10)
     assert TopDownPlan.from_toml("town/better.toml").rho == Fraction("0.1066") * Fraction(5, 6)
+
+
+def test_the_guide_to_relations_runs_and_its_relation_is_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/relations.md", names, monkeypatch)
+    assert "True True" in capsys.readouterr().out
+    ((_, text),) = [block for block in blocks("docs/relations.md") if block[0] == "toml"]
+    plan = names["plan"]
+    assert isinstance(plan, TopDownPlan)
+    assert RelationSection(**tomllib.loads(text)["relations"][0]) == plan.relations[0]
 
 
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):

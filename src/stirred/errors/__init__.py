@@ -260,6 +260,7 @@ from stirred.errors.registries import (
     several_deployments,
     unknown_deployment,
 )
+from stirred.errors.relations import relation_unsure, relations_in_a_circle
 from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
 from stirred.errors.specifications import (
     SpecificationError,
@@ -638,6 +639,8 @@ __all__ = [
     "registry_without_guarantee",
     "regression_not_determined",
     "regression_not_valid",
+    "relation_unsure",
+    "relations_in_a_circle",
     "response_values",
     "round_leaves",
     "round_matches_held",

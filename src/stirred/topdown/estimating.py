@@ -316,6 +316,8 @@ class MeasuredRelease:
         unused += [f"combinations of values that cannot occur{others}"] if section.zeros else []
         bound = any(one.table == table for one in self.plan.constraints)
         unused += [f"constraints by other tables{', but for counts that they rule out' if zeros else ''}"] * bound
+        related = any(table in (one.table, one.counted) for one in self.plan.relations)
+        unused += ["relations to other tables"] * related
         return Estimates(
             table=table,
             by=by,

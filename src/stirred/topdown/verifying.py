@@ -48,6 +48,7 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
+from stirred.topdown.relations import leaves_breaking_relation, relation_words
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
@@ -105,6 +106,10 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
             not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
         )
         for constraint in plan.constraints
+    ]
+    verdicts += [
+        Verdict(not len(leaves_breaking_relation(counted, one)), f"recounted and kept: {relation_words(one)}")
+        for one in plan.relations
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
     if all(verdict.holds for verdict in verdicts):
