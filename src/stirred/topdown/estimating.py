@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,9 @@ from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.comparing import ask
 from stirred.topdown.constraints import Counts, impossible_groups
-from stirred.topdown.design import Answer, Design
+from stirred.topdown.design import Answer, Batches, Design
 from stirred.topdown.measures import Contrast
-from stirred.topdown.measuring import INDEX, Measurements, entries
+from stirred.topdown.measuring import INDEX, Entry, Measurements, entries
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.table_regression import regress
 from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
@@ -52,13 +52,27 @@ Place = tuple[str, str]
 """A level, and the name of one of its units."""
 
 
+class Measured(Batches, Protocol):
+    """Measurements that estimates can be made from."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All queries of all tables and levels, in the order in which they were measured."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units, so that not all noise is independent."""
+        ...
+
+
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
     """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
-    measurements: Measurements
+    measurements: Measured
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
     _last: tuple[Any, Answer] | None = field(default=None, init=False)
@@ -243,7 +257,7 @@ class MeasuredRelease:
         numbers = np.full(variances.shape, -1, dtype=np.int64)
         wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
         values = sum(one.units * one.cells for one in self.measurements.entries if one.table == table)
-        if wanted.sum() * values > CHEAP:
+        if wanted.sum() * values > CHEAP or self.measurements.repeated:
             return (), numbers
         for group, label in enumerate(self.plan.table(table).schema_of.labels(by)):
             if wanted[:, group].any():

@@ -11,7 +11,7 @@ that which ones are there says nothing about the data.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._received import inside, plain, read_json
 from stirred.margins.schema import Schema
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
@@ -211,6 +211,17 @@ class Measurements:
         except (OSError, ValueError, pa.ArrowException):  # pages that are damaged below a footer that is not
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         return found
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units: never in measurements that were drawn here."""
+        return False
+
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.int64]]]:
+        """The values of some entries, in ranges of units: the entry, the units, and their values, a row for each."""
+        for entry in wanted:
+            for units in parts(entry.units, entry.cells):
+                yield entry, units, self.values(entry, units)
 
     def stored_parts(self, entry: Entry) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """The values of all units, in the ranges of units in which they are stored."""

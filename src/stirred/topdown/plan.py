@@ -49,6 +49,8 @@ class TopDownPlan(Plan):
         Tables to write beside the microdata.
     earlier
         Releases that this one must agree with.
+    measured_by
+        Who drew the measurements, for a release from measurements that others published.
     passes, fit
         Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
         own measurements only.
@@ -76,6 +78,8 @@ class TopDownPlan(Plan):
     publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    measured_by: str | None = Field(default=None, max_length=500)
+    """Who drew the measurements, where they were published by others: the guarantee is theirs."""
     passes: Literal["auto", "one", "two"] = "auto"
     fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
