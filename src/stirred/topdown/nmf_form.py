@@ -56,6 +56,8 @@ class Product:
 
     table: str
     unit: str
+    folder: str
+    """What its folder is called."""
     attributes: tuple[tuple[str, tuple[str, ...]], ...]
     recodes: tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
     zeros: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
@@ -116,6 +118,7 @@ class Product:
 PERSONS = Product(
     "persons",
     "person",
+    "US_Person_PL_PROD",
     (
         ("hhgq", HHGQ),
         ("votingage", ("under 18", "18 and over")),
@@ -127,7 +130,7 @@ PERSONS = Product(
     bounds=("hhgq", HHGQ[0]),
 )
 """Persons of the redistricting data: 8 x 2 x 2 x 63 cells."""
-UNITS = Product("units", "housing unit", (("h1", ("vacant", "occupied")),), total=True)
+UNITS = Product("units", "housing unit", "US_Unit_PL_PROD", (("h1", ("vacant", "occupied")),), total=True)
 """Housing units of the redistricting data."""
 PRODUCTS = (PERSONS, UNITS)
 
