@@ -25,6 +25,7 @@ from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.margins.split import Groups, Split
+from stirred.margins.unions import covariances_of_unions
 from stirred.topdown.constraints import Counts
 from stirred.topdown.measuring import Entry, entries, parts
 from stirred.topdown.plan import TopDownPlan
@@ -191,6 +192,26 @@ class Design:
             spread[:, self.unknown(level)] = np.inf
         return spread
 
+    def variances_of_unions(self, unions: Mapping[int, tuple[Index, Index]], number: int) -> Array:
+        """The variance of every asked group in many unions of units, each worked out from its own units and those
+        above them; ``unions`` has by level the numbers of unions and units of them."""
+        held = sum(block.size**2 for block in self.split.blocks)
+        units = sum(len(some) for some, _ in unions.values())
+        step = max(1, _HELD * number // (held * max(1, units)))
+        spread = np.zeros((number, self.asked.groups))
+        for start in range(0, number, step):
+            some = {
+                level: (of[inside] - start, units[inside])
+                for level, (of, units) in unions.items()
+                if (inside := (of >= start) & (of < start + step)).any()
+            }
+            count = min(step, number - start)
+            totals = [covariances_of_unions(tree, some, count) for tree in self.trees]
+            spread[start : start + count] = self.asked.spread(self.split.variances(self.asked, totals))
+        for level, (of, _) in unions.items():
+            spread[np.ix_(np.unique(of), np.flatnonzero(self.unknown(level)))] = np.inf
+        return spread
+
     def unknown(self, level: int, margin: Margin | None = None) -> NDArray[np.bool_]:
         """Which groups, by default the asked ones, have no estimate in a unit of this level that is not an only
         child."""
@@ -273,7 +294,7 @@ class Design:
 class Batches(Protocol):
     """Measurements that can be read in batches of units."""
 
-    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.int64]]]:
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
         """The values of some entries: the entry, the units, and their values, a row for each unit."""
         ...
 
@@ -300,12 +321,9 @@ class Answer:
         places = {one.entry: (number, one) for number, level in enumerate(design.measured) for one in level}
         for entry, units, values in measurements.batches(list(places)):
             number, one = places[entry]
-            told = design.split.projected(one.margin, values) / one.variance
             if summed and number == leaf:
-                parents, added = _by_parent(spine, leaf, units, told)
-                weighted[leaf][parents] += added
-            else:
-                weighted[number][units] += told
+                units, values = _by_parent(spine, leaf, units, values)
+            weighted[number][units] += design.split.projected(one.margin, values) / one.variance
         fixed = []
         for number, level in enumerate(design.fixed):
             given = [design.split.projected(margin, _given(exact[at])) for at, margin in level]
@@ -345,7 +363,9 @@ def _trees(
     return tuple(found)
 
 
-def _by_parent(spine: Spine, level: int, units: slice | Index, values: Array) -> tuple[Index, Array]:
+def _by_parent(
+    spine: Spine, level: int, units: slice | Index, values: NDArray[np.integer]
+) -> tuple[Index, NDArray[np.int64]]:
     """Values of some units of a level added up over their parents: the parents, and the sums."""
     numbers = np.arange(units.start, units.stop) if isinstance(units, slice) else units
     parents = spine.parents_of(level, numbers)
@@ -353,7 +373,7 @@ def _by_parent(spine: Spine, level: int, units: slice | Index, values: Array) ->
         order = np.argsort(parents, kind="stable")
         parents, values = parents[order], values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
-    return parents[starts], np.add.reduceat(values, starts)
+    return parents[starts], np.add.reduceat(values, starts, dtype=np.int64)
 
 
 def _given(values: Counts | None) -> Counts:

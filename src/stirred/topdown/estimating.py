@@ -32,8 +32,10 @@ from stirred.estimates.table_fits import TableFit
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
+from stirred.margins.unions import whole_units
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
+from stirred.topdown.areas import Areas, listed_areas, tabulated_areas
 from stirred.topdown.comparing import ask
 from stirred.topdown.constraints import Counts, impossible_groups
 from stirred.topdown.design import Answer, Batches, Design
@@ -75,6 +77,8 @@ class MeasuredRelease:
     measurements: Measured
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
+    not_known: tuple[str, ...] = ()
+    """What else could be known of the tables and is not, in words."""
     _last: tuple[Any, Answer] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
@@ -171,6 +175,24 @@ class MeasuredRelease:
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+
+    def areas(self, table: str, by: Sequence[str] = (), where: Where | None = None, *, areas: Areas) -> Estimates:
+        """Estimate counts in many areas without common blocks, each put together from the fewest whole units."""
+        by, where, unions = _names(by), _conditions(where), whole_units(self.spine, areas.of_leaf)
+        answer = self._answer(table, by, where, max(unions))
+        values = np.zeros((len(areas.names), answer.design.asked.groups))
+        empty = np.ones_like(values, dtype=np.bool_)
+        for level, (area, units) in unions.items():
+            np.add.at(values, area, answer.values(level)[units])
+            np.logical_and.at(empty, area, self._impossible(table, by, where, level)[units])
+        variances = answer.design.variances_of_unions(unions, len(values))
+        values = np.where(empty, 0.0, np.where(np.isinf(variances), np.nan, values))
+        variances = np.where(empty, 0.0, variances)
+        none = np.zeros_like(values)
+        sums: tuple[tuple[tuple[Term, ...], ...], Any] = (), np.full(values.shape, -1, dtype=np.int64)
+        return self._estimates(
+            table, by, where, None, areas.names, values, variances, (none, none), sums, bool(empty.any())
+        )
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
@@ -295,6 +317,7 @@ class MeasuredRelease:
         unused += [f"combinations of values that cannot occur{others}"] if section.zeros else []
         bound = any(one.table == table for one in self.plan.constraints)
         unused += [f"constraints by other tables{', but for counts that they rule out' if zeros else ''}"] * bound
+        unused += self.not_known
         return Estimates(
             table=table,
             by=by,
@@ -360,13 +383,15 @@ class MeasuredRelease:
 
 
 def estimate(
-    release: str | Path,
+    release: str | Path | MeasuredRelease,
     by: Sequence[str] = (),
     *,
     where: Where | None = None,
     table: str | None = None,
     level: str | None = None,
     places: Sequence[Place] = (),
+    tabulated: str | None = None,
+    blocks: str | Path | None = None,
     sources: bool = False,
     regress: str | None = None,
     predictors: Any = None,
@@ -375,6 +400,9 @@ def estimate(
     **measure: Any,
 ) -> Estimates | Answers:
     """Estimate counts from the measurements of a release, in every unit of a level or in the union of some places.
+
+    ``tabulated`` asks for all areas of a kind as published, such as ``"county"``, and ``blocks`` for areas in a file
+    that lists blocks; both by the published codes of blocks (:mod:`stirred.topdown.areas`).
 
     ``measure`` asks for shares or comparisons in their place; see :meth:`MeasuredRelease.compare`. ``regress`` fits
     them to columns of ``predictors``; see :meth:`MeasuredRelease.regress`. ``sources`` also gives, for a union, the
@@ -387,13 +415,18 @@ def estimate(
         raise errors.estimate_question("A regression", "has both --regress and --predictors")
     if regress is not None and level is None:
         raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
-    if not measure and (level is None) == (not places):
-        raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
+    asked = sum(1 for one in (level, places, tabulated, blocks) if one)
+    if (not measure or tabulated or blocks) and asked != 1:
+        raise errors.estimate_question(
+            "A question", "must have either a level or places (--level or --place, or --tabulated or --blocks)"
+        )
+    if (tabulated or blocks) and (measure or regress):
+        raise errors.estimate_question("Areas by codes of blocks (--tabulated, --blocks)", "are for counts only")
     if sources and (measure or regress or not places):
         raise errors.estimate_question(
             "The sources of an estimate (--sources)", "can be shown for counts in places only (--place)"
         )
-    opened = MeasuredRelease.open(release)
+    opened = release if isinstance(release, MeasuredRelease) else MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
     if regress is not None:
         return opened.regress(
@@ -409,6 +442,10 @@ def estimate(
         )
     if measure:
         return opened.compare(name, by, where, level=level, places=places, **measure)
+    if tabulated is not None or blocks is not None:
+        spine = opened.spine
+        areas = tabulated_areas(spine, tabulated) if tabulated else listed_areas(spine, Path(str(blocks)))
+        return replace(opened.areas(name, by, where, areas=areas), nonnegative=nonnegative)
     if level is not None:
         return replace(opened.estimate(name, by, where, level=level), nonnegative=nonnegative)
     found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))

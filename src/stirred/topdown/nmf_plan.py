@@ -1,8 +1,10 @@
 """The TopDown plan that noisy measurement files follow, from their variances and exact statements.
 
-A query with variance v was measured with rho = 1/v. Files have v rounded, so rho is the simplest fraction whose inverse
-rounds to it; budgets and shares follow by adding up. The invariant a reader must know: the guarantee that such a plan
-states is that of those who drew the measurements, and ``measured_by`` says so.
+A query with variance v was measured with rho = 1/v. Files have v rounded, so rho is a simple fraction whose inverse
+rounds to it, or a decimal number; budgets and shares follow by adding up.
+
+The invariant a reader must know: the guarantee that such a plan states is that of those who drew the measurements, and
+``measured_by`` says so.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from stirred._received import plain
 from stirred.margins.spine import Spine
 from stirred.topdown.constraints import Counts
 from stirred.topdown.nmf_exact import ExactCounts
@@ -22,9 +25,8 @@ from stirred.topdown.nmf_form import NATION, Product
 from stirred.topdown.nmf_rows import Kind
 from stirred.topdown.plan import TopDownPlan
 
-_GRID = 1 << 90
-_LARGEST = 1 << 200
-"""Common denominators above this are replaced by a grid that is finer than any published variance."""
+_SIMPLE = 10**12
+"""Common denominators above this are replaced by a power of ten."""
 
 Variances = Mapping[str, Sequence[Mapping[tuple[str, ...], Kind]]]
 """By table and level, the queries with their variances."""
@@ -39,7 +41,9 @@ def noisy_plan(
     totals: Counts | None,
 ) -> tuple[TopDownPlan, tuple[Counts | None, ...]]:
     """The plan of some tables, and the values of its invariants."""
-    tables, kept, bound = [], [], []
+    tables: list[dict[str, Any]] = []
+    kept: list[dict[str, Any]] = []
+    bound: list[dict[str, Any]] = []
     values: list[Counts] = []
     leaf = spine.levels[-1]
     for product in products:
@@ -60,21 +64,32 @@ def noisy_plan(
             bound.append({"table": product.table, "counted": "facilities", "each": {attribute: "type"}, "at_least": 1})
         if product.bounds and known.homes is not None:
             attribute, household = product.bounds
-            tables.append(_counted("homes", "place where a household can live", "home", ("home",)))
-            kept.append({"table": "homes", "level": leaf})
-            values.append(known.homes)
-            bound.append({"table": product.table, "counted": "homes", "where": {attribute: (household,)}})
+            counted = _same_places(known.homes, exact)
+            if counted is None:
+                counted = "homes"
+                tables.append(_counted(counted, "household place", "home", ("home",)))
+                kept.append({"table": counted, "level": leaf})
+                values.append(known.homes)
+            bound.append({"table": product.table, "counted": counted, "where": {attribute: (household,)}})
     root = spine.levels[0] == NATION
-    plan = TopDownPlan(
-        spine={"levels": spine.levels[1:] if root else spine.levels, **({"root": NATION} if root else {})},
-        unit=products[0].unit,
-        tables=tables,
-        invariants=kept,
-        constraints=bound,
-        measured_by=f"whoever drew the noisy measurement files of {', '.join(one.table for one in products)} in the "
-        f"folder {folder.name or 'here'}",
-    )
-    return plan, tuple(values)
+    files = f"the noisy measurement files of {' and '.join(one.table for one in products)}"
+    fields: dict[str, Any] = {
+        "spine": {"levels": spine.levels[1:] if root else spine.levels, **({"root": NATION} if root else {})},
+        "unit": products[0].unit,
+        "tables": tables,
+        "invariants": kept,
+        "constraints": bound,
+        "measured_by": f"whoever published {files}, found in a folder called '{plain(folder.name, 100)}'",
+    }
+    return TopDownPlan(**fields), tuple(values)
+
+
+def _same_places(homes: Counts, exact: Mapping[str, ExactCounts]) -> str | None:
+    """The table whose known totals are positive just where households can live, if there is one."""
+    for table, known in exact.items():
+        if known.total is not None and np.array_equal(known.total > 0, homes > 0):
+            return table
+    return None
 
 
 def _counted(name: str, unit: str, attribute: str, values: Sequence[str]) -> dict[str, Any]:
@@ -114,12 +129,28 @@ def _table(
 def _budgets(variances: Sequence[Mapping[tuple[str, ...], Kind]]) -> list[dict[tuple[str, ...], Fraction]]:
     """rho of every query of every level."""
     found = [{by: simplest_rho(kind.variance, kind.single) for by, kind in here.items()} for here in variances]
-    common = math.lcm(*(rho.denominator for here in found for rho in here.values()))
-    if common <= _LARGEST:
+    if math.lcm(*(rho.denominator for here in found for rho in here.values())) <= _SIMPLE:
         return found
-    return [
-        {by: Fraction(round(_GRID / Fraction(kind.variance)), _GRID) for by, kind in here.items()} for here in variances
-    ]
+    for digits in range(12, 60):
+        grid = 10**digits
+        found = [
+            {by: Fraction(round(grid / Fraction(kind.variance)), grid) for by, kind in here.items()}
+            for here in variances
+        ]
+        if all(
+            _states(here[by], kind) for here, kinds in zip(found, variances, strict=True) for by, kind in kinds.items()
+        ):
+            break
+    return found
+
+
+def _states(rho: Fraction, kind: Kind) -> bool:
+    """Whether a variance is one over rho, as a number in double or single precision."""
+    if not rho:
+        return False
+    if kind.single:
+        return bool(np.float32(float(1 / rho)) == np.float32(kind.variance))
+    return float(1 / rho) == kind.variance
 
 
 def simplest_rho(variance: float, single: bool = False) -> Fraction:
@@ -128,9 +159,9 @@ def simplest_rho(variance: float, single: bool = False) -> Fraction:
     >>> simplest_rho(4097 / 3), simplest_rho(float(np.float32(4097 / 3)), single=True)
     (Fraction(3, 4097), Fraction(3, 4097))
     """
-    aim = 1 / Fraction(variance)
+    aim, stated = 1 / Fraction(variance), Kind("", (), variance, single)
     for digits in range(1, 40):
         rho = aim.limit_denominator(10**digits)
-        if rho and (np.float32(float(1 / rho)) == np.float32(variance) if single else float(1 / rho) == variance):
+        if _states(rho, stated):
             return rho
     return aim

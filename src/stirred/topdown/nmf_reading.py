@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._received import plain
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.constraints import Counts
+from stirred.tables.ahead import ahead
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import Entry, entries
-from stirred.topdown.nmf_exact import read_exact_counts, read_totals
+from stirred.topdown.nmf_exact import ExactCounts, read_exact_counts, read_totals
 from stirred.topdown.nmf_form import (
     GEOCODE,
     NATION,
@@ -96,8 +96,12 @@ class NoisyFiles:
         """The entries of a table at a level, one for each query."""
         return [entry for entry in self.entries if (entry.table, entry.level) == (table, level)]
 
-    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, Index, NDArray[np.int64]]]:
-        """The values of some entries: the entry, the units, and their values, a row for each unit."""
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
+        """The values of some entries: the entry, the units, and their values, a row for each unit. One batch is read
+        while the last is used."""
+        return ahead(self._batches(wanted))
+
+    def _batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
         asked: dict[Key, Entry] = {(one.table, one.level, one.by): one for one in wanted}
         for (table, level), files in self.files.items():
             shared = [one for one in self.passed[table] if self.levels[one.below] == level]
@@ -255,7 +259,26 @@ def _opened(path: Path, read: Sequence[_Read], spine: Spine, totals: str | Path 
     plan, values = noisy_plan(path, [one.product for one in read], spine, variances, exact, known)
     listed = entries(plan, spine)
     cells = {one.product.table: _cells(plan, one.product.table) for one in read}
-    return MeasuredRelease(plan, spine, NoisyFiles(path, listed, files, passed, spine.levels, cells), values)
+    noisy = NoisyFiles(path, listed, files, passed, spine.levels, cells)
+    return MeasuredRelease(plan, spine, noisy, values, _not_known(read, exact, known is None))
+
+
+def _not_known(read: Sequence[_Read], exact: Mapping[str, ExactCounts], no_totals: bool) -> tuple[str, ...]:
+    """What the files could tell and do not, in words."""
+    said = []
+    if any(one.files.nation_left_out for one in read):
+        said.append("the nation's own measurements, since not all states are known to be there (--nation)")
+    for one in read:
+        known = exact[one.product.table]
+        if one.product.bounds and no_totals:
+            said.append("totals of states, which are not in the files (--totals)")
+        if one.product.bounds and known.facilities is None:
+            said.append("facilities by kind, which no file of constraints states for every finest geounit")
+        if one.product.bounds and known.homes is None:
+            said.append("where households can live, which no file of constraints states for every finest geounit")
+        if one.product.total and known.total is None:
+            said.append(f"the number of {one.product.table}, which no file of constraints states for every geounit")
+    return tuple(said)
 
 
 def _finest(read: _Read, spine: Spine) -> LevelFiles:
@@ -297,10 +320,10 @@ def _seen(files: Sequence[OpenedFile], spine: Spine, level: int) -> NDArray[np.b
             unit, query = np.argwhere(twice)[0]
             raise errors.noisy_column(
                 file.rows.path, QUERY,
-                f"has {_named(file, queries[query])} twice for the geounit '{plain(file.rows.codes[int(unit)].as_py())}'",
+                f"has {_named(file, queries[query])} twice for '{plain(file.rows.codes[int(unit)].as_py())}'",
                 "each query once in each geounit, in all files of a level together",
             )  # fmt: skip
-    measured = times.any(axis=1)
+    measured: NDArray[np.bool_] = np.asarray(times.any(axis=1))
     if (lacking := measured & ~times.all(axis=1)).any():
         unit = int(np.flatnonzero(lacking)[0])
         query = queries[int(np.flatnonzero(times[unit] == 0)[0])]
@@ -321,10 +344,8 @@ def _passed_over(seen: Sequence[NDArray[np.bool_]], spine: Spine, read: _Read) -
     """By level and unit, how many units directly above it have no measurements: each may have but this one child."""
     depth = [np.zeros(spine.units(0), dtype=np.int64)]
     for level in range(len(seen)):
-        if level < len(seen) - 1:
-            bad = ~seen[level] & (np.diff(spine.first_child[level]) > 1)
-        else:
-            bad = ~seen[level]
+        several = np.diff(spine.first_child[level]) > 1 if level < len(seen) - 1 else np.True_
+        bad = ~seen[level] & several
         if bad.any():
             unit = spine.names[level][int(np.flatnonzero(bad)[0])].as_py()
             raise errors.noisy_column(
@@ -393,8 +414,3 @@ def _passed(spine: Spine, seen: Sequence[NDArray[np.bool_]], depth: Sequence[Ind
                 units = spine.parents_of(level, units)
             found.append(Passed(below - steps, units, below, children))
     return tuple(found)
-
-
-def known_values(opened: MeasuredRelease) -> tuple[Counts, ...]:
-    """The values of the plan's invariants, all of which are known for opened files."""
-    return tuple(values for values in opened.exact if values is not None)

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._received import plain
 from stirred.margins.spine import Index
-from stirred.topdown.measuring import PART
 from stirred.topdown.nmf_form import GEOCODE, MEASURED, QUERY, SHAPE, VALUE, VARIANCE, Product
 
 _ROWS = 1 << 17
 """Rows whose geounits and queries are read at a time."""
-_VALUES = 1 << 11
-"""Rows whose values are read at a time: at 2,016 values twice the numbers that other measurements are read by."""
+_VALUES = 1 << 10
+"""Rows whose values are read at a time: at 2,016 values as many numbers as other measurements are read by."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def read_rows(path: Path, product: Product) -> FileRows:
 
 def read_values(
     rows: FileRows, cells: dict[tuple[str, ...], int], wanted: Collection[tuple[str, ...]]
-) -> Iterator[tuple[Kind, Index, NDArray[np.int64]]]:
+) -> Iterator[tuple[Kind, Index, NDArray[np.integer]]]:
     """The values of wanted queries in batches: the query, for each row the place of its geounit among the codes of the
     file, and the values, a row for each."""
     first = 0
@@ -110,9 +109,7 @@ def read_values(
                     continue
                 kind, mask = rows.kinds[at], here == at
                 some = column if mask.all() else column.filter(pa.array(mask))
-                for part in _steps(int(mask.sum()), cells[kind.by]):
-                    values = _matrix(rows.path, kind.name, some[part], cells[kind.by])
-                    yield kind, unit[mask][part].astype(np.int64), values
+                yield kind, unit[mask].astype(np.int64), _matrix(rows.path, kind.name, some, cells[kind.by])
     if first != len(rows.unit):
         raise errors.noisy_file(rows.path)
 
@@ -130,7 +127,7 @@ def read_exact(path: Path, wanted: dict[str, int]) -> dict[str, tuple[pa.Array, 
             for name, length in wanted.items():
                 mask = pc.fill_null(pc.equal(names, name), False)
                 if pc.any(mask).as_py():
-                    values = _matrix(path, name, column.filter(mask), length)
+                    values = _matrix(path, name, column.filter(mask), length).astype(np.int64)
                     found.setdefault(name, []).append((codes.filter(mask), values))
     return {
         name: (pa.concat_arrays([codes for codes, _ in parts]), np.concatenate([values for _, values in parts]))
@@ -215,13 +212,7 @@ def _plain_text(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _steps(rows: int, cells: int) -> Iterator[slice]:
-    step = max(1, PART // cells)
-    for start in range(0, rows, step):
-        yield slice(start, min(rows, start + step))
-
-
-def _matrix(path: Path, name: str, column: pa.Array, cells: int) -> NDArray[np.int64]:
+def _matrix(path: Path, name: str, column: pa.Array, cells: int) -> NDArray[np.integer]:
     """The values of rows of one query, which must all have the same length."""
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     if column.null_count or (lengths != cells).any():
@@ -230,7 +221,7 @@ def _matrix(path: Path, name: str, column: pa.Array, cells: int) -> NDArray[np.i
     flat = pc.list_flatten(column)
     if flat.null_count:
         raise errors.noisy_column(path, VALUE, f"has a gap in a row of {plain(name)}", f"{cells:,} numbers")
-    return np.asarray(flat.to_numpy()).astype(np.int64).reshape(-1, cells)
+    return np.asarray(flat.to_numpy()).reshape(-1, cells)
 
 
 @contextlib.contextmanager

@@ -52,9 +52,7 @@ _ALIKE = {"occupancy": "h1"}
 _PART = "part-00000.parquet"
 
 
-def write_noisy_measurements(
-    release: str | Path, out: str | Path, products: Sequence[Product] = PRODUCTS
-) -> list[str]:
+def write_noisy_measurements(release: str | Path, out: str | Path, products: Sequence[Product] = PRODUCTS) -> list[str]:
     """Write the measurements of a TopDown release as noisy measurement files; returns lines that say what was written.
 
     The folder appears whole or not at all.
