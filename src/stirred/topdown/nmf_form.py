@@ -204,8 +204,10 @@ def list_files(
             raise errors.noisy_folder(folder, f"there is no {names[last]}.parquet")
         there = [name for name in there if known.index(LEVELS[name]) <= last]
     levels = [_level_files(folder, name) for name in there]
-    below = [_only(level, states, folder) for level in levels if level.level != NATION]
+    below = [_only(level, states) for level in levels if level.level != NATION]
     codes = _same_states(folder, below)
+    if strange := [one for one in states if not any(one in (code, code[1:]) for code in codes)]:
+        raise errors.noisy_folder(folder, f"there are no files of the state '{plain(strange[0])}'")
     top = [level for level in levels if level.level == NATION]
     used = not below or (nation if nation is not None else not states and codes in WHOLE)
     return ProductFiles(folder, (*(top if used else ()), *below), bool(top) and not used)
@@ -247,14 +249,11 @@ def _parquet(folder: Path) -> list[Path]:
     return found
 
 
-def _only(level: LevelFiles, states: Sequence[str], folder: Path) -> LevelFiles:
+def _only(level: LevelFiles, states: Sequence[str]) -> LevelFiles:
     """The files of some states, named by two digits (both parts) or three."""
     if not states:
         return level
-    there = {code for code, _ in level.queries}
-    wanted = {code for code in there if code in states or code[1:] in states}
-    if strange := [one for one in states if not any(one in (code, code[1:]) for code in there)]:
-        raise errors.noisy_folder(folder, f"level '{level.level}' has no files of the state '{strange[0]}'")
+    wanted = {code for code, _ in level.queries if code in states or code[1:] in states}
     return LevelFiles(
         level.level,
         tuple(one for one in level.queries if one[0] in wanted),
@@ -263,13 +262,13 @@ def _only(level: LevelFiles, states: Sequence[str], folder: Path) -> LevelFiles:
 
 
 def _same_states(folder: Path, levels: Sequence[LevelFiles]) -> frozenset[str]:
-    """The parts of states that every level has files of."""
+    """The parts of states that the finest level has files of; a coarser level may lack some, where all its units were
+    passed over, but has no others."""
     every = [frozenset(code for code, _ in level.queries) for level in levels]
     for level, codes in zip(levels, every, strict=True):
-        if different := sorted(codes ^ every[0]):
-            lacks = level.level if different[0] not in codes else levels[0].level
+        if different := sorted(codes - every[-1]):
             raise errors.noisy_folder(
-                folder, f"level '{lacks}' has no files of State={different[0]}, and another level has",
+                folder, f"level '{levels[-1].level}' has no files of State={different[0]}, and '{level.level}' has",
                 "Get the files, or choose states (--states).",
             )  # fmt: skip
-    return every[0] if every else frozenset()
+    return every[-1] if every else frozenset()

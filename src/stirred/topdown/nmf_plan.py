@@ -105,7 +105,7 @@ def _table(
     spent = _budgets(variances)
     each = [sum(here.values(), Fraction(0)) for here in spent]
     rho = sum(each, Fraction(0))
-    queries = sorted({by for here in spent for by in here}, key=lambda by: (len(by), by))
+    queries = dict.fromkeys(by for here in spent for by in here)
     return {
         "name": product.table,
         "unit": product.unit,

@@ -329,7 +329,7 @@ def _seen(files: Sequence[OpenedFile], spine: Spine, level: int) -> NDArray[np.b
         query = queries[int(np.flatnonzero(times[unit] == 0)[0])]
         raise errors.noisy_column(
             files[0].rows.path, QUERY,
-            f"has no row by {errors.listed(query) or 'nothing'} for the geounit "
+            f"has no row of {_named(files[0], query)} for the geounit "
             f"'{plain(spine.names[level][unit].as_py())}'",
             f"every query of level '{spine.levels[level]}' in each of its geounits",
         )  # fmt: skip
@@ -370,9 +370,10 @@ def _level_variances(
             plainly = depth[at][file.to_unit[file.rows.unit]] == 0
             for number, count in enumerate(np.bincount(file.rows.kind[plainly], minlength=len(file.rows.kinds))):
                 times[file.rows.kinds[number]] = times.get(file.rows.kinds[number], 0) + int(count)
+        # In the order in which queries first occur; of each the variance that most geounits have.
         nominal: dict[tuple[str, ...], Kind] = {}
-        for kind, count in sorted(times.items(), key=lambda pair: pair[1]):
-            if count:
+        for kind, count in times.items():
+            if count > times.get(nominal.get(kind.by, kind), 0) or (count and kind.by not in nominal):
                 nominal[kind.by] = kind
         found.append(nominal)
         for file in files[table, level]:
@@ -393,12 +394,17 @@ def _require_variances(
             if lacking or abs(kind.variance - expected) > _SAME * expected:
                 row = int(np.flatnonzero((file.rows.kind == number) & (over == above))[0])
                 code = file.rows.codes[int(file.rows.unit[row])].as_py()
-                more = f", {above} unmeasured units above it added" if above else ""
+                more = (
+                    f": as in most geounits of level '{level}', with the budget of {above} above that have no rows (if "
+                    "these should have rows, files are missing)"
+                    if above
+                    else f", as in most geounits of level '{level}'"
+                )
                 raise errors.noisy_column(
                     file.rows.path, VARIANCE,
                     f"is {kind.variance:g} for {plain(kind.name)} in the geounit '{plain(code)}'",
                     "the same query at every level" if lacking
-                    else f"{expected:g}, as in most geounits of level '{level}'{more}",
+                    else f"{expected:g}{more}",
                 )  # fmt: skip
 
 
