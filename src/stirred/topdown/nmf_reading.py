@@ -59,6 +59,9 @@ class OpenedFile:
     rows: FileRows
     to_unit: Index
 
+    def __repr__(self) -> str:
+        return f"<OpenedFile {self.rows.path}>"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Passed:
@@ -69,6 +72,9 @@ class Passed:
     below: int
     children: Index
     """Sorted; the units of the level ``below``."""
+
+    def __repr__(self) -> str:
+        return f"<Passed: {len(self.units):,} units without measurements of their own>"
 
 
 @dataclass(eq=False, repr=False)
