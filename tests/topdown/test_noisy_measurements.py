@@ -188,7 +188,7 @@ def passed_over(rows, units):
             children = [row for row in found[below] if row["geocode"].startswith(name)]
             if children:
                 assert len({row["geocode"] for row in children}) == 1
-                for row in children:
+                for row in (one for one in children if one["query_name"] in own):
                     row["variance"] = 1 / (1 / row["variance"] + 1 / own[row["query_name"]]["variance"])
                 break
     return found
@@ -208,6 +208,17 @@ def test_units_that_were_passed_over_have_the_values_of_their_only_child(rows, t
             inside = [block.startswith(name) for block in BLOCKS]
             values, variances = dense_answer(expected, BLOCKS, inside, ("votingage",))
             assert np.allclose(told.values[at], values) and np.allclose(told.variances[at], variances)
+
+
+def test_a_level_without_a_query_passes_no_budget_for_it_on(rows, tmp_path):
+    few = {**rows, "county": [row for row in rows["county"] if row["query_name"] != "votingage_dpq"]}
+    given = passed_over(few, [("county", "0441003"), ("tract", "04410030")])
+    found, expected = opened(write_rows(tmp_path, given)), dense(given, BLOCKS)
+    told = found.estimate("persons", ("votingage",), level="county")
+    for at, name in enumerate(told.places):
+        inside = [block.startswith(name) for block in BLOCKS]
+        values, variances = dense_answer(expected, BLOCKS, inside, ("votingage",))
+        assert np.allclose(told.values[at], values) and np.allclose(told.variances[at], variances)
 
 
 def test_areas_by_blocks_are_those_of_dense_least_squares(rows, tmp_path):

@@ -383,20 +383,21 @@ def _level_variances(
                 nominal[kind.by] = kind
         found.append(nominal)
         for file in files[table, level]:
-            _require_variances(file, read.product, found, depth[at], level)
+            _require_variances(file, found, depth[at], level)
     return found
 
 
 def _require_variances(
-    file: OpenedFile, product: Product, levels: Sequence[Mapping[tuple[str, ...], Kind]], depth: Index, level: str
+    file: OpenedFile, levels: Sequence[Mapping[tuple[str, ...], Kind]], depth: Index, level: str
 ) -> None:
     """Raise if the variance of a row is not that of its level, with the budgets of units passed over added."""
     over = depth[file.to_unit[file.rows.unit]]
     for number, kind in enumerate(file.rows.kinds):
         for above in np.unique(over[file.rows.kind == number]).tolist():
-            used = levels[len(levels) - 1 - above :]
-            lacking = [one for one in used if kind.by not in one]
-            expected = 0.0 if lacking else 1 / sum(1 / one[kind.by].variance for one in used)
+            # A level that does not have the query has no budget for it to pass on.
+            used = [one[kind.by].variance for one in levels[len(levels) - 1 - above :] if kind.by in one]
+            lacking = kind.by not in levels[-1]
+            expected = 0.0 if lacking else 1 / sum(1 / one for one in used)
             if lacking or abs(kind.variance - expected) > _SAME * expected:
                 row = int(np.flatnonzero((file.rows.kind == number) & (over == above))[0])
                 code = file.rows.codes[int(file.rows.unit[row])].as_py()
@@ -409,7 +410,7 @@ def _require_variances(
                 raise errors.noisy_column(
                     file.rows.path, VARIANCE,
                     f"is {kind.variance:g} for {plain(kind.name)} in the geounit '{plain(code)}'",
-                    "the same query at every level" if lacking
+                    "no such query, as in most geounits of the level" if lacking
                     else f"{expected:g}{more}",
                 )  # fmt: skip
 
