@@ -412,3 +412,10 @@ def test_the_plan_for_those_who_come_from_sdcmicro_runs_on_a_file_like_theirs(tm
 def test_make_demo_and_make_test_are_on_the_readmes_first_screen():
     first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20]
     assert any("make demo" in line for line in first) and any("make test" in line for line in first)
+
+
+def test_the_guide_to_noisy_measurement_files_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/noisy-measurements.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "Nothing was spent" in printed and "FAILS" not in printed and "white-black" in printed

@@ -481,7 +481,16 @@ def mechanism_of_release(path: str | Path) -> Mechanism:
     """The mechanism that made a release, given its folder or a folder directly inside it."""
     folder = Path(path)
     inside = not is_file(folder / CERTIFICATE) and is_file(folder.parent / CERTIFICATE)
+    if not inside and not is_file(folder / CERTIFICATE):
+        reader = mechanism_of_measurements(folder)
+        if reader is not None:
+            return reader
     return _of_release(folder.parent if inside else folder)[0]
+
+
+def mechanism_of_measurements(path: str | Path) -> Mechanism | None:
+    """The mechanism that reads a folder of measurements that others published; None if it is no such folder."""
+    return next((one for one in mechanisms.every() if one.reads_measurements(Path(path))), None)
 
 
 def _specification(what: Specification | str | Path) -> Specification:

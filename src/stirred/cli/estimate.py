@@ -18,7 +18,12 @@ SHOWN = 40
 
 
 def estimate(
-    release: Annotated[Path, typer.Argument(help="A release folder, or the folder of its measurements.")],
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="A release folder, the folder of its measurements, or a folder of noisy measurement files."
+        ),
+    ],
     given: Given,
     by: Annotated[
         str, typer.Option(help="Attributes, recodes or columns to count by, e.g. race,adult. Default: the total.")
@@ -58,7 +63,8 @@ def estimate(
     check_new(out, figures)
     if (join is not None and out is None) or (key is not None and join is None):
         raise errors.estimate_question("A map with estimates", "is asked for with --join and --out; --key needs both")
-    _, options = chosen(mechanism_of_release(release), "estimate", given)
+    mechanism = mechanism_of_release(release)
+    _, options = chosen(mechanism, "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
     found = run(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
@@ -84,7 +90,10 @@ def estimate(
         sys.stdout.write(found.to_json(confidence))
         return
     _print(found, confidence)
-    note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
+    if mechanism.reads_measurements(release):
+        note("These are measurements that others published, taken as they are: stirred docs noisy-measurements")
+    else:
+        note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
     if "--sources" in given:
         _print_sources(found)
 

@@ -175,6 +175,13 @@ from stirred.errors.noise import (
     noise_too_wide,
     response_values,
 )
+from stirred.errors.noisy_files import (
+    noisy_column,
+    noisy_file,
+    noisy_folder,
+    noisy_question,
+    not_exportable,
+)
 from stirred.errors.output import (
     cannot_write,
     folder_inside_another,
@@ -423,8 +430,8 @@ __all__ = [
     "bad_number",
     "bad_pair",
     "bad_shorthand",
-    "block_twice",
     "bad_target",
+    "block_twice",
     "calibration_not_reached",
     "calibration_option",
     "calibration_totals",
@@ -556,6 +563,10 @@ __all__ = [
     "noise_rows",
     "noise_size",
     "noise_too_wide",
+    "noisy_column",
+    "noisy_file",
+    "noisy_folder",
+    "noisy_question",
     "not_a_curve",
     "not_a_density",
     "not_a_distribution",
@@ -576,6 +587,7 @@ __all__ = [
     "not_audited",
     "not_connected",
     "not_estimable",
+    "not_exportable",
     "not_for_registry",
     "not_in_graph",
     "not_listed",

@@ -74,11 +74,6 @@ class Estimates:
     made_of: tuple[MadeOf, ...] = ()
     """For places that are not units of one level: the fewest units that each is put together from."""
 
-    @property
-    def remarks(self) -> list[str]:
-        """What is to be said of the places, for a reader."""
-        return made_of_lines(self.places, self.made_of)
-
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 90%."""
         head, *rows = estimate_rows(self, most=_SHOWN)

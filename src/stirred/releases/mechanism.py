@@ -173,6 +173,9 @@ class Option:
     choices: tuple[str, ...] = ()
     read: Callable[[Any], Any] | None = None
     of_plan: bool = False
+    of_measurements: bool = False
+    """Whether it is about reading measurements that others published (``release --measurements``, or ``estimate`` of
+    such a folder)."""
 
     def value(self, given: Any) -> Any:
         """What the library function receives for what was typed."""
@@ -353,6 +356,20 @@ class Mechanism:
     def paid_entry(self, folder: Path) -> int | None:
         """The number of the ledger's entry that an unfinished work folder names; None if it names none."""
         return None
+
+    # -- measurements that others published ---------------------------------------------------------------------
+
+    def reads_measurements(self, folder: Path) -> bool:
+        """Whether a folder holds measurements that others published, in a form that this mechanism reads."""
+        return False
+
+    def adopt(self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any) -> KeptDraw:
+        """Write published measurements into ``folder`` as a draw; nothing is drawn and nothing is spent."""
+        raise errors.not_offered(self.name, "releases from published measurements")
+
+    def readopt(self, measurements: Path, work: Path, **options: Any) -> KeptDraw:
+        """The draw that :meth:`adopt` made of these measurements with these options, kept in ``work``."""
+        raise errors.not_offered(self.name, "releases from published measurements")
 
     def spend_words(self, plan: Any) -> str:
         """What the ledger's entry says about a release of this plan."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import inside, read_json
 from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
+from stirred.estimates.estimates import made_of_lines
 from stirred.estimates.intervals import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
 from stirred.margins.areas import fewest_units
@@ -35,11 +36,12 @@ from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
+from stirred.topdown.areas import listed_areas, tabulated_areas
 from stirred.topdown.comparing import ask
 from stirred.topdown.constraints import Counts, impossible_groups
-from stirred.topdown.design import Answer, Design
+from stirred.topdown.design import Answer, Batches, Design
 from stirred.topdown.measures import Contrast
-from stirred.topdown.measuring import INDEX, Measurements, entries
+from stirred.topdown.measuring import INDEX, Entry, Measurements, entries
 from stirred.topdown.place_lists import PlaceList, estimate_listed, place_list
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.table_regression import regress
@@ -54,15 +56,31 @@ Place = tuple[str, str]
 """A level, and the name of one of its units."""
 
 
+class Measured(Batches, Protocol):
+    """Measurements that estimates can be made from."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All queries of all tables and levels, in the order in which they were measured."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units, so that not all noise is independent."""
+        ...
+
+
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
     """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
-    measurements: Measurements
+    measurements: Measured
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
+    not_known: tuple[str, ...] = ()
+    """What else could be known of the tables and is not, in words."""
     _last: tuple[Any, Answer] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
@@ -175,15 +193,16 @@ class MeasuredRelease:
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
-        return replace(found, made_of=(self.made_of(places),))
+        made_of = (self._made_of(units),)
+        return replace(found, made_of=made_of, remarks=tuple(made_of_lines([name], made_of)))
 
-    def made_of(self, places: Sequence[Place]) -> MadeOf:
+    def _made_of(self, units: Mapping[int, Index]) -> MadeOf:
         """The fewest units whose sum, each added or subtracted, is the union of some units.
 
         Its estimate does not depend on them: the best unbiased estimates of all units add up, so that every way to put
         a place together gives the same value, with the same error.
         """
-        fewest = fewest_units(self.spine, self._leaves(places))
+        fewest = fewest_units(self.spine, self._covered(units))
         return MadeOf(len(fewest), fewest.words(self.spine.levels))
 
     def compare(
@@ -278,7 +297,7 @@ class MeasuredRelease:
         numbers = np.full(variances.shape, -1, dtype=np.int64)
         wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
         values = sum(one.units * one.cells for one in self.measurements.entries if one.table == table)
-        if wanted.sum() * values > CHEAP:
+        if wanted.sum() * values > CHEAP or self.measurements.repeated:
             return (), numbers
         for group, label in enumerate(self.plan.table(table).schema_of.labels(by)):
             if wanted[:, group].any():
@@ -318,6 +337,7 @@ class MeasuredRelease:
         unused += [f"constraints by other tables{', but for counts that they rule out' if zeros else ''}"] * bound
         related = any(table in (one.table, one.counted) for one in self.plan.relations)
         unused += ["relations to other tables"] * related
+        unused += self.not_known
         return Estimates(
             table=table,
             by=by,
@@ -397,13 +417,15 @@ class MeasuredRelease:
 
 
 def estimate(
-    release: str | Path,
+    release: str | Path | MeasuredRelease,
     by: Sequence[str] = (),
     *,
     where: Where | None = None,
     table: str | None = None,
     level: str | None = None,
     places: Sequence[Place] = (),
+    tabulated: str | None = None,
+    blocks: str | Path | None = None,
     sources: bool = False,
     regress: str | None = None,
     predictors: Any = None,
@@ -415,6 +437,9 @@ def estimate(
 ) -> Estimates | Answers:
     """Estimate counts from the measurements of a release, in every unit of a level, in every place of a file or in the
     union of some places.
+
+    ``tabulated`` asks for all areas of a kind as published, such as ``"county"``, and ``blocks`` for areas in a file
+    that lists blocks; both by the published codes of blocks (:mod:`stirred.topdown.areas`).
 
     ``measure`` asks for shares or comparisons in their place; see :meth:`MeasuredRelease.compare`. ``regress`` fits
     them to columns of ``predictors``; see :meth:`MeasuredRelease.regress`. ``sources`` also gives, for a union, the
@@ -433,15 +458,22 @@ def estimate(
         raise errors.estimate_question("A regression", "has both --regress and --predictors")
     if regress is not None and level is None:
         raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
-    if not measure and place_file is None and (level is None) == (not places):
-        raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
+    lists = sum(1 for one in (place_file, tabulated, blocks) if one is not None)
+    if lists > 1 or (lists and level is not None) or (not measure and not lists and (level is None) == (not places)):
+        raise errors.estimate_question(
+            "A question",
+            "must have either a level or places (--level or --place; or --places, --tabulated or --blocks)",
+        )
     if sources and (measure or regress or not places):
         raise errors.estimate_question(
             "The sources of an estimate (--sources)", "can be shown for counts in places only (--place)"
         )
-    opened = MeasuredRelease.open(release)
+    opened = release if isinstance(release, MeasuredRelease) else MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
     listed = None if place_file is None else opened.listed(place_file, place_column)
+    if tabulated is not None or blocks is not None:
+        spine = opened.spine
+        listed = tabulated_areas(spine, tabulated) if tabulated else listed_areas(spine, Path(str(blocks)))
     if regress is not None:
         return opened.regress(
             name,

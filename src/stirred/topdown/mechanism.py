@@ -54,6 +54,29 @@ def _spine(**options: Any) -> list[str]:
     return spine_lines(**options)
 
 
+def _noisy_measurements(**options: Any) -> list[str]:
+    from stirred.topdown.nmf_writing import write_noisy_measurements
+
+    return write_noisy_measurements(**options)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+READING = (
+    Option("--states", "Of noisy measurement files: read these states only, by code, e.g. 44,25.", "states",
+           read=_listed, of_measurements=True),
+    Option("--down-to", "Of noisy measurement files: read down to this level only, e.g. tract.", "down_to",
+           of_measurements=True),
+    Option("--nation", "Of noisy measurement files: every state is there, so use the nation's measurements too.",
+           "nation", bool, of_measurements=True),
+    Option("--totals", "Of noisy measurement files: a CSV file with the columns state and total, published totals of "
+           "states.", "totals", Path, of_measurements=True),
+)  # fmt: skip
+"""Options for reading noisy measurement files."""
+
+
 class TopDown(Mechanism):
     """TopDown: plan, check, draw into a work folder, finish, verify, tabulate, estimate."""
 
@@ -81,6 +104,7 @@ class TopDown(Mechanism):
                 "work",
                 Path,
             ),
+            *READING,
         ),
         "calibrate": (
             Option("--rho", "Divide this budget, or with 'plan' the plan's own, in place of looking for the smallest.",
@@ -95,6 +119,10 @@ class TopDown(Mechanism):
             PLACE,
             PLACES,
             PLACE_COLUMN,
+            Option("--tabulated", "Estimate for every published area of this kind, by the codes of blocks: state, "
+                   "county, tract, block_group or block.", "tabulated"),
+            Option("--blocks", "Estimate for areas in this CSV or Parquet file: a column block with published codes of "
+                   "blocks or their first digits, and a column area if there are several.", "blocks", Path),
             Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
                    "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place. With --places and "
                    "no --place, every place of the file is compared with it.", "against",
@@ -108,6 +136,7 @@ class TopDown(Mechanism):
             Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
                    "nonnegative", bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
+            *READING,
         ),
     }  # fmt: skip
     verbs = (
@@ -152,6 +181,17 @@ class TopDown(Mechanism):
                 Option("--json", "Print JSON.", "as_json", bool),
             ),
             _spine,
+        ),
+        Verb(
+            "noisy-measurements",
+            "Write the measurements of a TopDown release in the form in which the Census Bureau published its noisy "
+            "measurement files. E.g.: stirred noisy-measurements release files",
+            (
+                Option("RELEASE", "A release folder, or the folder of its measurements.", "release", Path,
+                       argument=True),
+                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+            ),
+            _noisy_measurements,
         ),
     )  # fmt: skip
 
@@ -219,6 +259,23 @@ class TopDown(Mechanism):
 
         return paid_entry(folder)
 
+    def reads_measurements(self, folder: Path) -> bool:
+        from stirred.topdown.nmf_form import is_noisy_measurements
+
+        return is_noisy_measurements(folder)
+
+    def adopt(
+        self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any
+    ) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import adopt
+
+        return adopt(measurements, folder, progress=progress, **options)
+
+    def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import readopt
+
+        return readopt(measurements, work, **options)
+
     def spend_words(self, plan: TopDownPlan) -> str:
         from stirred.spec.exact import display
 
@@ -242,6 +299,15 @@ class TopDown(Mechanism):
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating import estimate
 
+        reading = {one.keyword: options.pop(one.keyword) for one in READING if one.keyword in options}
+        if self.reads_measurements(Path(release)):
+            from stirred.topdown.nmf_reading import open_noisy_measurements
+
+            return estimate(open_noisy_measurements(release, **reading), **options)
+        if reading:
+            raise errors.noisy_question(
+                "--states, --down-to, --nation and --totals", "are for folders of noisy measurement files"
+            )
         return estimate(release, **options)
 
     def allocation(self, release: ReleaseFolder) -> Allocation:

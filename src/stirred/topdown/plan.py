@@ -54,6 +54,8 @@ class TopDownPlan(Plan):
         Releases that this one must agree with.
     targets
         Columns of the list of places with areas off the spine, whose expected errors ``check`` tells.
+    measured_by
+        Who drew the measurements, for a release from measurements that others published.
     passes, fit
         Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
         own measurements only.
@@ -84,6 +86,8 @@ class TopDownPlan(Plan):
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     targets: tuple[TargetSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Areas off the spine whose expected errors ``check`` tells."""
+    measured_by: str | None = Field(default=None, max_length=500)
+    """Who drew the measurements, where they were published by others: the guarantee is theirs."""
     passes: Literal["auto", "one", "two"] = "auto"
     fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"

@@ -35,6 +35,7 @@ def readme(
     parts = [
         titled(f"A release of {units} by the TopDown Algorithm", specification),
         origin_section(plan),
+        _measured_by(plan),
         fill(
             f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
             f"{listed(plan.spine.all_levels)}. {_fitted(ways)}; the released rows are those tables. They are not "
@@ -62,6 +63,19 @@ def readme(
         context_section(plan.context),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _measured_by(plan: TopDownPlan) -> str:
+    if plan.measured_by is None:
+        return ""
+    return (
+        fill(
+            f"The measurements were not drawn for this release. They are public, and were drawn by {plan.measured_by}. "
+            "The guarantee below is theirs, as the variances that they state imply it; whether it holds for the data "
+            "that they had cannot be seen here. This release reads what is public, and spends nothing."
+        )
+        + "\n"
+    )
 
 
 def _fitted(ways: Mapping[str, str]) -> str:

@@ -73,6 +73,9 @@ def _conversion(plan: TopDownPlan) -> str:
         spent.append(f"{written(rho)} for {table.name}")
     unspent = f"; the shares of {listed(plan.spine.absent)} are not spent" if plan.spine.absent else ""
     given = "; given an earlier release that it repeats, whose own budget comes on top" if plan.earlier else ""
+    if plan.measured_by is not None:
+        given = f"; as the published variances state it, of noise drawn by {plan.measured_by}, whose guarantee it is: "
+        given += "this release reads measurements that are public, and adds no loss"
     return f"sum of rho: {', '.join(spent)}{unspent}; the invariants cost nothing under this multiverse{given}"
 
 
