@@ -190,6 +190,12 @@ def _count(records: Fraction) -> str:
 
 def _kappa(plan: TopDownPlan, name: str, level: str) -> float:
     table = plan.table(name)
-    weights = {query.by: float(table.rho_of(level, query)) for query in table.queries}
-    detailed = sum(weight for by, weight in weights.items() if separates(table.schema_of.groups(by)))
+    weights = {}
+    for query in table.queries:
+        variance = table.variance_of(level, query, plan.one_place(level))
+        # Groups that overlap are fitted as several queries.
+        many = len(table.schema_of.families(query.by))
+        weights[query.by] = 0.0 if variance is None else many / float(variance)
+    schema = table.schema_of
+    detailed = sum(w for by, w in weights.items() if not schema.overlapping(by) and separates(schema.groups(by)))
     return sum(weights.values()) / detailed if detailed else math.inf

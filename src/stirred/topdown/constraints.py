@@ -288,7 +288,7 @@ def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]
     for constraint in plan.constraints:
         if constraint.table == table.name:
             named |= {*constraint.each, *constraint.where}
-    bases = {table.schema_of.base(name) for name in named}
+    bases = {base for name in named for base in table.schema_of.bases(name)}
     return tuple(attribute.name for attribute in table.attributes if attribute.name in bases)
 
 

@@ -230,8 +230,13 @@ class MeasuredRelease:
         """Which asked counts are zero in which units of a level, whatever was measured."""
         section = self.plan.table(table)
         schema = section.schema_of
-        asked = np.where(schema.where(where), schema.groups(by), -1).astype(np.int32)
-        return impossible_groups(self.plan, self.spine, self.exact, section, level, asked, schema.number_of_groups(by))
+        found = np.ones((self.spine.units(level), schema.number_of_groups(by)), dtype=np.bool_)
+        for family in schema.families(by):
+            asked = np.where(schema.where(where), family.groups, -1).astype(np.int32)
+            number = len(family.columns)
+            known = impossible_groups(self.plan, self.spine, self.exact, section, level, asked, number)
+            found[:, family.columns] = known
+        return found
 
     def _weighted_sums(
         self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Mapping[int, Index]], variances: Any,

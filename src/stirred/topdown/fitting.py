@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.margins.joint_recodes import Family
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
@@ -37,7 +38,7 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.rounding import round_level
-from stirred.topdown.subtrees import Subtrees, Told, ranges, whole_design
+from stirred.topdown.subtrees import Subtrees, Told, measured_families, ranges, whole_design
 
 LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
@@ -148,7 +149,7 @@ def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
     others = sum(
         table.rho_of(level, query) / table.schema_of.number_of_groups(query.by)
         for query in table.queries
-        if query.name != TOTAL
+        if query.name != TOTAL and not table.schema_of.overlapping(query.by)  # such groups have no total
     )
     return known[TOTAL] > others
 
@@ -188,9 +189,9 @@ class _Step:
         return constrained_names(self.plan, self.table)
 
     @cached_property
-    def queries(self) -> list[Groups]:
+    def queries(self) -> list[tuple[Family, ...]]:
         """The groups of each entry's query."""
-        return [self.table.schema_of.groups(entry.by) for entry in self.entries]
+        return [self.table.schema_of.families(entry.by) for entry in self.entries]
 
     @cached_property
     def chain(self) -> tuple[Groups, ...]:
@@ -234,12 +235,12 @@ class _Step:
         schema = self.table.schema_of
         told, few = self._told(units, values)
         here = self.kept.of_units(units)
-        whole = LevelProblem(above, edges, schema.cells, tuple(told.values()), here.allowed, here.bounds)
+        whole = LevelProblem(above, edges, schema.cells, tuple(one for _, one in told), here.allowed, here.bounds)
         if not self.twice:
             return self._solve(whole, first, ())
         totals, early = self._totals(whole, few, first)
         fixed = Bounds(schema.groups(()), totals[:, None], totals[:, None])
-        rest = tuple(one for names, one in told.items() if names)
+        rest = tuple(one for names, one in told if names)
         return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
 
     def _told(self, units: slice, values: list[Counts]) -> tuple[Told, Told]:
@@ -248,11 +249,12 @@ class _Step:
         if self.subtrees is not None and self.least_squares:
             return self.subtrees.measured(self.level, units, self.constrained)
         schema, known = self.table.schema_of, set(self.constrained)
-        told = {
-            entry.by: Measured(groups, float(Fraction(entry.rho)), given)
-            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
-        }
-        return told, {names: one for names, one in told.items() if {schema.base(name) for name in names} <= known}
+        told = [
+            (entry.by, one)
+            for families, entry, given in zip(self.queries, self.entries, values, strict=True)
+            for one in measured_families(families, 1 / float(Fraction(entry.variance)), given)
+        ]
+        return told, [(names, one) for names, one in told if {b for name in names for b in schema.bases(name)} <= known]
 
     def _solve(
         self,
@@ -296,7 +298,7 @@ class _Step:
         def few(one: Groups) -> Groups:
             return one[sample]
 
-        measured = tuple(Measured(few(one.groups), one.weight, one.values) for one in told.values())
+        measured = tuple(Measured(few(one.groups), one.weight, one.values) for _, one in told)
         bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
         allowed = tuple(Allowed(few(one.groups), one.allowed) for one in whole.allowed if refines(groups, one.groups))
         parents = None if whole.parents is None else collapsed(whole.parents, groups, number)

@@ -90,7 +90,7 @@ class TopDownPlan(Plan):
             table = self.table(invariant.table)
             if invariant.level not in self.spine.all_levels:
                 raise errors.unknown_choice("level", invariant.level, self.spine.all_levels)
-            table.schema_of.groups(invariant.by)
+            _require_plain(table, invariant.by, "An invariant")
         for constraint in self.constraints:
             _check_constraint(self, constraint)
         for wanted in self.publish:
@@ -132,6 +132,10 @@ class TopDownPlan(Plan):
             Fraction(0),
         )
 
+    def one_place(self, level: str) -> bool:
+        """Whether the plan says that a level has one unit."""
+        return level == self.spine.root
+
     def allocation(self) -> Allocation:
         """How the budget is divided among levels and queries, for explanations; absent levels are left out."""
         levels = self.spine.all_levels
@@ -142,16 +146,24 @@ class TopDownPlan(Plan):
             queries = tuple(
                 Query(
                     query.name if len(self.released) == 1 else f"{query.name} of {table.name}",
-                    tuple(dict.fromkeys(table.schema_of.base(name) for name in query.by)),
+                    tuple(dict.fromkeys(base for name in query.by for base in table.schema_of.bases(name))),
                     table.schema_of.number_of_groups(query.by),
                     tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
-                    tuple(query.by),
+                    _columns(table, query),
+                    tuple(table.moved(query, self.one_place(level)) for level in levels)
+                    if table.schema_of.overlapping(query.by)
+                    else None,
                 )
                 for query in table.queries
             )
             shares = tuple(spent[level] / rho for level in levels)
             parts.append(AllocationPart(table.name, table.unit, None, rho, shares, queries))
-        recodes = tuple((one.name, one.of) for table in self.released for one in table.recodes)
+        recodes = tuple(
+            (one.name, table.schema_of.base(one.name))
+            for table in self.released
+            for one in table.recodes
+            if not table.schema_of.joint(one.name)
+        )
         name, title = self.dataset or "plan", self.dataset or "the plan"
         one = self.spine.root is not None
         return Allocation(name, title, levels, tuple(parts), recodes=recodes, single_root=one)
@@ -258,7 +270,7 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
                 unknown = [name for name in query.shares if name not in plan.levels]
                 if unknown:
                     raise errors.unknown_choice("level", unknown[0], plan.levels)
-            table.schema_of.groups(query.by)
+            table.schema_of.labels(query.by)
         if table.level_shares.get(level, 0):
             shares = [query.share(level) for query in table.queries]
             _require_one(table.name, f"the queries at level '{level}'", shares)
@@ -282,9 +294,8 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
     if constraint.at_least < 0:
         raise errors.topdown_plan("The 'at_least' of a constraint", "cannot be negative")
     table.schema_of.where(constraint.where)
-    for mine, theirs in constraint.each.items():
-        table.schema_of.values(mine)
-        counted.schema_of.values(theirs)
+    _require_plain(table, tuple(constraint.each), "The 'each' of a constraint")
+    _require_plain(counted, tuple(constraint.each.values()), "The 'each' of a constraint")
     needed = set(constraint.each.values())
     leaf = plan.spine.levels[-1]
     kept = any(
@@ -303,9 +314,30 @@ def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
     table = _released(plan, wanted.table)
     if wanted.level not in plan.spine.all_levels:
         raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
-    table.schema_of.groups(wanted.by)
+    table.schema_of.labels(wanted.by)
     if [one.name for one in plan.publish].count(wanted.name) > 1:
         raise errors.topdown_plan(f"The table {wanted.name}", "can be listed under publish only once")
+
+
+def _require_plain(table: TableSection, names: Sequence[str], what: str) -> None:
+    """Raises if a name is unknown, or a recode of several attributes or of groups that overlap: what such a recode
+    keeps cannot be told attribute by attribute, which explanations of a guarantee need."""
+    for name in names:
+        table.schema_of.values(name)
+        if table.schema_of.joint(name):
+            raise errors.topdown_plan(
+                f"{what} by '{name}'",
+                "must be by attributes, or recodes of one attribute whose groups do not overlap; such recodes can "
+                "stand in queries, zeros, conditions and published tables",
+            )
+
+
+def _columns(table: TableSection, query: QuerySection) -> tuple[str, ...]:
+    """The columns that explanations take a query to count by. For a recode over several attributes, or one whose groups
+    overlap, these are the attributes themselves: nothing that the query tells is left out."""
+    schema = table.schema_of
+    found = [schema.bases(name) if schema.joint(name) else (name,) for name in query.by]
+    return tuple(dict.fromkeys(name for names in found for name in names))
 
 
 def _released(plan: TopDownPlan, name: str) -> TableSection:

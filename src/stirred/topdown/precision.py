@@ -50,12 +50,13 @@ def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
         for number, level in enumerate(spine.levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
+                variance = table.variance_of(level, query, plan.one_place(level))
                 yield ExpectedError(
                     table.name,
                     level,
                     query.name,
                     table.schema_of.number_of_groups(query.by),
                     str(rho),
-                    math.sqrt(1 / rho) if rho else math.inf,
+                    math.inf if variance is None else math.sqrt(variance),
                     combined[query.name][number] if query.name in combined else None,
                 )

@@ -48,6 +48,7 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
+from stirred.topdown.recoded_tables import columns_behind, recoded
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
@@ -302,11 +303,15 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
-    """Counts of a released table by some of its columns."""
+    """Counts of a released table by some of its columns, or recodes of its plan."""
     return tabulate_release(ReleaseFolder.open(path), by, table)
 
 
 def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
     """As :func:`tabulate`, of an opened release."""
     name = release.require_table(table)
-    return tabulate_rows(release, by, name, release.with_role(name, PLACE, ATTRIBUTE))
+    columns = release.with_role(name, PLACE, ATTRIBUTE)
+    section = TopDownPlan.from_published(release.certificate["plan"]).table(name)
+    if all(one in columns for one in by) or not any(one.name in by for one in section.recodes):
+        return tabulate_rows(release, by, name, columns)
+    return recoded(tabulate_rows(release, columns_behind(section, by, columns), name, columns), section, by)
