@@ -22,6 +22,7 @@ def describe(check: TopDownCheck) -> str:
         _guarantee(check),
         _sizes(check),
         _errors(check),
+        _biases(check),
         _fit(check),
         _concerns(check),
         _forecast(check),
@@ -126,6 +127,26 @@ def _errors(check: TopDownCheck) -> str:
         + fill(
             "The last column is the median over the units of a level; stirred estimate gives such estimates. Released "
             "counts are also kept nonnegative, so small counts have smaller errors than this, and are biased upwards."
+        )
+    )
+
+
+def _biases(check: TopDownCheck) -> str:
+    """The forecast of bias; empty where no table has one."""
+    if not check.biases:
+        return ""
+    rows = [("table", "records in the place", "bias", "give or take")]
+    for bias in check.biases:
+        rows += [(bias.table, one.words, f"{one.bias:+.1f}", f"{one.standard_error:.1f}") for one in bias.classes]
+    level = check.biases[0].level
+    return (
+        f"Forecast of the bias of released totals of a {level}, by its true size\n"
+        + columns(rows, numbers_right=True)
+        + "\n"
+        + fill(
+            f"A forecast from public facts only: {listed(sorted({one.sizes for one in check.biases}))} with the plan's "
+            "noise, fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right within a "
+            "factor of two. Values of stirred estimate have no bias."
         )
     )
 

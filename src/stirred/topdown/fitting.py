@@ -235,12 +235,12 @@ class _Step:
         schema = self.table.schema_of
         told, few = self._told(units, values)
         here = self.kept.of_units(units)
-        whole = LevelProblem(above, edges, schema.cells, tuple(one for _, one in told), here.allowed, here.bounds)
+        whole = LevelProblem(above, edges, schema.cells, tuple(told.values()), here.allowed, here.bounds)
         if not self.twice:
             return self._solve(whole, first, ())
         totals, early = self._totals(whole, few, first)
         fixed = Bounds(schema.groups(()), totals[:, None], totals[:, None])
-        rest = tuple(one for names, one in told if names)
+        rest = tuple(one for names, one in told.items() if names)
         return self._solve(replace(whole, measured=rest, bounds=(fixed, *whole.bounds)), first, early, whole)
 
     def _told(self, units: slice, values: list[Counts]) -> tuple[Told, Told]:
@@ -249,12 +249,14 @@ class _Step:
         if self.subtrees is not None and self.least_squares:
             return self.subtrees.measured(self.level, units, self.constrained)
         schema, known = self.table.schema_of, set(self.constrained)
-        told = [
-            (entry.by, one)
-            for families, entry, given in zip(self.queries, self.entries, values, strict=True)
-            for one in measured_families(families, 1 / float(Fraction(entry.variance)), given)
-        ]
-        return told, [(names, one) for names, one in told if {b for name in names for b in schema.bases(name)} <= known]
+        told: Told = {}
+        few: Told = {}
+        for families, entry, given in zip(self.queries, self.entries, values, strict=True):
+            here = measured_families(entry.by, families, 1 / float(Fraction(entry.variance)), given)
+            told |= here
+            if {base for name in entry.by for base in schema.bases(name)} <= known:
+                few |= here
+        return told, few
 
     def _solve(
         self,
@@ -298,7 +300,7 @@ class _Step:
         def few(one: Groups) -> Groups:
             return one[sample]
 
-        measured = tuple(Measured(few(one.groups), one.weight, one.values) for _, one in told)
+        measured = tuple(Measured(few(one.groups), one.weight, one.values) for one in told.values())
         bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
         allowed = tuple(Allowed(few(one.groups), one.allowed) for one in whole.allowed if refines(groups, one.groups))
         parents = None if whole.parents is None else collapsed(whole.parents, groups, number)
@@ -331,6 +333,24 @@ class _Step:
             self.way,
             tuple(fallback for detail in details for fallback in detail.fallbacks),
         )
+
+
+def children_of(
+    plan: TopDownPlan,
+    spine: Spine,
+    table: TableSection,
+    entries: list[Entry],
+    here: Kept,
+    above: Histograms | None,
+    values: list[Counts],
+    way: str,
+) -> Histograms:
+    """Fit all units of the last level of a spine to their measured values, given the tables above them, or None if
+    there are none; for forecasts of what a fit does."""
+    level = len(spine.levels) - 1
+    step = _Step(plan, spine, table, level, entries, here, None, way)
+    last = spine.units(max(0, level - 1))
+    return step.fit(above, 0, last, values)[0]
 
 
 def _joined(pieces: list[Histograms]) -> Histograms:

@@ -18,14 +18,20 @@ from stirred.releases.texts import (
 from stirred.spec import Specification
 from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
+from stirred.topdown.fit_bias import ExpectedBias
 from stirred.topdown.fitting import LEAST_SQUARES
 from stirred.topdown.plan import TopDownPlan
 
 
 def readme(
-    specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable], ways: Mapping[str, str]
+    specification: Specification,
+    plan: TopDownPlan,
+    tables: Sequence[ReleasedTable],
+    ways: Mapping[str, str],
+    biases: Sequence[ExpectedBias] = (),
 ) -> str:
-    """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it."""
+    """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it, and
+    ``biases`` the forecasts that the certificate has."""
     units = " and ".join(plural(table.unit) for table in plan.released)
     folders = [
         "measurements/: every noisy measurement, with its exact variance in measurements.json",
@@ -57,6 +63,7 @@ def readme(
             "estimate gives estimates from them with confidence intervals."
         )
         + "\n",
+        _biased(plan, biases),
         findings_section(specification),
         context_section(plan.context),
     ]
@@ -74,6 +81,22 @@ def _fitted(ways: Mapping[str, str]) -> str:
         "From the bottom up, least squares gave the best unbiased values of every place from its own measurements and "
         "all below it; from the top down, nonnegative integer tables were fitted to these values"
         + (f", and those of {listed(others)} to the measurements of each level by themselves" if others else "")
+    )
+
+
+def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
+    """The forecast of bias in two sentences; empty where there is none."""
+    told = [one.sentence(plural(plan.table(one.table).unit)) for one in biases]
+    told = [f"{one.table}: {words}" if len(plan.released) > 1 else words
+            for one, words in zip(biases, told, strict=True) if words]  # fmt: skip
+    if not told:
+        return ""
+    return (
+        fill(
+            f"How large that is, by a forecast from public facts and this plan's noise, right within a factor of two: "
+            f"{'; '.join(told)}. For such places take the unbiased values of stirred estimate."
+        )
+        + "\n"
     )
 
 

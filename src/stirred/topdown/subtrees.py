@@ -60,15 +60,21 @@ _NOISE = 1e-10
 _SWEEPS = 200
 _SETTLED = 1e-6
 
-Told = list[tuple[tuple[str, ...], Measured]]
-"""What a fit is near to, with the names of each query; one whose groups overlap is there several times."""
+Told = dict[tuple[str, ...], Measured]
+"""What a fit is near to, by the names of each query; a query whose groups overlap is there several times, with a number
+after its names."""
 
 
-def measured_families(families: Sequence[Family], weight: float | Array, values: NDArray[Any]) -> list[Measured]:
+def measured_families(
+    names: tuple[str, ...], families: Sequence[Family], weight: float | Array, values: NDArray[Any]
+) -> Told:
     """What was measured of a query, as sets of groups that do not overlap."""
     if len(families) == 1 and len(families[0].columns) == values.shape[1]:
-        return [Measured(families[0].groups, weight, values)]
-    return [Measured(one.groups, weight, np.ascontiguousarray(values[:, one.columns])) for one in families]
+        return {names: Measured(families[0].groups, weight, values)}
+    return {
+        (*names, str(number)): Measured(one.groups, weight, np.ascontiguousarray(values[:, one.columns]))
+        for number, one in enumerate(families)
+    }
 
 
 def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> designs.Design:
@@ -134,16 +140,12 @@ class Subtrees:
         told = [margin.spread(contracted(cells, [factor.T for factor in _matrices(margin)])) for _, margin in queries]
         families = [schema.families(names) for names, _ in queries]
         names = [by for by, _ in queries]
-        whole = [
-            (names[at], one)
-            for at in range(len(queries))
-            for one in measured_families(families[at], weights[kinds, at], told[at])
-        ]
-        part = [
-            (names[at], one)
-            for place, at in enumerate(self._inside(level, by))
-            for one in measured_families(families[at], few[kinds, place], told[at])
-        ]
+        whole: Told = {}
+        for at in range(len(queries)):
+            whole |= measured_families(names[at], families[at], weights[kinds, at], told[at])
+        part: Told = {}
+        for place, at in enumerate(self._inside(level, by)):
+            part |= measured_families(names[at], families[at], few[kinds, place], told[at])
         return _with_weight(whole), _with_weight(part)
 
     def queries(self, level: int) -> list[tuple[tuple[str, ...], Margin]]:
@@ -322,7 +324,7 @@ class _Upward:
 
 
 def _with_weight(told: Told) -> Told:
-    return [(by, one) for by, one in told if one.typical_weight > 0]
+    return {by: one for by, one in told.items() if one.typical_weight > 0}
 
 
 def ranges(sizes: Index, per_unit: int) -> Iterator[tuple[int, int]]:

@@ -41,6 +41,7 @@ from stirred.topdown.constraints import (
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
+from stirred.topdown.fit_bias import EDGES, ExpectedBias, kept_totals
 from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
 from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
@@ -141,6 +142,9 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     ]
     fit, agreed = release.certificate["fit"], release.certificate["agrees_with"]
     more = {"fit": fit, "geography_sha256": release.certificate["geography_sha256"], "agrees_with": agreed}
+    biases, forecast = _biases(release, plan)
+    if "expected_bias" in release.certificate:
+        more = {"expected_bias": release.certificate["expected_bias"], **more}
     certificate = Certificate(plan, stated, margins, release.for_release, None, more)
     files = [
         *measurement_files(plan, spine),
@@ -150,8 +154,33 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     return [
         Verdict(_fit_is_reported(release, plan, spine), "the certificate reports the fit of every table and level"),
         Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
-        *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit)), files)),
+        Verdict(forecast, "the certificate has a forecast of bias of every table whose totals are not kept"),
+        *contents_verdicts(
+            release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit), biases), files)
+        ),
     ]
+
+
+def _biases(release: ReleaseFolder, plan: TopDownPlan) -> tuple[list[ExpectedBias], bool]:
+    """The forecasts of bias that the certificate states, and whether they are such as a release of this plan has.
+
+    Their numbers are not derived again.
+    """
+    stated = release.certificate.get("expected_bias")
+    if stated is None:  # before there were any
+        return [], not release.by_this_version
+    try:
+        found = [ExpectedBias.from_published(one) for one in stated]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return [], False
+    known = [table.name for table in plan.released if not kept_totals(plan, table)]
+    tables = [one.table for one in found]
+    sound = tables == [name for name in known if name in tables] and all(
+        one.level == plan.spine.levels[-1]
+        and [part.least for part in one.classes] == sorted({part.least for part in one.classes} & set(EDGES))
+        for one in found
+    )
+    return found if sound else [], sound
 
 
 def _fit_is_reported(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> bool:
