@@ -54,6 +54,7 @@ from stirred.errors.data import (
     wrong_type,
 )
 from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
+from stirred.errors.earlier_places import earlier_levels, earlier_places
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,
@@ -440,6 +441,8 @@ __all__ = [
     "draws_not_numbers",
     "duplicate_columns",
     "duplicate_ids",
+    "earlier_levels",
+    "earlier_places",
     "empty_file",
     "empty_interval",
     "empty_role",

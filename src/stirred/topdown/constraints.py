@@ -19,7 +19,7 @@ from stirred import errors
 from stirred._shown import withheld
 from stirred.margins.schema import Groups, Schema, refines
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
@@ -85,30 +85,32 @@ def require_agreement(
         for zero in table.zeros:
             possible &= ~schema.where(zero)
         empty = np.bincount(own[possible], minlength=number) == 0
-        never = marginal(agreement.leaves, np.where(empty, 0, -1).astype(np.int32), 1) > 0
-        _refuse(spine, agreement, never, "a combination that cannot occur")
+        never = marginal(agreement.units, np.where(empty, 0, -1).astype(np.int32), 1) > 0
+        _refuse(spine, agreement, never, "a combination that cannot occur", agreement.level)
         for invariant, values in zip(plan.invariants, exact, strict=True):
             groups = schema.groups(invariant.by) if invariant.table == table.name else None
             if groups is not None and refines(own, groups):
-                level = plan.spine.all_levels.index(invariant.level)
-                sums = added_up(agreement.leaves, spine.first_leaf(level))
+                at = plan.spine.all_levels.index(invariant.level)
+                level = min(at, agreement.level)
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                different = marginal(sums, coarser, values.shape[1]) != values
-                _refuse(spine, agreement, different, str(invariant.margin), invariant.level)
+                found = marginal(agreement.at(spine, level), coarser, values.shape[1])
+                different = found != _carried(spine, values, at, level)
+                _refuse(spine, agreement, different, str(invariant.margin), level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
                 groups, counts = _counted(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                found = marginal(agreement.leaves, coarser, counts.shape[1])
-                _refuse(spine, agreement, _wrong(constraint, found, counts), constraint_words(constraint))
+                found = marginal(agreement.units, coarser, counts.shape[1])
+                counts = _carried(spine, counts, len(spine.levels) - 1, agreement.level)
+                wrong = _wrong(constraint, found, counts)
+                _refuse(spine, agreement, wrong, constraint_words(constraint), agreement.level)
 
 
-def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: str | None = None) -> None:
+def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: int) -> None:
     if wrong.any():
         units = np.flatnonzero(wrong.any(axis=1))
-        level = level or spine.levels[-1]
-        named = _named(spine, spine.levels.index(level), units)
-        raise errors.topdown_contradiction(agreement_words(agreement), words, level, len(units), named)
+        named = _named(spine, level, units)
+        raise errors.topdown_contradiction(agreement_words(agreement), words, spine.levels[level], len(units), named)
 
 
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
@@ -165,8 +167,9 @@ def kept(
         possible = np.repeat([[True, False]], spine.units(0), axis=0)
         allowed.append(Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1]))
     agreed = [
-        (table.schema_of.groups(one.by), added_up(one.leaves, spine.first_leaf(level)))
+        (table.schema_of.groups(one.by), one.at(spine, level))
         for one in about(agreements, table.name)
+        if level <= one.level  # below, children add up to what agrees
     ]
     return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
 

@@ -237,7 +237,8 @@ class PublishSection(Section):
 
 
 class EarlierSection(Section):
-    """A release that this one must agree with: the counts of its records in every finest geounit, ``H(Z) = P``.
+    """A release that this one must agree with: the counts of its records in every unit of the finest level that both
+    have, ``H(Z) = P``.
 
     ``of`` is the earlier release's table (by default of the same name), ``by`` the attributes or recodes of ``table``
     that agree with its columns of the same names (by default all columns it has).

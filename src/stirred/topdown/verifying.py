@@ -237,7 +237,8 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
         isinstance(agreed, list)
         and len(agreed) == len(plan.earlier)
         and all(
-            set(one) == {"table", "by", "manifest_sha256"}
+            set(one) - {"level"} == {"table", "by", "manifest_sha256"}
+            and one.get("level", plan.spine.levels[-1]) in plan.spine.levels  # not stated before levels could differ
             and one["table"] == section.table
             and isinstance(one["by"], list)
             and (one["by"] == list(section.by) if section.by else set(one["by"]) <= _names(plan, section.table))
