@@ -117,7 +117,8 @@ def _earlier(plan: TopDownPlan) -> str:
         + fill(
             "The rows have exactly the counts of an earlier release, in every place of the finest level that both have "
             "(that level and its checksum are in certificate.json, under agrees_with). The guarantee below covers what "
-            "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is added to this one."
+            "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is "
+            "added to this one."
         )
         + "\n"
     )
