@@ -239,7 +239,7 @@ def allocation_names() -> list[str]:
     """All names.
 
     >>> allocation_names()
-    ['pl94-2020']
+    ['pl94-2020', 'dhc-2020']
     """
     return list(_all())
 

@@ -270,7 +270,7 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
                 unknown = [name for name in query.shares if name not in plan.levels]
                 if unknown:
                     raise errors.unknown_choice("level", unknown[0], plan.levels)
-            table.schema_of.labels(query.by)
+            table.schema_of.number_of_groups(query.by)
         if table.level_shares.get(level, 0):
             shares = [query.share(level) for query in table.queries]
             _require_one(table.name, f"the queries at level '{level}'", shares)
@@ -314,7 +314,7 @@ def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
     table = _released(plan, wanted.table)
     if wanted.level not in plan.spine.all_levels:
         raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
-    table.schema_of.labels(wanted.by)
+    table.schema_of.number_of_groups(wanted.by)
     if [one.name for one in plan.publish].count(wanted.name) > 1:
         raise errors.topdown_plan(f"The table {wanted.name}", "can be listed under publish only once")
 
