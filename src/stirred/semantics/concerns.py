@@ -140,7 +140,8 @@ class Concern:
             columns = (*allocation.levels, *allocation.attributes)
         else:
             columns = (*(_below(allocation, self.within) if self.within is not None else ()), *self.attributes)
-        return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns))
+        joint = (name for name, attributes in allocation.joint if set(attributes) & set(columns))
+        return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns), *joint)
 
 
 @brief

@@ -131,6 +131,9 @@ class Allocation:
     errata: tuple[Erratum, ...] = ()
     recodes: tuple[tuple[str, str], ...] = ()
     """Coarser versions of attributes that invariants or queries may name: the recode, and the attribute it is of."""
+    joint: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Columns of queries that several attributes tell together, or whose groups overlap, with these attributes. What is
+    said of them is an upper bound: they are taken to change as much as they can whenever one of the attributes may."""
     single_root: bool = False
     """Whether the first level is known to be one place, such as a nation."""
 

@@ -149,7 +149,7 @@ class TopDownPlan(Plan):
                     tuple(dict.fromkeys(base for name in query.by for base in table.schema_of.bases(name))),
                     table.schema_of.number_of_groups(query.by),
                     tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
-                    _columns(table, query),
+                    tuple(query.by),
                     tuple(table.moved(query, self.one_place(level)) for level in levels)
                     if table.schema_of.overlapping(query.by)
                     else None,
@@ -164,9 +164,15 @@ class TopDownPlan(Plan):
             for one in table.recodes
             if not table.schema_of.joint(one.name)
         )
+        joint = tuple(
+            (one.name, table.schema_of.bases(one.name))
+            for table in self.released
+            for one in table.recodes
+            if table.schema_of.joint(one.name)
+        )
         name, title = self.dataset or "plan", self.dataset or "the plan"
         one = self.spine.root is not None
-        return Allocation(name, title, levels, tuple(parts), recodes=recodes, single_root=one)
+        return Allocation(name, title, levels, tuple(parts), recodes=recodes, joint=joint, single_root=one)
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
@@ -330,14 +336,6 @@ def _require_plain(table: TableSection, names: Sequence[str], what: str) -> None
                 "must be by attributes, or recodes of one attribute whose groups do not overlap; such recodes can "
                 "stand in queries, zeros, conditions and published tables",
             )
-
-
-def _columns(table: TableSection, query: QuerySection) -> tuple[str, ...]:
-    """The columns that explanations take a query to count by. For a recode over several attributes, or one whose groups
-    overlap, these are the attributes themselves: nothing that the query tells is left out."""
-    schema = table.schema_of
-    found = [schema.bases(name) if schema.joint(name) else (name,) for name in query.by]
-    return tuple(dict.fromkeys(name for names in found for name in names))
 
 
 def _released(plan: TopDownPlan, name: str) -> TableSection:
