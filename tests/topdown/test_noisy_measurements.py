@@ -30,7 +30,7 @@ from stirred.errors import StirredError
 from stirred.noise import SeededSource, discrete_gaussian
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import nmf_rows
-from stirred.topdown.areas import Areas, block_codes, listed_areas, tabulated_areas
+from stirred.topdown.areas import _listed, block_codes, listed_areas, tabulated_areas
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.nmf_form import PERSONS, WHOLE, is_noisy_measurements
 from stirred.topdown.nmf_plan import simplest_rho
@@ -230,7 +230,7 @@ def test_areas_by_blocks_are_those_of_dense_least_squares(rows, tmp_path):
         names = tuple(f"area {number}" for number in range(3) if (of_leaf == number).any())
         kept = [number for number in range(3) if (of_leaf == number).any()]
         of_leaf = np.array([kept.index(one) if one in kept else -1 for one in of_leaf])
-        told = found.areas("persons", ("votingage",), areas=Areas(names, of_leaf))
+        told = found.in_places("persons", ("votingage",), listed=_listed(found.spine, "area", names, of_leaf))
         for number in range(len(names)):
             inside = [bool(of_leaf[ordered.index(block)] == number) for block in BLOCKS]
             values, variances = dense_answer(expected, BLOCKS, inside, ("votingage",))
@@ -245,8 +245,8 @@ def test_published_codes_of_blocks_tell_tabulated_areas_and_lists(rows, tmp_path
     (tmp_path / "list.csv").write_text(f"block,area\n{codes[0]},one\n44003,two\n25,two\n")
     found = listed_areas(spine, tmp_path / "list.csv")
     assert found.names == ("one", "two")
-    assert [codes[at] for at in np.flatnonzero(found.of_leaf == 0)] == [codes[0]]
-    assert (found.of_leaf == 1).sum() == sum(code.startswith(("44003", "25")) for code in codes)
+    assert [codes[at] for at in found.leaves_of("one")] == [codes[0]]
+    assert len(found.leaves_of("two")) == sum(code.startswith(("44003", "25")) for code in codes)
 
 
 @pytest.mark.parametrize(

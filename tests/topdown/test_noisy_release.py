@@ -146,7 +146,7 @@ def test_estimates_of_published_files_on_the_command_line(files, tmp_path, monke
     assert "list" in capsys.readouterr().out
     assert run(monkeypatch, "estimate", files, "--tabulated", "village") != 0
     assert run(monkeypatch, "estimate", files, "--tabulated", "county", "--level", "county") != 0
-    assert run(monkeypatch, "estimate", files, "--tabulated", "county", "--share", "hispanic") != 0
+    assert run(monkeypatch, "estimate", files, "--tabulated", "county", "--share", "hispanic") == 0
     assert run(monkeypatch, "estimate", files.parent / "release", "--level", "county", "--states", "01") != 0
     assert "folders of noisy measurement files" in capsys.readouterr().err
     assert run(monkeypatch, "estimate", files.parent / "release", "--tabulated", "county") == 0

@@ -1,85 +1,165 @@
-"""Covariances of many unions of units at once, each worked out from its own units and those above them.
+"""Many places at once, each a union of units of a tree: their units, sums of estimates, and covariances.
 
-A union is some units of any levels, no two of them inside each other. Given a parent's vector, its children depend on
-each other only through their sum and on nothing else in the tree; so a form of children is carried up to a form of
-their parent, and leaves behind what it adds to the covariance. The invariant a reader must know: work is linear in the
-units of all unions and the units above them, not in the tree.
+A place is kept as the fewest units that form it. The covariance of its vector is found by carrying its form up the tree
+(:mod:`stirred.margins.hierarchy` has the formulas): a unit with form F and covariance C from below adds F'CF, less
+T'S^-1 T for its parent, where T is the sum of C F over the parent's units in the place; the parent's own form is
+S^-1 T. Only units that the place touches are visited, so that the cost is that of all places' units and their
+ancestors, and nothing has the size of places times units.
+
+The invariant a reader must know: units of one place never overlap, and none of them is an only child, since a unit
+whose children all lie in the place stands for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from stirred.margins.hierarchy import BlockTree, times
+from stirred.margins.hierarchy import BlockTree
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Spine
 
-
-def whole_units(spine: Spine, area: Index) -> dict[int, tuple[Index, Index]]:
-    """Areas as the fewest units: by level, areas and units of them, a unit only where its parent is not whole.
-
-    ``area`` has for each leaf the number of its area, or -1.
-
-    >>> import pyarrow as pa
-    >>> names = (pa.array(["s"]), pa.array(["a", "b"]), pa.array(["1", "2", "3", "4"]))
-    >>> tree = Spine(("state", "county", "town"), names, (np.array([0, 2]), np.array([0, 2, 4])))
-    >>> {at: (a.tolist(), u.tolist()) for at, (a, u) in whole_units(tree, np.array([0, 0, 0, 1])).items()}
-    {1: ([0], [0]), 2: ([0, 1], [2, 3])}
-    """
-    found: dict[int, tuple[Index, Index]] = {}
-    whole_above: np.ndarray = np.zeros(0, dtype=np.bool_)
-    for level in range(len(spine.levels)):
-        starts = spine.first_leaf(level)[:-1]
-        least = np.minimum.reduceat(area, starts)
-        whole = (least >= 0) & (least == np.maximum.reduceat(area, starts))
-        new = whole & ~whole_above[spine.parents(level)] if level else whole
-        if new.any():
-            units = np.flatnonzero(new)
-            found[level] = least[units].astype(np.int64), units
-        whole_above = whole
-    return found
+_HELD = 1 << 22
+"""Matrix entries that are held for the units of some places at a time."""
 
 
-def covariances_of_unions(tree: BlockTree, unions: Mapping[int, tuple[Index, Index]], number: int) -> Array:
-    """The covariance matrix of the vector of each union, from the whole tree."""
-    spine, size = tree.spine, len(tree.known[0].precision)
-    total = np.zeros((number, size, size))
-    areas, units, forms = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, size, size))
-    for level in range(len(spine.levels) - 1, -1, -1):
-        if level in unions:
-            more = unions[level]
-            each = np.broadcast_to(np.eye(size), (len(more[0]), size, size))
-            areas, units, forms = _merged(
-                np.concatenate([areas, more[0]]), np.concatenate([units, more[1]]), np.concatenate([forms, each])
+@dataclass(frozen=True, eq=False)
+class Unions:
+    """Places and their units, by level in the order of the places."""
+
+    spine: Spine
+    number: int
+    place: tuple[Index, ...]
+    """By level, the place that each of the units below lies in, ascending."""
+    unit: tuple[Index, ...]
+
+    @classmethod
+    def of_leaves(cls, spine: Spine, place: Index, leaf: Index, number: int) -> Unions:
+        """From pairs of a place and a leaf: where all children of a unit lie in a place, the unit stands for them.
+
+        >>> import pyarrow as pa
+        >>> names = (pa.array(["s"]), pa.array(["a", "b"]), pa.array(["1", "2", "3", "4"]))
+        >>> tree = Spine(("state", "county", "town"), names, (np.array([0, 2]), np.array([0, 2, 4])))
+        >>> found = Unions.of_leaves(tree, np.array([0, 0, 0, 1]), np.array([0, 1, 2, 3]), 2)
+        >>> [one.tolist() for one in found.unit], [one.tolist() for one in found.place]
+        ([[], [0], [2, 3]], [[], [0], [0, 1]])
+        """
+        found = []
+        keys = np.unique(place * spine.leaves + leaf)
+        place, unit = np.divmod(keys, spine.leaves)
+        for level in range(len(spine.levels) - 1, 0, -1):
+            units, sizes = spine.units(level - 1), np.diff(spine.first_child[level - 1])
+            above, back, many = np.unique(
+                place * units + spine.parents(level)[unit], return_inverse=True, return_counts=True
             )
-        if not len(areas):
-            continue
-        moved = times(tree.covariance[level], tree.shapes.below[level].of_unit[units], forms)
-        own = forms.transpose(0, 2, 1) @ moved
+            whole = many == sizes[above % units]
+            part = ~whole[back.ravel()]
+            found.append((place[part], unit[part]))
+            place, unit = np.divmod(above[whole], units)
+        found.append((place, unit))
+        places, units_of = zip(*reversed(found), strict=True)
+        return cls(spine, number, places, units_of)
+
+    def of(self, place: int) -> dict[int, Index]:
+        """The units of one place, by level."""
+        found = {}
+        for level, (places, units) in enumerate(zip(self.place, self.unit, strict=True)):
+            start, stop = np.searchsorted(places, [place, place + 1])
+            if stop > start:
+                found[level] = units[start:stop]
+        return found
+
+    def units_of(self) -> Index:
+        """How many units each place has."""
+        return np.asarray(sum(np.bincount(places, minlength=self.number) for places in self.place), dtype=np.int64)
+
+    def has(self) -> Index:
+        """How many units of each level (a column each) each place has."""
+        return np.stack([np.bincount(places, minlength=self.number) for places in self.place], axis=1)
+
+    def added(self, level: int, numbers: Array) -> Array:
+        """Numbers of the units of a level, added up within each place."""
+        total = np.zeros((self.number, *numbers.shape[1:]))
+        places, units = self.place[level], self.unit[level]
+        if len(places):
+            which, starts = np.unique(places, return_index=True)
+            total[which] = np.add.reduceat(numbers[units], starts, axis=0)
+        return total
+
+    def parts(self, size: int) -> Iterator[tuple[slice, Unions]]:
+        """Ranges of places with few enough units, for matrices of this size."""
+        ends = np.cumsum(self.units_of())
+        most = max(1, _HELD // size**2)
+        start = 0
+        while start < self.number:
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+            yield slice(start, stop), self._range(start, stop)
+            start = stop
+
+    def _range(self, start: int, stop: int) -> Unions:
+        place, unit = [], []
+        for places, units in zip(self.place, self.unit, strict=True):
+            first, last = np.searchsorted(places, [start, stop])
+            place.append(places[first:last] - start)
+            unit.append(units[first:last])
+        return Unions(self.spine, stop - start, tuple(place), tuple(unit))
+
+
+def union_covariances(tree: BlockTree, unions: Unions) -> tuple[Array, Array]:
+    """The covariance matrix of the vector of each place, and that with the vector of everything (the whole tree)."""
+    size = len(tree.known[0].precision)
+    own, with_all = (np.zeros((unions.number, size, size)) for _ in range(2))
+    for some, part in unions.parts(size):
+        own[some], with_all[some] = _covariances(tree, part, size)
+    return own, with_all
+
+
+def _covariances(tree: BlockTree, unions: Unions, size: int) -> tuple[Array, Array]:
+    own, with_all, spine = (*(np.zeros((unions.number, size, size)) for _ in range(2)), unions.spine)
+    place, unit, form = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, size, size))
+    for level in range(len(spine.levels) - 1, -1, -1):
+        below, matrices = tree.shapes.below[level].of_unit, tree.covariance[level]
+        moved = matrices[below[unit]] @ form  # of units that the place has a part of
+        whole, inside = unions.place[level], unions.unit[level]
         if level == 0:
-            np.add.at(total, areas, own)
+            for total in (own, with_all):
+                _add_alike(total, whole, below[inside], matrices)
+            _add(own, place, form.transpose(0, 2, 1) @ moved)
+            _add(with_all, place, moved.transpose(0, 2, 1))
             break
-        parents = spine.parents_of(level, units)
-        starts = spine.first_child[level - 1]
-        only = starts[parents + 1] - starts[parents] == 1
-        np.add.at(total, areas, np.where(only[:, None, None], 0.0, own))
-        # An only child is its parent: its form is carried up as it is.
-        up_areas, up_units, gathered = _merged(areas, parents, moved)
-        carried = times(tree.precision_below[level - 1], tree.shapes.below[level - 1].of_unit[up_units], gathered)
-        alone = starts[up_units + 1] - starts[up_units] == 1
-        left = np.where(alone[:, None, None], 0.0, gathered.transpose(0, 2, 1) @ carried)
-        np.subtract.at(total, up_areas, left)
-        if alone.any():
-            carried[alone] = _merged(areas[only], parents[only], forms[only])[2]
-        areas, units, forms = up_areas, up_units, carried
-    return total
+        units = spine.units(level - 1)
+        keys = [at * units + spine.parents_of(level, some) for at, some in ((place, unit), (whole, inside))]
+        above, back = np.unique(np.concatenate(keys), return_inverse=True)
+        of_part, of_whole = np.split(back.ravel(), [len(unit)])
+        upper, parents = np.divmod(above, units)
+        alone = np.diff(spine.first_child[level - 1])[parents] == 1
+        mixed = ~alone[of_part]
+        _add(own, place[mixed], form[mixed].transpose(0, 2, 1) @ moved[mixed])
+        _add_alike(own, whole, below[inside], matrices)
+        total = np.zeros((len(above), size, size))
+        _add(total, of_part, moved)
+        _add_alike(total, of_whole, below[inside], matrices)
+        carried = tree.precision_below[level - 1][tree.shapes.below[level - 1].of_unit[parents]] @ total
+        _add(own, upper[~alone], -(total[~alone].transpose(0, 2, 1) @ carried[~alone]))
+        carried[of_part[~mixed]] = form[~mixed]
+        place, unit, form = upper, parents, carried
+    return own, with_all
 
 
-def _merged(areas: Index, units: Index, forms: Array) -> tuple[Index, Index, Array]:
-    """One form for each area and unit, in the order of these: those of the same are added up."""
-    order = np.lexsort((units, areas))
-    areas, units, forms = areas[order], units[order], forms[order]
-    starts = np.flatnonzero((np.diff(areas, prepend=-1) != 0) | (np.diff(units, prepend=-1) != 0))
-    return areas[starts], units[starts], np.add.reduceat(forms, starts) if len(starts) else forms
+def _add(total: Array, places: Index, matrices: Array) -> None:
+    """Add matrices to those of their places."""
+    if len(places):
+        order = np.argsort(places, kind="stable")
+        which, starts = np.unique(places[order], return_index=True)
+        total[which] += np.add.reduceat(matrices[order], starts, axis=0)
+
+
+def _add_alike(total: Array, places: Index, kinds: Index, matrices: Array) -> None:
+    """Add the matrix of each unit's kind to that of its place, once for all units of a place and a kind."""
+    if len(places):
+        keys, many = np.unique(places * len(matrices) + kinds, return_counts=True)
+        at, kind = np.divmod(keys, len(matrices))
+        _add(total, at, many[:, None, None] * matrices[kind])

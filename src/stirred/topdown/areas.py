@@ -1,7 +1,7 @@
-"""Tabulated areas and lists of blocks as sets of finest geounits, found by the published codes of blocks.
+"""Tabulated areas and lists of blocks as places of a list, found by the published codes of blocks.
 
 Counties, tracts and block groups as published need not be units of the geography that was measured; each is a union
-of such units, which :meth:`~stirred.topdown.estimating.MeasuredRelease.areas` then puts together from whole ones.
+of such units, as the places of any list are (:mod:`stirred.topdown.place_lists`).
 
 The invariant a reader must know: an area's blocks are told by their published codes, of 15 digits; a block that is
 asked for and not there is an error, since a sum without it would be of another area.
@@ -9,7 +9,7 @@ asked for and not there is an error, since a sum without it would be of another 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +21,9 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import plain
 from stirred.margins.spine import Index, Spine
+from stirred.margins.unions import Unions
 from stirred.topdown.nmf_form import BLOCK_CODE, TABULATED
-
-
-@dataclass(frozen=True, eq=False)
-class Areas:
-    """Areas that have no block in common."""
-
-    names: tuple[str, ...]
-    of_leaf: Index
-    """For each finest geounit the number of its area, or -1."""
+from stirred.topdown.place_lists import PlaceList
 
 
 def block_codes(spine: Spine) -> pa.Array:
@@ -52,15 +45,15 @@ def block_codes(spine: Spine) -> pa.Array:
     )
 
 
-def tabulated_areas(spine: Spine, kind: str) -> Areas:
+def tabulated_areas(spine: Spine, kind: str) -> PlaceList:
     """All published counties, say, by the first digits of the codes of blocks."""
     if kind not in TABULATED:
         raise errors.unknown_choice("kind of tabulated area", kind, list(TABULATED))
     encoded = pc.dictionary_encode(pc.utf8_slice_codeunits(block_codes(spine), 0, TABULATED[kind]))
-    return Areas(tuple(encoded.dictionary.to_pylist()), encoded.indices.to_numpy().astype(np.int64))
+    return _listed(spine, kind, encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64))
 
 
-def listed_areas(spine: Spine, path: Path) -> Areas:
+def listed_areas(spine: Spine, path: Path) -> PlaceList:
     """Areas by a list of blocks: a CSV or Parquet file with the column ``block``, and ``area`` for several areas.
 
     A code with fewer than 15 digits stands for all blocks that begin with it.
@@ -86,7 +79,15 @@ def listed_areas(spine: Spine, path: Path) -> Areas:
                 f"The list of blocks {path}", f"cannot have '{plain(code, 40)}' in two areas; ask for one at a time"
             )
         of_leaf[leaves] = number[area]
-    return Areas(tuple(names), of_leaf)
+    return _listed(spine, "area", names, of_leaf)
+
+
+def _listed(spine: Spine, column: str, names: Sequence[str], of_leaf: Index) -> PlaceList:
+    """Places without common leaves; ``of_leaf`` has the number of each leaf's place, or -1."""
+    order = np.argsort(of_leaf, kind="stable")
+    leaf = order[np.searchsorted(of_leaf[order], 0) :].astype(np.int64)
+    place = of_leaf[leaf]
+    return PlaceList(column, tuple(names), Unions.of_leaves(spine, place, leaf, len(names)), (place, leaf), ())
 
 
 def _read_list(path: Path) -> tuple[list[str], list[str]]:

@@ -25,7 +25,6 @@ from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.margins.split import Groups, Split
-from stirred.margins.unions import covariances_of_unions
 from stirred.topdown.constraints import Counts
 from stirred.topdown.measuring import Entry, entries, parts
 from stirred.topdown.plan import TopDownPlan
@@ -192,26 +191,6 @@ class Design:
             spread[:, self.unknown(level)] = np.inf
         return spread
 
-    def variances_of_unions(self, unions: Mapping[int, tuple[Index, Index]], number: int) -> Array:
-        """The variance of every asked group in many unions of units, each worked out from its own units and those
-        above them; ``unions`` has by level the numbers of unions and units of them."""
-        held = sum(block.size**2 for block in self.split.blocks)
-        units = sum(len(some) for some, _ in unions.values())
-        step = max(1, _HELD * number // (held * max(1, units)))
-        spread = np.zeros((number, self.asked.groups))
-        for start in range(0, number, step):
-            some = {
-                level: (of[inside] - start, units[inside])
-                for level, (of, units) in unions.items()
-                if (inside := (of >= start) & (of < start + step)).any()
-            }
-            count = min(step, number - start)
-            totals = [covariances_of_unions(tree, some, count) for tree in self.trees]
-            spread[start : start + count] = self.asked.spread(self.split.variances(self.asked, totals))
-        for level, (of, _) in unions.items():
-            spread[np.ix_(np.unique(of), np.flatnonzero(self.unknown(level)))] = np.inf
-        return spread
-
     def unknown(self, level: int, margin: Margin | None = None) -> NDArray[np.bool_]:
         """Which groups, by default the asked ones, have no estimate in a unit of this level that is not an only
         child."""
@@ -260,14 +239,15 @@ class Design:
             found.append(top)
         return found
 
-    def plain_sums(self, level: int, variances: Array, places: int = 1) -> tuple[Array, Array]:
+    def plain_sums(self, level: int, variances: Array, units: int | Index = 1) -> tuple[Array, Array]:
         """Where an estimate is a plain sum of values of one query of a level: the noise's parameter, and how many.
 
-        The best estimate is unique, so it is such a sum if its variance is that of the sum.
+        The best estimate is unique, so it is such a sum if its variance is that of the sum; ``units`` is the number of
+        units of the level that a place consists of.
         """
         parameter, terms = np.zeros_like(variances), np.zeros_like(variances)
         for one in self.measured[level]:
-            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * places
+            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * units
             plain = (number > 0) & np.isclose(variances, number * one.variance, rtol=1e-9, atol=0)
             parameter = np.where(plain, one.parameter, parameter)
             terms = np.where(plain, number, terms)

@@ -20,6 +20,7 @@ from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
 from stirred.topdown.fitting import LEAST_SQUARES
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.relations import relation_words
 
 
 def readme(
@@ -94,8 +95,9 @@ def _fitted(ways: Mapping[str, str]) -> str:
 def _kept(plan: TopDownPlan) -> str:
     lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or ["  nothing"]
     said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
-    if plan.constraints:
-        bound = "\n".join(fill(f"- {constraint_words(one)}", "  ") for one in plan.constraints)
+    rules = [*map(constraint_words, plan.constraints), *map(relation_words, plan.relations)]
+    if rules:
+        bound = "\n".join(fill(f"- {words}", "  ") for words in rules)
         said += f"\nAlso kept; data that break them are outside the domain, and cannot be released\n{bound}\n"
     return said
 

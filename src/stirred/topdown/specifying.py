@@ -15,6 +15,7 @@ from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.topdown.constraints import constrained_names, constraint_words
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
+from stirred.topdown.relations import relation_words
 
 MECHANISM = "topdown"
 
@@ -42,6 +43,7 @@ def specify(plan: TopDownPlan, for_release: bool = True) -> Specification:
 def _domain(plan: TopDownPlan) -> Domain:
     zeros = [f"combinations of values of '{table.name}' that cannot occur" for table in plan.tables if table.zeros]
     kept = [f"{constraint_words(one)}, without which a release is refused" for one in plan.constraints]
+    kept += [f"{relation_words(one)}, without which a release is refused" for one in plan.relations]
     return Domain(
         plan.dataset or f"files of {plural(plan.unit)}, of no named dataset",
         starts="the tables that were measured, after collection, editing and imputation",
@@ -78,7 +80,7 @@ def _conversion(plan: TopDownPlan) -> str:
 
 
 def _free_attribute(plan: TopDownPlan) -> bool:
-    """Whether one record can change alone: some attribute is in no invariant, constraint or zero."""
+    """Whether one record can change alone: some attribute is in no invariant, constraint, relation or zero."""
     table = next(one for one in plan.released if one.unit == plan.unit)
     named = {table.schema_of.base(name) for zero in table.zeros for name in zero}
     named |= set(constrained_names(plan, table))
