@@ -175,7 +175,8 @@ class MeasuredRelease:
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
-        return replace(found, made_of=(self.made_of(places),))
+        fewest = fewest_units(self.spine, self._covered(units))
+        return replace(found, made_of=(MadeOf(len(fewest), fewest.words(self.spine.levels)),))
 
     def made_of(self, places: Sequence[Place]) -> MadeOf:
         """The fewest units whose sum, each added or subtracted, is the union of some units.
