@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
     from stirred.estimates.error_laws import ErrorLaw, Term
     from stirred.estimates.estimates import Estimates, MadeOf, Source, estimate_rows, kind_lines, source_rows
+    from stirred.estimates.map_joins import join_map
     from stirred.estimates.table_fits import TableFit, fit_table
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "difference",
     "estimate_rows",
     "fit_table",
+    "join_map",
     "kind_lines",
     "odds_ratio",
     "ratio",
@@ -42,6 +44,7 @@ __getattr__, __dir__ = lazy(
             "stirred.estimates.derived": "Parts difference odds_ratio ratio",
             "stirred.estimates.error_laws": "ErrorLaw Term",
             "stirred.estimates.estimates": "Estimates MadeOf Source estimate_rows kind_lines source_rows",
+            "stirred.estimates.map_joins": "join_map",
             "stirred.estimates.table_fits": "TableFit fit_table",
         }
     ),

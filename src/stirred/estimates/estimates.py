@@ -65,17 +65,14 @@ class Estimates:
     """What is also known of the table, and was not used."""
     sources: tuple[Source, ...] = ()
     """The measurements that a single estimate rests on, where they were asked for."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know beside the numbers."""
     nonnegative: bool = False
     """Whether ends of intervals that lie below 0 are moved to 0. A true count is never below 0, so an interval contains
     it as often as before, or more often."""
 
     made_of: tuple[MadeOf, ...] = ()
     """For places that are not units of one level: the fewest units that each is put together from."""
-
-    @property
-    def remarks(self) -> list[str]:
-        """What is to be said of the places, for a reader."""
-        return made_of_lines(self.places, self.made_of)
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 90%."""
@@ -189,6 +186,7 @@ class Estimates:
             **({"intervals_moved_to_0": True} if self.nonnegative else {}),
             "known_exactly_and_used": self.exact,
             "not_used": self.unused,
+            "remarks": self.remarks,
             "estimates": [
                 {name: None if isinstance(value, float) and not math.isfinite(value) else value
                  for name, value in row.items()}

@@ -28,6 +28,7 @@ def describe(check: TopDownCheck) -> str:
         _forecast(check),
         *findings_and_stops(check.specification, check.open_stops),
         "No stops: the data keep every constraint of the plan, and no two margins to be kept cross."
+        + (" They keep every relation between tables, and every fit can." if check.plan.relations else "")
         if not check.open_stops
         else "A release of this plan would end with an error, because of the stops above.",
     ]

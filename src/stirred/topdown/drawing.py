@@ -22,6 +22,8 @@ from stirred.topdown.earlier import Agreement, read_agreements
 from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.related_tables import RelatedTables
+from stirred.topdown.relations import require_related
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
@@ -89,9 +91,11 @@ def prepare(
     progress.stage("looking for contradictions")
     exact = invariant_values(counted)
     require_kept(counted, exact)
+    require_related(counted)
     agreements = read_agreements(plan, counted.spine)
     require_nested(plan, agreements)
     require_agreement(plan, counted.spine, exact, agreements)
+    RelatedTables.of(plan, counted.spine, exact, agreements)
     return counted, exact, agreements
 
 

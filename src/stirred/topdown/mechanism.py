@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, Verb, measures, places
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    PLACE_COLUMN,
+    PLACES,
+    REGRESS,
+    Data,
+    Mechanism,
+    Option,
+    Verb,
+    measures,
+    places,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +30,8 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.targets import Target
     from stirred.spec import Specification
     from stirred.spec.allocations import Allocation
     from stirred.topdown.checking import TopDownCheck
@@ -38,6 +52,29 @@ def _spine(**options: Any) -> list[str]:
     from stirred.topdown.spine_file import spine_lines
 
     return spine_lines(**options)
+
+
+def _noisy_measurements(**options: Any) -> list[str]:
+    from stirred.topdown.nmf_writing import write_noisy_measurements
+
+    return write_noisy_measurements(**options)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+READING = (
+    Option("--states", "Of noisy measurement files: read these states only, by code, e.g. 44,25.", "states",
+           read=_listed, of_measurements=True),
+    Option("--down-to", "Of noisy measurement files: read down to this level only, e.g. tract.", "down_to",
+           of_measurements=True),
+    Option("--nation", "Of noisy measurement files: every state is there, so use the nation's measurements too.",
+           "nation", bool, of_measurements=True),
+    Option("--totals", "Of noisy measurement files: a CSV file with the columns state and total, published totals of "
+           "states.", "totals", Path, of_measurements=True),
+)  # fmt: skip
+"""Options for reading noisy measurement files."""
 
 
 class TopDown(Mechanism):
@@ -67,12 +104,28 @@ class TopDown(Mechanism):
                 "work",
                 Path,
             ),
+            *READING,
+        ),
+        "calibrate": (
+            Option("--rho", "Divide this budget, or with 'plan' the plan's own, in place of looking for the smallest.",
+                   "rho"),
+            Option("--goal", "What is best where --rho is given: the smallest worst quotient of a variance and its "
+                   "limit, or the smallest sum of them, each times its weight.", "goal", choices=("worst", "sum")),
+            Option("--least", "The share of its table's budget that every measured query keeps at every level. "
+                   "Default: a twentieth of the budget is divided equally.", "least"),
         ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
             PLACE,
+            PLACES,
+            PLACE_COLUMN,
+            Option("--tabulated", "Estimate for every published area of this kind, by the codes of blocks: state, "
+                   "county, tract, block_group or block.", "tabulated"),
+            Option("--blocks", "Estimate for areas in this CSV or Parquet file: a column block with published codes of "
+                   "blocks or their first digits, and a column area if there are several.", "blocks", Path),
             Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
-                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place.", "against",
+                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place. With --places and "
+                   "no --place, every place of the file is compared with it.", "against",
                    several=True, read=places),
             *measures("places"),
             REGRESS,
@@ -83,6 +136,7 @@ class TopDown(Mechanism):
             Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
                    "nonnegative", bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
+            *READING,
         ),
     }  # fmt: skip
     verbs = (
@@ -127,6 +181,17 @@ class TopDown(Mechanism):
                 Option("--json", "Print JSON.", "as_json", bool),
             ),
             _spine,
+        ),
+        Verb(
+            "noisy-measurements",
+            "Write the measurements of a TopDown release in the form in which the Census Bureau published its noisy "
+            "measurement files. E.g.: stirred noisy-measurements release files",
+            (
+                Option("RELEASE", "A release folder, or the folder of its measurements.", "release", Path,
+                       argument=True),
+                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+            ),
+            _noisy_measurements,
         ),
     )  # fmt: skip
 
@@ -194,6 +259,23 @@ class TopDown(Mechanism):
 
         return paid_entry(folder)
 
+    def reads_measurements(self, folder: Path) -> bool:
+        from stirred.topdown.nmf_form import is_noisy_measurements
+
+        return is_noisy_measurements(folder)
+
+    def adopt(
+        self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any
+    ) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import adopt
+
+        return adopt(measurements, folder, progress=progress, **options)
+
+    def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import readopt
+
+        return readopt(measurements, work, **options)
+
     def spend_words(self, plan: TopDownPlan) -> str:
         from stirred.spec.exact import display
 
@@ -209,15 +291,42 @@ class TopDown(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        from stirred.topdown.verifying import place_units
+
+        return place_units(release, table)
+
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating import estimate
 
+        reading = {one.keyword: options.pop(one.keyword) for one in READING if one.keyword in options}
+        if self.reads_measurements(Path(release)):
+            from stirred.topdown.nmf_reading import open_noisy_measurements
+
+            return estimate(open_noisy_measurements(release, **reading), **options)
+        if reading:
+            raise errors.noisy_question(
+                "--states, --down-to, --nation and --totals", "are for folders of noisy measurement files"
+            )
         return estimate(release, **options)
 
     def allocation(self, release: ReleaseFolder) -> Allocation:
         from stirred.topdown.plan import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
+
+    def calibrate(
+        self,
+        plan: TopDownPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.topdown.calibrating import calibrate
+
+        return calibrate(plan, targets, data, progress=progress, **options)
 
     def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
         from stirred.topdown.audit_pairs import audit_pairs
