@@ -11,7 +11,7 @@ import polars as pl
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import Counted, count_tables, marginal
+from stirred.topdown.counting import Counted, count_tables, marginal_by
 from stirred.topdown.design import LEAST
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import measure
@@ -109,7 +109,10 @@ class Dense:
         leaves = np.zeros((spine.units(level), spine.leaves))
         for unit in range(len(leaves)):
             leaves[unit, bounds[unit] : bounds[unit + 1]] = 1
-        groups = np.eye(self.schema.number_of_groups(by))[:, self.schema.groups(by)]
+        groups = np.ones((1, self.schema.cells))
+        for name in by:  # a cell may be in several groups of a recode
+            members = self.schema.members(name)
+            groups = (groups[:, None, :] * members[None]).reshape(-1, groups.shape[1])
         return np.kron(leaves, groups)
 
     def forms(self, level, by, where):
@@ -126,4 +129,4 @@ class Dense:
 
     def truth(self, level, by):
         histograms = self.counted.histograms("persons", level)
-        return marginal(histograms, self.schema.groups(by), self.schema.number_of_groups(by))
+        return marginal_by(histograms, self.schema, by)

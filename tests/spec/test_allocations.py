@@ -162,9 +162,9 @@ def test_queries_by_attribute():
 
 
 def test_names_that_do_not_exist_are_refused_with_those_that_do():
-    assert allocation_names() == ["pl94-2020"]
+    assert allocation_names() == ["pl94-2020", "dhc-2020"]
     for job, words in (
-        (lambda: allocation("pl94"), "There is no allocation 'pl94'. Choose one of 'pl94-2020'."),
+        (lambda: allocation("pl94"), "There is no allocation 'pl94'. Choose one of 'pl94-2020' and 'dhc-2020'."),
         (lambda: PL94.rho("nation", "total", rounded=True), "There is no level 'nation'. Choose one of 'us'"),
         (lambda: PL94.rho("us", "age", rounded=True), "There is no query 'age'. Choose one of 'total'"),
         (lambda: PL94.about("age"), "There is no attribute 'age'."),

@@ -55,6 +55,7 @@ def random_case(
     detailed: bool = True,
     as_roots: bool = False,
     uneven: bool = False,
+    partial: bool = False,
 ) -> Case:
     """A case that is feasible by construction: a table is drawn first, and masks and bounds are true of it.
 
@@ -69,6 +70,9 @@ def random_case(
     middle = coarsened(rng, fine, max(2, cells // 4))
     whole = np.zeros(cells, dtype=np.int32)
     families = [whole, coarsened(rng, each, 3), coarsened(rng, each, 2), fine] + ([each] if detailed else [])
+    if partial:  # sums over groups that leave cells out, and overlap those of another such query
+        families += [(coarsened(rng, each, 2) - 1).astype(np.int32), (coarsened(rng, each, 3) - 1).astype(np.int32)]
+        families = [groups for groups in families if groups.max() >= 0]
     measured = []
     for groups in families:
         weight = float(rng.uniform(0.2, 2.0))

@@ -104,3 +104,109 @@ def test_earlier_releases_that_do_not_fit_are_refused_by_name(tmp_path):
     with refused("topdown-crossing"):
         crossing = {"path": str(first), "table": "persons", "by": ["colour"]}
         release(plan(earlier=[crossing]), tables(), out=tmp_path / "x")
+
+
+# -- another geography -----------------------------------------------------------------------------------------------
+
+
+def upto(finest, rho="1/8", **more):
+    """The plan for the levels from the state to ``finest``, with no constraints."""
+    changed = fields(rho)
+    levels = ["state", "county", "town", "street"]
+    kept = levels[: levels.index(finest) + 1]
+    for table in changed["tables"]:
+        if "rho" in table:
+            table["level_shares"] = {level: Fraction(1, len(kept)) for level in kept}
+            table["queries"] = [
+                {"by": one["by"], "shares": Fraction(1, len(table["queries"]))} for one in table["queries"]
+            ]
+    invariants = [{"table": "persons", "level": "state"}]
+    changed |= {"spine": {"levels": kept}, "invariants": invariants, "constraints": [], **more}
+    changed["tables"] = changed["tables"][:1]
+    return TopDownPlan(**changed)
+
+
+def streets(seed=3):
+    """The same census with two streets in every town."""
+    data = tables(seed=seed)
+    rng = np.random.default_rng(seed)
+    persons = data["persons"]
+    street = [f"{town}-{rng.integers(2)}" for town in persons["town"]]
+    towns = data["geography"]
+    listed = pl.concat([towns.with_columns(street=pl.col("town") + f"-{number}") for number in (0, 1)])
+    wider = persons.with_columns(pl.Series("street", street))
+    county = pl.Series("county", [town[0] for town in persons["town"]])
+    return {"geography": listed, "persons": wider.with_columns(county)}
+
+
+def of_level(data, finest):
+    levels = ["state", "county", "town", "street"]
+    places = data["geography"].select(levels[: levels.index(finest) + 1]).unique(maintain_order=True)
+    return {"geography": places, "persons": data["persons"]}
+
+
+@pytest.mark.parametrize(("first_level", "second_level"), [("county", "town"), ("county", "street"), ("town", "street"),
+                                                           ("street", "town"), ("street", "county")])  # fmt: skip
+def test_an_earlier_release_of_another_geography_binds_at_the_finest_shared_level(first_level, second_level, tmp_path):
+    data = streets()
+    by = ("kind", "colour")
+    first = release(upto(first_level), of_level(data, first_level), out=tmp_path / "first")
+    section = {"path": str(tmp_path / "first"), "table": "persons", "by": list(by)}
+    second = release(
+        upto(second_level, "1/4", earlier=[section]), of_level(data, second_level), out=tmp_path / "second"
+    )
+    levels = ("state", "county", "town", "street")
+    shared = levels[: 1 + min(levels.index(first_level), levels.index(second_level))]
+    for level in shared:
+        assert np.array_equal(first.counts("persons", level, by), second.counts("persons", level, by)), level
+    assert all(verdict.holds for verdict in verify(tmp_path / "second"))
+    certificate = json.loads((tmp_path / "second" / "certificate.json").read_text())
+    assert certificate["agrees_with"][0]["level"] == shared[-1]
+
+
+def test_an_invariant_of_a_finer_earlier_release_is_declared_at_the_shared_level(tmp_path):
+    data = streets()
+    kept = [{"table": "persons", "level": "street"}]
+    release(upto("street", invariants=kept), of_level(data, "street"), out=tmp_path / "first")
+    section = {"path": str(tmp_path / "first"), "table": "persons", "by": ["kind"]}
+    with refused("topdown-earlier") as found:
+        release(upto("town", earlier=[section]), of_level(data, "town"), out=tmp_path / "second")
+    assert "exactly, so this plan must declare it as an invariant in each town" in str(found.value)
+    declared = [{"table": "persons", "level": "town"}]
+    release(upto("town", earlier=[section], invariants=declared), of_level(data, "town"), out=tmp_path / "second")
+
+
+def test_a_coarser_earlier_release_that_contradicts_finer_invariants_is_refused(tmp_path):
+    release(upto("county", invariants=[]), of_level(streets(5), "county"), out=tmp_path / "first")
+    data = streets()
+    section = {"path": str(tmp_path / "first"), "table": "persons", "by": ["kind"]}
+    chosen = upto("town", earlier=[section], invariants=[{"table": "persons", "level": "town"}])
+    with refused("topdown-contradiction") as found:
+        release(chosen, of_level(data, "town"), out=tmp_path / "second")
+    assert "county" in str(found.value) and not (tmp_path / "second-work").exists()
+
+
+def test_geographies_that_cannot_be_related_are_refused_by_name(tmp_path):
+    data = streets()
+    release(upto("county"), of_level(data, "county"), out=tmp_path / "first")
+    section = {"path": str(tmp_path / "first"), "table": "persons", "by": ["kind"]}
+    geography = data["geography"].rename({"state": "land", "county": "kreis"})
+    renamed = upto("town", earlier=[section]).model_dump()
+    renamed["spine"]["levels"] = ["land", "kreis", "town"]
+    renamed["tables"][0]["level_shares"] = {"land": "1/3", "kreis": "1/3", "town": "1/3"}
+    renamed["invariants"] = []
+    with refused("topdown-earlier") as found:
+        other = {"geography": geography.drop("street").unique(), "persons": data["persons"]}
+        release(TopDownPlan(**renamed), other, out=tmp_path / "x")
+    assert "have none in common" in str(found.value)
+    more = pl.concat(
+        [data["geography"], pl.DataFrame({"state": ["s"], "county": ["c"], "town": ["c1"], "street": ["c1-0"]})]
+    )
+    with refused("topdown-earlier") as found:
+        release(upto("town", earlier=[section]), of_level({**data, "geography": more}, "town"), out=tmp_path / "x")
+    assert "this plan lists 1 units (c) that the earlier release does not" in str(found.value)
+    fewer = {"geography": data["geography"].filter(pl.col("county") == "a"),
+             "persons": data["persons"].filter(pl.col("county") == "a")}  # fmt: skip
+    with refused("topdown-earlier") as found:
+        release(upto("town", earlier=[section]), of_level(fewer, "town"), out=tmp_path / "x")
+    assert "the earlier release lists 1 units (b) that this plan does not" in str(found.value)

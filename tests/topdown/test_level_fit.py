@@ -22,6 +22,8 @@ KINDS = [
     pytest.param({"uneven": True}, id="weights of each child"),
     pytest.param({"uneven": True, "masked": True, "bounded": True}, id="weights of each child with masks and bounds"),
     pytest.param({"as_roots": True}, id="roots"),
+    pytest.param({"partial": True}, id="queries of some cells only"),
+    pytest.param({"partial": True, "uneven": True, "masked": True, "bounded": True}, id="some cells with bounds"),
     pytest.param({"as_roots": True, "masked": True, "bounded": True}, id="roots with bounds"),
 ]
 

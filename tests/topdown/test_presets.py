@@ -123,3 +123,45 @@ def test_an_invariant_by_a_recode_binds_the_attribute_it_is_of():
 def test_the_domain_says_which_data_are_refused():
     [*_, zeros, homes, dwellings] = specify(plan()).domain.restricted_by
     assert "cannot occur" in zeros and "(kind as type)" in homes and "kind in household" in dwellings
+
+
+# -- DHC -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_dhc_plans_have_the_rho_of_production_for_every_query():
+    dhc = allocation("dhc-2020")
+    assert dhc.part("persons").rounded == Fraction("4.9622") and dhc.part("units").rounded == Fraction("7.7005")
+    assert round(float(dhc.total(rounded=True)), 2) == 12.66  # as printed: 4.96 + 7.70
+    whole = preset("dhc-persons", DOMAINS, nation=True)
+    persons = whole.table("persons")
+    assert persons.schema_of.cells == 42 * 2 * 116 * 2 * 63 == 1_227_744
+    assert whole.rho == Fraction("4.9622")
+    for level, census in zip(whole.spine.all_levels, dhc.levels, strict=True):
+        for query in persons.queries:
+            assert persons.rho_of(level, query) == dhc.rho(census, query.name, rounded=True)
+    cells = {query.name: persons.schema_of.number_of_groups(query.by) for query in persons.queries}
+    assert cells == {query.name: query.cells for query in dhc.part("persons").queries}
+    units = preset("dhc-units", {}, nation=True)
+    table = units.table("units")
+    for level, census in zip(units.spine.all_levels, dhc.levels, strict=True):
+        assert table.rho_of(level, table.queries[0]) == dhc.rho(census, "tenvacgq", rounded=True)
+    assert table.schema_of.cells == 35
+
+
+def test_the_zeros_of_the_dhc_are_those_of_the_public_code():
+    persons = preset("dhc-persons", DOMAINS).table("persons")
+    possible = ~sum(persons.schema_of.where(zero) for zero in persons.zeros).astype(bool)
+    table = possible.reshape(42, 2, 116, 2, 63)[:, 0, :, 0, 0]
+    youngest, oldest = table.argmax(axis=1), 115 - table[:, ::-1].argmax(axis=1)
+    assert youngest[:6].tolist() == [15] * 6 and oldest[6:9].tolist() == [89] * 3  # householders; children
+    assert (youngest[13], oldest[13]) == (15, 89) and oldest[16] == 20  # children-in-law; foster children
+    assert (youngest[27], youngest[32], oldest[32], youngest[33], oldest[33]) == (20, 3, 30, 16, 65)
+    assert (youngest[36], oldest[36], youngest[40], oldest[41]) == (0, 115, 0, 115)
+    assert table.sum() == sum(o - y + 1 for y, o in zip(youngest, oldest, strict=True))  # no holes
+
+
+def test_a_preset_says_how_many_levels_it_needs():
+    with pytest.raises(StirredError, match="needs 7 levels"):
+        preset("dhc-persons", DOMAINS, ["state", "county", "block"])
+    with pytest.raises(StirredError, match="needs 5 levels"):
+        preset("pl94-2020", DOMAINS, ["state", "block"])

@@ -245,7 +245,7 @@ def _none_planned(seen: Seen) -> bool:
 
 
 def _betas(groups: Sequence[Group]) -> Array:
-    return np.array([float(Fraction(group.entry.rho)) / 2 for group in groups])
+    return np.array([float(1 / Fraction(group.entry.variance)) / 2 for group in groups])
 
 
 def _level_words(table: str, level: str) -> str:

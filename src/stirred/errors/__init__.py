@@ -65,6 +65,7 @@ from stirred.errors.data import (
 )
 from stirred.errors.deployments import deployment_without_guarantee
 from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
+from stirred.errors.earlier_places import earlier_levels, earlier_places
 from stirred.errors.estimates import (
     denominators_near_zero,
     estimate_question,
@@ -465,6 +466,8 @@ __all__ = [
     "draws_not_numbers",
     "duplicate_columns",
     "duplicate_ids",
+    "earlier_levels",
+    "earlier_places",
     "empty_file",
     "empty_interval",
     "empty_role",

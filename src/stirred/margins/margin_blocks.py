@@ -13,6 +13,10 @@ own. Without recodes all values are alike, the first space is a mean, the second
 of an analysis of variance. Groups of unequal size make matrices that do not commute, so sets of alike values stay
 together; this also covers recodes that cross.
 
+Attributes that a recode over several of them ties together count as one attribute here, whose values are their
+combinations (:attr:`Schema.axes`). Groups that overlap have rows with common entries; nothing above needs them to be
+apart.
+
 The invariant a reader must know: a block holds ``size`` numbers for each of its ``copies``, and the same matrices apply
 to every copy. Only what the asked margin needs of a block is ever projected.
 """
@@ -29,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.schema import Attribute, Schema
+from stirred.margins.schema import Schema
 from stirred.margins.wide_axes import WIDE, Change, Partition, WideAxis
 
 Array = NDArray[np.float64]
@@ -66,26 +70,25 @@ class Margin:
         Factors of attributes with more than ``wide`` values are lists of groups, the same for margins that meet.
         """
         for name in where or {}:
-            schema.base(name)
+            schema.bases(name)
         if len(set(names)) < len(names):
             raise errors.estimate_question("A margin", "must name each attribute or recode once")
-        bases = [attribute.name for attribute in schema.attributes]
-        places = [bases.index(schema.base(name)) for name in names]
+        places = [schema.axis_of(name) for name in names]
         order = tuple(sorted(range(len(names)), key=lambda at: places[at]))
         factors: list[Factor] = []
-        for place, attribute in enumerate(schema.attributes):
-            if len(attribute.values) > wide:
+        for place, values in enumerate(schema.axis_shape):
+            if values > wide:
                 own = [names[at] for at in order if places[at] == place]
-                factors.append(_partition(schema, attribute, own, where or {}))
+                factors.append(_partition(schema, place, own, where or {}))
                 continue
-            factor = np.ones((1, len(attribute.values)))
+            factor = np.ones((1, values))
             for at in order:
                 if places[at] == place:
-                    one = _indicators(schema, names[at], attribute.values)
+                    one = schema.members_on_axis(names[at]).astype(np.float64)
                     factor = (factor[:, None, :] * one[None, :, :]).reshape(-1, factor.shape[1])
             for name, wanted in (where or {}).items():
-                if schema.base(name) == attribute.name:
-                    factor = factor * (_chosen(schema, name, wanted) @ _indicators(schema, name, attribute.values))
+                if schema.axis_of(name) == place:
+                    factor = factor * _chosen(schema, name, wanted)
             factors.append(factor)
         return cls(tuple(names), tuple(len(schema.values(name)) for name in names), order, tuple(factors))
 
@@ -128,7 +131,7 @@ class Margin:
             sizes = theirs.sum(axis=1)
             inside = mine @ theirs.T
             whole = (inside == sizes) & (sizes > 0)
-            fits = np.all(whole | (inside == 0), axis=1)
+            fits = np.all(whole | (inside == 0), axis=1) & np.all(whole @ theirs == mine, axis=1)
             numbers = np.outer(numbers, whole.sum(axis=1) * fits).ravel()
         return numbers
 
@@ -138,40 +141,24 @@ def plain(factor: Factor) -> Factor:
     return factor.plain if isinstance(factor, Partition) else (factor != 0).astype(np.float64)
 
 
-def _indicators(schema: Schema, name: str, values: Sequence[str]) -> Array:
-    """A row for each value of an attribute or recode: which of the attribute's own values it is."""
-    place = _label_of(schema, name, values)
-    return np.array([[float(place[value] == label) for value in values] for label in schema.values(name)])
-
-
-def _label_of(schema: Schema, name: str, values: Sequence[str]) -> dict[str, str]:
-    """For each value of an attribute what a name calls it: itself, or the group of a recode."""
-    for recode in schema.recodes:
-        if recode.name == name:
-            return {value: label for label, group in recode.groups for value in group}
-    return {value: value for value in values}
-
-
-def _partition(
-    schema: Schema, attribute: Attribute, names: Sequence[str], where: Mapping[str, Sequence[str]]
-) -> Partition:
-    """The groups of an attribute with many values, by the names about it, with wanted values only."""
-    found = Partition.of(np.zeros(len(attribute.values), dtype=np.int64), 1)
+def _partition(schema: Schema, axis: int, names: Sequence[str], where: Mapping[str, Sequence[str]]) -> Partition:
+    """The groups of an axis with many values, by the names about it, with wanted values only."""
+    found = Partition.of(np.zeros(schema.axis_shape[axis], dtype=np.int64), 1)
     for name in names:
-        label, known = _label_of(schema, name, attribute.values), schema.values(name)
-        number = {one: at for at, one in enumerate(known)}
-        found = found.crossed(np.array([number[label[value]] for value in attribute.values]), len(known))
+        found = found.crossed(schema.codes_on_axis(name).astype(np.int64), len(schema.values(name)))
     for name, wanted in where.items():
-        if schema.base(name) == attribute.name:
+        if schema.axis_of(name) == axis:
             _require_known(schema, name, wanted)
-            label, chosen = _label_of(schema, name, attribute.values), set(wanted)
-            found = found.only(np.array([label[value] in chosen for value in attribute.values]))
+            chosen = np.array([value in wanted for value in schema.values(name)])
+            found = found.only(chosen[schema.codes_on_axis(name)])
     return found
 
 
 def _chosen(schema: Schema, name: str, wanted: Sequence[str]) -> Array:
+    """Which values of a name's axis are in one of the wanted groups."""
     _require_known(schema, name, wanted)
-    return np.array([[float(value in wanted) for value in schema.values(name)]])
+    rows = [at for at, value in enumerate(schema.values(name)) if value in wanted]
+    return np.asarray(schema.members_on_axis(name)[rows].any(axis=0, keepdims=True), dtype=np.float64)
 
 
 def _require_known(schema: Schema, name: str, wanted: Sequence[str]) -> None:
@@ -271,7 +258,7 @@ def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[i
         alike = np.arange(values) if place in apart else np.zeros(values, dtype=np.int64)
         for margin in known:
             groups = np.unique(np.asarray(margin.factors[place]).T, axis=0, return_inverse=True)[1].ravel()
-            if int(groups.max()) + 1 < values:
+            if not _lists_every_value(np.asarray(margin.factors[place])):
                 alike = np.unique(alike * values + groups, return_inverse=True)[1].ravel()
         sets = np.eye(int(alike.max()) + 1)[alike]
         shared = sets / np.sqrt(sets.sum(axis=0))
@@ -279,6 +266,12 @@ def axes_for(asked: Sequence[Margin], known: Sequence[Margin], apart: Sequence[i
         _, singular, rows = np.linalg.svd(rest, full_matrices=False)
         found.append(Axis(np.hstack([shared, rows[singular > _TINY].T]), shared.shape[1]))
     return tuple(found)
+
+
+def _lists_every_value(factor: Array) -> bool:
+    """Whether every value has a row of its own, and is in no other."""
+    rows = factor != 0
+    return bool(np.all(rows.sum(axis=0) == 1) and np.all(rows.sum(axis=1) <= 1))
 
 
 def representatives(asked: Margin, axes: Sequence[AnyAxis]) -> tuple[Margin, Places]:

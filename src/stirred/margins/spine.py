@@ -59,8 +59,12 @@ class Spine:
 
     def first_leaf(self, level: int) -> Index:
         """Where the leaves of each unit of a level begin; one entry more than units."""
+        return self.first_unit(level, len(self.levels) - 1)
+
+    def first_unit(self, level: int, finer: int) -> Index:
+        """Where the units of a finer level begin in each unit of a level; one entry more than units."""
         bounds = np.arange(self.units(level) + 1, dtype=np.int64)
-        for below in range(level, len(self.levels) - 1):
+        for below in range(level, finer):
             bounds = self.first_child[below][bounds]
         return bounds
 

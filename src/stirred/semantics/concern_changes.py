@@ -180,6 +180,7 @@ class _Kept:
         levels = self._allocation.levels
         finest = max((levels.index(one) for one in known if one in levels), default=-1)
         known |= {*levels[: finest + 1], *(recode for recode, of in self._allocation.recodes if of in known)}
+        known |= {name for name, attributes in self._allocation.joint if set(attributes) <= known}
         if self._allocation.single_root:
             known.add(levels[0])
         return columns <= known

@@ -140,7 +140,8 @@ class Concern:
             columns = (*allocation.levels, *allocation.attributes)
         else:
             columns = (*(_below(allocation, self.within) if self.within is not None else ()), *self.attributes)
-        return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns))
+        joint = (name for name, attributes in allocation.joint if set(attributes) & set(columns))
+        return (*columns, *(recode for recode, attribute in allocation.recodes if attribute in columns), *joint)
 
 
 @brief
@@ -179,9 +180,13 @@ class Exposure:
         return ZcdpCurve(float(self.rho))
 
     def loss(self, grid: float | None = None) -> ComposedLoss:
-        """The privacy loss of the discrete Gaussian noise itself: for each query two cells that move by one."""
-        variances = Counter(1 / self.rho_of(level, query) for level, query in self.cells)
-        parts = [(discrete_gaussian(variance), MOVED_CELLS * count) for variance, count in variances.items()]
+        """The privacy loss of the discrete Gaussian noise itself: for each query two cells that move by one, or more
+        where its groups overlap."""
+        variances: Counter[Fraction] = Counter()
+        for level, query in self.cells:
+            moved = self.allocation.moved(level, query)
+            variances[Fraction(moved, MOVED_CELLS) / self.rho_of(level, query)] += moved
+        parts = [(discrete_gaussian(variance), count) for variance, count in variances.items()]
         return compose(parts, grid)
 
     def queries(self) -> str:

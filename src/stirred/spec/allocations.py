@@ -36,7 +36,8 @@ VERSION = 1
 class Query:
     """A marginal: the attributes it tells about, its number of cells, and its share of each level.
 
-    ``by`` are the columns it counts by where these are not the attributes themselves: recodes are coarser.
+    ``by`` are the columns it counts by where these are not the attributes themselves: recodes are coarser. ``moved``
+    says by level how many of its cells one changed record moves at most, each by one, where these are more than two.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Query:
     cells: int | None
     shares: tuple[Fraction, ...]
     by: tuple[str, ...] | None = None
+    moved: tuple[int, ...] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,6 +131,9 @@ class Allocation:
     errata: tuple[Erratum, ...] = ()
     recodes: tuple[tuple[str, str], ...] = ()
     """Coarser versions of attributes that invariants or queries may name: the recode, and the attribute it is of."""
+    joint: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Columns of queries that several attributes tell together, or whose groups overlap, with these attributes. What is
+    said of them is an upper bound: they are taken to change as much as they can whenever one of the attributes may."""
     single_root: bool = False
     """Whether the first level is known to be one place, such as a nation."""
 
@@ -156,12 +161,18 @@ class Allocation:
         return part.budget(rounded=rounded) * part.level_shares[at] * asked.shares[at]
 
     def variance(self, level: str, query: str, *, rounded: bool) -> Fraction | float:
-        """The variance of the noise on each cell of a query: 1/rho; infinite where the query was not asked.
+        """The variance of the noise on each cell of a query: 1/rho, or d/(2 rho) where a changed record moves d of its
+        cells; infinite where the query was not asked.
 
         It is that of the continuous Gaussian; the discrete one of the same parameter has a slightly smaller one.
         """
         rho = self.rho(level, query, rounded=rounded)
-        return 1 / rho if rho else inf
+        return Fraction(self.moved(level, query), 2) / rho if rho else inf
+
+    def moved(self, level: str, query: str) -> int:
+        """How many cells of a query one changed record moves at most, each by one."""
+        asked = self._find(query)[1]
+        return 2 if asked.moved is None else asked.moved[self._at(level)]
 
     def total(
         self,
@@ -231,7 +242,7 @@ def allocation_names() -> list[str]:
     """All names.
 
     >>> allocation_names()
-    ['pl94-2020']
+    ['pl94-2020', 'dhc-2020']
     """
     return list(_all())
 

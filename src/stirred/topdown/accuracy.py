@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from stirred.releases.folder import CONFIDENTIAL
-from stirred.topdown.counting import Counted, marginal
+from stirred.topdown.counting import Counted, marginal_by
 from stirred.topdown.measuring import parts
 
 NOTE = """\
@@ -44,23 +44,23 @@ def compare(released: Counted, truth: Counted) -> list[Accuracy]:
             true = truth.histograms(table.name, number)
             fitted = released.histograms(table.name, number)
             for query in table.queries:
-                groups, cells = schema.groups(query.by), schema.number_of_groups(query.by)
+                cells = schema.number_of_groups(query.by)
                 absolute, squared, largest = 0, 0, 0
                 for units in parts(spine.units(number), cells):
                     chosen = np.arange(units.start, units.stop)
                     error = np.abs(
-                        marginal(fitted.of_units(chosen), groups, cells)
-                        - marginal(true.of_units(chosen), groups, cells)
+                        marginal_by(fitted.of_units(chosen), schema, query.by)
+                        - marginal_by(true.of_units(chosen), schema, query.by)
                     )
                     absolute += int(error.sum())
                     squared += int((error * error).sum())
                     largest = max(largest, int(error.max(initial=0)))
                 many = spine.units(number) * cells
-                rho = table.rho_of(level, query)
+                variance = table.variance_of(level, query, plan.one_place(level))
                 found.append(
                     Accuracy(
                         table.name, level, query.name, many, absolute / many, math.sqrt(squared / many), largest,
-                        math.sqrt(1 / rho) if rho else math.inf,
+                        math.inf if variance is None else math.sqrt(variance),
                     )
                 )  # fmt: skip
     return found

@@ -1,8 +1,8 @@
 """Worst pairs for TopDown: a few made records, of which one changes its cell while everything that is kept stays.
 
-Measurements with noise of variance 1/rho on each cell tell two such files apart best by one number: the sum, over all
-queries and levels, of rho times what the new cell's value exceeds the old cell's. (For Gaussian noise that is the
-log-likelihood ratio, up to a constant.) That number is what is looked at.
+Measurements with noise of some variance on each cell tell two such files apart best by one number: the sum, over all
+queries and levels, of what the new cell's values exceed the old cell's, divided by the variance. (For Gaussian noise
+that is the log-likelihood ratio, up to a constant.) That number is what is looked at.
 
 A change keeps the invariants if the two cells lie in the same group of each of them, and likewise of each constraint.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,7 +24,7 @@ from stirred.releases.audit_pairs import AuditPair
 from stirred.topdown.constraints import groups_about, invariant_values, require_kept
 from stirred.topdown.counting import GEOGRAPHY, count_tables
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TableSection
+from stirred.topdown.plan_sections import QuerySection, TableSection
 from stirred.topdown.relations import relation_groups, require_related
 from stirred.topdown.specifying import specify
 
@@ -106,17 +108,26 @@ def _possible(table: TableSection) -> NDArray[np.bool_]:
 
 
 def _told(plan: TopDownPlan, table: TableSection, cells: Cells) -> float:
-    """The rho of all queries that tell two cells apart."""
+    """The rho that all queries together spend between two cells."""
     first, second = cells
-    queries = [(query, table.schema_of.groups(query.by)) for query in table.queries]
-    return float(
-        sum(
-            table.rho_of(level, query)
-            for level in plan.spine.all_levels
-            for query, groups in queries
-            if groups[first] != groups[second]
-        )
-    )
+    told = Fraction(0)
+    for query in table.queries:
+        apart = int(np.abs(_moved(table, query, first, second)[1]).sum())
+        for level in plan.spine.all_levels:
+            variance = table.variance_of(level, query, plan.one_place(level))
+            told += apart / (2 * variance) if variance is not None else 0
+    return float(told)
+
+
+def _moved(table: TableSection, query: QuerySection, first: int, second: int) -> tuple[NDArray[np.int64], Any]:
+    """The groups of a query that a record leaves or enters when it moves from one cell to another: their numbers, and
+    -1 or 1."""
+    change = np.zeros(table.schema_of.number_of_groups(query.by), dtype=np.int64)
+    for family in table.schema_of.families(query.by):
+        for cell, by in ((first, -1), (second, 1)):
+            if family.groups[cell] >= 0:
+                change[family.columns[family.groups[cell]]] += by
+    return np.flatnonzero(change), change[change != 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,17 +234,21 @@ class Made:
 
     @cached_property
     def _weights(self) -> pl.DataFrame:
-        """Of every measured value, how much it counts: rho for the new cell, minus rho for the old one."""
+        """Of every measured value, how much it counts: one over its variance for the new cell's groups, minus that for
+        the old one's."""
         rows = []
         for name, cells in self.moves.items():
             table = self.plan.table(name)
             for query in table.queries:
-                groups = table.schema_of.groups(query.by)
                 labels = ["*".join(label) or "all" for label in table.schema_of.labels(query.by)]
-                old, new = (int(groups[cell]) for cell in cells)
-                for level in self.plan.spine.all_levels if old != new else ():
-                    rho, unit = float(table.rho_of(level, query)), self.unit(level, self.change.place)
-                    rows += [(name, level, unit, query.name, labels[old], -rho)]
-                    rows += [(name, level, unit, query.name, labels[new], rho)]
+                numbers, signs = _moved(table, query, *cells)
+                for level in self.plan.spine.all_levels:
+                    variance = table.variance_of(level, query, self.plan.one_place(level))
+                    weight = 0.0 if variance is None else float(1 / variance)
+                    unit = self.unit(level, self.change.place)
+                    rows += [
+                        (name, level, unit, query.name, labels[at], sign * weight)
+                        for at, sign in zip(numbers.tolist(), signs.tolist(), strict=True)
+                    ]
         kinds = dict.fromkeys(KEYS, pl.String) | {"weight": pl.Float64}
         return pl.DataFrame(rows, schema=kinds, orient="row")

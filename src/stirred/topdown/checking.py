@@ -7,7 +7,7 @@ contradictions read the data, so a check as a whole is confidential.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.spec.invariant import plural
 from stirred.topdown.drawing import prepare
+from stirred.topdown.fit_bias import ExpectedBias, expected_bias
 from stirred.topdown.fitting import two_passes, way_of_fit
 from stirred.topdown.forecast import Forecast, available_memory, forecast
 from stirred.topdown.measuring import entries
@@ -82,6 +83,8 @@ class TopDownCheck:
     levels: tuple[LevelPlan, ...]
     concerns: tuple[ConcernPower, ...]
     revealing: TopDownRevealing
+    biases: tuple[ExpectedBias, ...]
+    """The forecast of the bias of the finest places, from public facts, of each table whose totals are not kept."""
     forecast: Forecast
     available: int | None
     """Bytes of memory that this machine has free, where it tells."""
@@ -116,6 +119,7 @@ class TopDownCheck:
             "measurements": self.measurements,
             "expected_errors": [asdict(one) for one in self.expected],
             "expected_errors_of_targets": [asdict(one) for one in self.targets],
+            "expected_bias": [one.published() for one in self.biases],
             "fit": [asdict(one) for one in self.levels],
             "concerns": [
                 {
@@ -138,8 +142,17 @@ class TopDownCheck:
         return describe(self)
 
 
-def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None) -> TopDownCheck:
-    """Check a plan against its data; draws nothing. Raises the errors that a release would raise."""
+def check(
+    plan: TopDownPlan,
+    data: Data | None = None,
+    *,
+    progress: Progress | None = None,
+    sizes: Sequence[int] | None = None,
+) -> TopDownCheck:
+    """Check a plan against its data; draws nothing. Raises the errors that a release would raise.
+
+    ``sizes`` are typical numbers of records in a finest place, public or guessed, for the forecast of bias.
+    """
     progress = progress or Silent()
     counted, exact, _ = prepare(plan, data, progress, with_areas=True)
     progress.stage("working out expected errors")
@@ -147,6 +160,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
     at_levels, in_targets = errors_with_targets(plan, spine, [Target.of(spine, areas) for areas in counted.areas])
+    biases = [expected_bias(plan, spine, exact, table, sizes) for table in plan.released]
     ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,
@@ -171,6 +185,7 @@ def check(plan: TopDownPlan, data: Data | None = None, *, progress: Progress | N
         ),
         concerns=concern_powers(plan),
         revealing=reveal_topdown(plan, spine, exact),
+        biases=tuple(one for one in biases if one is not None),
         forecast=forecast(counted, planned),
         available=available_memory(),
     )
@@ -196,6 +211,12 @@ def _count(records: Fraction) -> str:
 
 def _kappa(plan: TopDownPlan, name: str, level: str) -> float:
     table = plan.table(name)
-    weights = {query.by: float(table.rho_of(level, query)) for query in table.queries}
-    detailed = sum(weight for by, weight in weights.items() if separates(table.schema_of.groups(by)))
+    weights = {}
+    for query in table.queries:
+        variance = table.variance_of(level, query, plan.one_place(level))
+        # Groups that overlap are fitted as several queries.
+        many = len(table.schema_of.families(query.by))
+        weights[query.by] = 0.0 if variance is None else many / float(variance)
+    schema = table.schema_of
+    detailed = sum(w for by, w in weights.items() if not schema.overlapping(by) and separates(schema.groups(by)))
     return sum(weights.values()) / detailed if detailed else math.inf

@@ -19,7 +19,7 @@ from stirred import errors
 from stirred._shown import withheld
 from stirred.margins.schema import Groups, Schema, refines
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.counting import Counted, added_up, marginal
+from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
@@ -85,30 +85,32 @@ def require_agreement(
         for zero in table.zeros:
             possible &= ~schema.where(zero)
         empty = np.bincount(own[possible], minlength=number) == 0
-        never = marginal(agreement.leaves, np.where(empty, 0, -1).astype(np.int32), 1) > 0
-        _refuse(spine, agreement, never, "a combination that cannot occur")
+        never = marginal(agreement.units, np.where(empty, 0, -1).astype(np.int32), 1) > 0
+        _refuse(spine, agreement, never, "a combination that cannot occur", agreement.level)
         for invariant, values in zip(plan.invariants, exact, strict=True):
             groups = schema.groups(invariant.by) if invariant.table == table.name else None
             if groups is not None and refines(own, groups):
-                level = plan.spine.all_levels.index(invariant.level)
-                sums = added_up(agreement.leaves, spine.first_leaf(level))
+                at = plan.spine.all_levels.index(invariant.level)
+                level = min(at, agreement.level)
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                different = marginal(sums, coarser, values.shape[1]) != values
-                _refuse(spine, agreement, different, str(invariant.margin), invariant.level)
+                found = marginal(agreement.at(spine, level), coarser, values.shape[1])
+                different = found != carried(spine, values, at, level)
+                _refuse(spine, agreement, different, str(invariant.margin), level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
                 groups, counts = counted_by(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
-                found = marginal(agreement.leaves, coarser, counts.shape[1])
-                _refuse(spine, agreement, outside(constraint, found, counts), constraint_words(constraint))
+                found = marginal(agreement.units, coarser, counts.shape[1])
+                counts = carried(spine, counts, len(spine.levels) - 1, agreement.level)
+                wrong = outside(constraint, found, counts)
+                _refuse(spine, agreement, wrong, constraint_words(constraint), agreement.level)
 
 
-def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: str | None = None) -> None:
+def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: int) -> None:
     if wrong.any():
         units = np.flatnonzero(wrong.any(axis=1))
-        level = level or spine.levels[-1]
-        named = names_of(spine, spine.levels.index(level), units)
-        raise errors.topdown_contradiction(agreement_words(agreement), words, level, len(units), named)
+        named = names_of(spine, level, units)
+        raise errors.topdown_contradiction(agreement_words(agreement), words, spine.levels[level], len(units), named)
 
 
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
@@ -161,8 +163,9 @@ def kept(
     if level == 0:
         allowed += closed_at_root(spine, table)
     agreed = [
-        (table.schema_of.groups(one.by), added_up(one.leaves, spine.first_leaf(level)))
+        (table.schema_of.groups(one.by), one.at(spine, level))
         for one in about(agreements, table.name)
+        if level <= one.level  # below, children add up to what agrees
     ]
     return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
 
@@ -305,7 +308,7 @@ def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]
             named |= {*relation.each, *relation.where}
         if relation.counted == table.name:
             named |= {*relation.each.values(), *relation.counted_where}
-    bases = {table.schema_of.base(name) for name in named}
+    bases = {base for name in named for base in table.schema_of.bases(name)}
     return tuple(attribute.name for attribute in table.attributes if attribute.name in bases)
 
 

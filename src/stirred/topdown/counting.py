@@ -22,6 +22,7 @@ from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._shown import withheld
 from stirred.margins.areas import Areas
+from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
@@ -62,7 +63,7 @@ class Counted:
         """A row for each unit of a level, a column for each group of the marginal ``by``."""
         schema = self.plan.table(table).schema_of
         histograms = self.histograms(table, self.spine.levels.index(level))
-        return marginal(histograms, schema.groups(by), schema.number_of_groups(by))
+        return marginal_by(histograms, schema, by)
 
 
 def count_tables(plan: TopDownPlan, data: Data | None = None, *, with_areas: bool = False) -> Counted:
@@ -168,6 +169,17 @@ def marginal(histograms: Histograms, groups: NDArray[np.int32], number: int) -> 
     sums = np.zeros((histograms.units, number), dtype=np.int64)
     _sum_groups(histograms.starts, histograms.cells, histograms.counts, groups, sums)
     return sums
+
+
+def marginal_by(histograms: Histograms, schema: Schema, by: Sequence[str]) -> NDArray[np.int64]:
+    """The counts of the marginal by some names, one row for each unit; where groups overlap a record counts in each of
+    its groups."""
+    if not schema.overlapping(by):
+        return marginal(histograms, schema.groups(by), schema.number_of_groups(by))
+    counts = np.zeros((histograms.units, schema.number_of_groups(by)), dtype=np.int64)
+    for family in schema.families(by):
+        counts[:, family.columns] = marginal(histograms, family.groups, len(family.columns))
+    return counts
 
 
 @helper

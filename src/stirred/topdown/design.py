@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Protocol
 
 import numpy as np
@@ -99,7 +100,11 @@ class Design:
         )
         every = [one.margin for one in here] + [margin for level in fixed for _, margin in level]
         known = list({margin.names: margin for margin in every}.values())
-        split = Split.of(table, [asked], known, LARGEST)
+        # Groups that overlap do not add up to the margin without them, which shares are of.
+        loose = [name for name in asked.names if schema.overlapping((name,))]
+        without = [some for number in range(1, len(loose) + 1) for some in combinations(loose, number)]
+        coarser = [Margin.of(schema, [one for one in asked.names if one not in some], where) for some in without]
+        split = Split.of(table, [asked, *coarser], known, LARGEST)
         kinds = sum(len(level) for level in shapes.below)
         if most is not None and kinds * sum(block.size**2 for block in split.blocks) > most:
             raise errors.estimate_too_wide(table, kinds * max(block.size for block in split.blocks), most)

@@ -280,11 +280,14 @@ class MeasuredRelease:
         """Which asked counts are zero in which units of a level, whatever was measured."""
         section = self.plan.table(table)
         schema = section.schema_of
-        asked = np.where(schema.where(where), schema.groups(by), -1).astype(np.int32)
-        number, found = schema.number_of_groups(by), None
-        for at in range(level + 1):  # a count that is zero in a unit is zero in all its parts
-            here = impossible_groups(self.plan, self.spine, self.exact, section, at, asked, number)
-            found = here if found is None else here | found[self.spine.parents(at)]
+        found = np.ones((self.spine.units(level), schema.number_of_groups(by)), dtype=np.bool_)
+        for family in schema.families(by):
+            asked = np.where(schema.where(where), family.groups, -1).astype(np.int32)
+            number, known = len(family.columns), None
+            for at in range(level + 1):  # a count that is zero in a unit is zero in all its parts
+                here = impossible_groups(self.plan, self.spine, self.exact, section, at, asked, number)
+                known = here if known is None else here | known[self.spine.parents(at)]
+            found[:, family.columns] = known
         return found
 
     def _weighted_sums(

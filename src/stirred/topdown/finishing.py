@@ -38,6 +38,7 @@ from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted, count_tables
 from stirred.topdown.earlier import Agreement
 from stirred.topdown.finished_levels import FinishedLevels
+from stirred.topdown.fit_bias import ExpectedBias, expected_bias
 from stirred.topdown.fitting import LevelReport, fit_table
 from stirred.topdown.measuring import Measurements
 from stirred.topdown.mechanism import MECHANISM
@@ -163,8 +164,15 @@ class TopDownRelease:
             # By list, since a work folder may hold an editor's copy of something confidential.
             _put(self.draw.folder / name, folder / name, link=self.draw.removed_next)
         ways = {report.table: report.way for report in self.reports}
-        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, ways))
+        found = [
+            expected_bias(plan, spine, self.draw.exact, table, records=int(self.leaves[table.name].counts.sum()))
+            for table in plan.released
+        ]
+        # As the certificate has them, rounded, since a recipient has no others.
+        biases = [ExpectedBias.from_published(one.published()) for one in found if one is not None]
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, ways, biases))
         more = {
+            "expected_bias": [one.published() for one in biases],
             "fit": [report.published() for report in self.reports],
             "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),
             "agrees_with": [one.published() for one in self.draw.agreements],

@@ -1,13 +1,14 @@
 """Constrained least squares for the parents of a chunk, compiled: block coordinate descent with exact projections.
 
-For one parent, children k and positive cells j with counts P[j], and queries q that partition the cells and have a
-weight w[q, k] in each child:
+For one parent, children k and positive cells j with counts P[j], and queries q whose groups do not overlap and which
+have a weight w[q, k] in each child:
 
     f(X) = 1/2 sum_q sum_(groups g of q) sum_k w[q, k] (sum_(j in g) X[j, k] - Y[q, g, k])^2,
     X >= 0,   sum_k X[j, k] = P[j],   X[j, k] = 0 where closed.
 
 As a function of one row X[j, :] this is 1/2 sum_k h[k] (X[j, k] - t[k])^2 plus a constant with h[k] = sum_q w[q, k], so
-the exact minimiser is the projection of t = X[j, :] - gradient/h on a simplex, in the metric of h. Sweeps visit the
+the exact minimiser is the projection of t = X[j, :] - gradient/h on a simplex, in the metric of h. (For a cell that is
+in no group of some query it is a bound from above that touches f at X, so that f falls all the same.) Sweeps visit the
 cells in a fresh random order each, which is no detail: with any fixed order hundreds of times more sweeps do not
 suffice.
 
@@ -52,9 +53,10 @@ AFRESH_EVERY = 100
 class Queries(NamedTuple):
     """The terms of f: what was measured in the children of a chunk's parents.
 
-    Cell j of the chunk is in row ``rows[j, q]`` of its parent's block of ``residuals``, a table (row, child) from
-    ``offsets[parent]`` on, which come in as minus the measured values Y. Query q has the weight ``weights[q, unit]`` in
-    a unit, or ``weights[q, 0]`` in all units if that is the only column, and separates all cells if ``separating[q]``.
+    Cell j of the chunk is in row ``rows[j, q]``, none if that is -1, of its parent's block of ``residuals``, a table
+    (row, child) from ``offsets[parent]`` on, which come in as minus the measured values Y. Query q has the weight
+    ``weights[q, unit]`` in a unit, or ``weights[q, 0]`` in all units if that is the only column, and separates all
+    cells if ``separating[q]``.
     """
 
     rows: NDArray[np.int32]
@@ -191,8 +193,11 @@ def _gradient(  # type: ignore[no-untyped-def]
     for q in range(len(weights)):
         if starting and not separating[q]:
             continue
+        i = rows[j, q]
+        if i < 0:
+            continue
         weight = weights[q]
-        row = residuals[rows[j, q]]
+        row = residuals[i]
         for k in range(width):
             g[k] += weight[k] * row[k]
     if starting:
@@ -214,9 +219,10 @@ def _add(j, change, rows, residuals, bound_rows, pushed):  # type: ignore[no-unt
     """Add a change of row j to the sums it belongs to."""
     width = len(change)
     for q in range(rows.shape[1]):
-        row = residuals[rows[j, q]]
-        for k in range(width):
-            row[k] += change[k]
+        if rows[j, q] >= 0:
+            row = residuals[rows[j, q]]
+            for k in range(width):
+                row[k] += change[k]
     for b in range(bound_rows.shape[1]):
         if bound_rows[j, b] >= 0:
             row = pushed[bound_rows[j, b]]

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.margins.joint_recodes import Family
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
@@ -38,7 +39,7 @@ from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.related_tables import RelatedSteps
 from stirred.topdown.rounding import round_level
-from stirred.topdown.subtrees import Subtrees, Told, ranges, whole_design
+from stirred.topdown.subtrees import Subtrees, Told, measured_families, ranges, whole_design
 
 LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
@@ -150,7 +151,7 @@ def two_passes(plan: TopDownPlan, table: TableSection, level: str) -> bool:
     others = sum(
         table.rho_of(level, query) / table.schema_of.number_of_groups(query.by)
         for query in table.queries
-        if query.name != TOTAL
+        if query.name != TOTAL and not table.schema_of.overlapping(query.by)  # such groups have no total
     )
     return known[TOTAL] > others
 
@@ -190,9 +191,9 @@ class _Step:
         return constrained_names(self.plan, self.table)
 
     @cached_property
-    def queries(self) -> list[Groups]:
+    def queries(self) -> list[tuple[Family, ...]]:
         """The groups of each entry's query."""
-        return [self.table.schema_of.groups(entry.by) for entry in self.entries]
+        return [self.table.schema_of.families(entry.by) for entry in self.entries]
 
     @cached_property
     def chain(self) -> tuple[Groups, ...]:
@@ -250,11 +251,14 @@ class _Step:
         if self.subtrees is not None and self.least_squares:
             return self.subtrees.measured(self.level, units, self.constrained)
         schema, known = self.table.schema_of, set(self.constrained)
-        told = {
-            entry.by: Measured(groups, float(Fraction(entry.rho)), given)
-            for groups, entry, given in zip(self.queries, self.entries, values, strict=True)
-        }
-        return told, {names: one for names, one in told.items() if {schema.base(name) for name in names} <= known}
+        told: Told = {}
+        few: Told = {}
+        for families, entry, given in zip(self.queries, self.entries, values, strict=True):
+            here = measured_families(entry.by, families, 1 / float(Fraction(entry.variance)), given)
+            told |= here
+            if {base for name in entry.by for base in schema.bases(name)} <= known:
+                few |= here
+        return told, few
 
     def _solve(
         self,
@@ -331,6 +335,24 @@ class _Step:
             self.way,
             tuple(fallback for detail in details for fallback in detail.fallbacks),
         )
+
+
+def children_of(
+    plan: TopDownPlan,
+    spine: Spine,
+    table: TableSection,
+    entries: list[Entry],
+    here: Kept,
+    above: Histograms | None,
+    values: list[Counts],
+    way: str,
+) -> Histograms:
+    """Fit all units of the last level of a spine to their measured values, given the tables above them, or None if
+    there are none; for forecasts of what a fit does."""
+    level = len(spine.levels) - 1
+    step = _Step(plan, spine, table, level, entries, here, None, way)
+    last = spine.units(max(0, level - 1))
+    return step.fit(above, 0, last, values)[0]
 
 
 def _joined(pieces: list[Histograms]) -> Histograms:

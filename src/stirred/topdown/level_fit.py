@@ -155,10 +155,14 @@ def _objective(problem: LevelProblem, ridge: float) -> _Objective:
 def _shares(problem: LevelProblem) -> NDArray[np.float64]:
     """Each child's share of its parent's total, by the query that measures totals with the smallest variance.
 
-    A root has no parent: its share is its own total, spread evenly over the cells.
+    A root has no parent: its share is its own total, spread evenly over the cells. Queries that leave cells out tell no
+    total; where there are no others, shares are even.
     """
-    best = min(problem.measured, key=lambda query: query.values.shape[1] / query.typical_weight)
-    totals: NDArray[np.float64] = np.maximum(best.values.sum(axis=1, dtype=np.float64), 0.0)
+    whole = [query for query in problem.measured if query.groups.min() >= 0]
+    totals: NDArray[np.float64] = np.zeros(int(problem.first_child[-1]))
+    if whole:
+        best = min(whole, key=lambda query: query.values.shape[1] / query.typical_weight)
+        totals = np.maximum(best.values.sum(axis=1, dtype=np.float64), 0.0)
     if problem.parents is None:
         return totals / problem.cells
     widths = np.diff(problem.first_child)
@@ -232,7 +236,10 @@ def _bound_weight(bound: Bounds, problem: LevelProblem) -> float:
 
 
 def _refines(fine: NDArray[np.int32], coarse: NDArray[np.int32]) -> bool:
-    """Whether every group of ``fine`` lies in one group of ``coarse``, or outside all of them."""
+    """Whether every group of ``fine`` lies in one group of ``coarse``, or outside all of them; not if it leaves cells
+    out."""
+    if fine.min() < 0:
+        return False
     of_group = np.empty(int(fine.max()) + 1, dtype=np.int32)
     of_group[fine] = coarse
     return bool(np.array_equal(of_group[fine], coarse))

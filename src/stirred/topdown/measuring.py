@@ -1,8 +1,9 @@
 """Measures every query at every level: counts on the full domain plus exact discrete Gaussian noise.
 
-One changed record moves two cells of a query by one each, so noise of variance 1/rho on each cell costs rho. Values
-are written as they are drawn, in the order of units and cells, and read back by ranges of units; neither needs memory
-for more than a part or two: one is written while the next is counted and drawn.
+One changed record moves two cells of a query by one each, so noise of variance 1/rho on each cell costs rho. Where the
+groups of a query overlap it moves d of them at most, and noise of variance d / (2 rho) costs rho. Values are written as
+they are drawn, in the order of units and cells, and read back by ranges of units; neither needs memory for more than a
+part or two: one is written while the next is counted and drawn.
 
 The invariant a reader must know: measurements cover all units and all cells, also those that no fit will look at, so
 that which ones are there says nothing about the data.
@@ -31,7 +32,7 @@ from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
-from stirred.topdown.counting import Counted, marginal
+from stirred.topdown.counting import Counted, marginal_by
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import slug
 
@@ -64,13 +65,14 @@ def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
         for number, level in enumerate(plan.spine.all_levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
-                if rho:
+                variance = table.variance_of(level, query, plan.one_place(level))
+                if variance is not None:
                     cells = table.schema_of.number_of_groups(query.by)
                     words = "-".join(slug(part) for part in (table.name, level, query.name))
                     name = f"{len(found) + 1:03d}-{words}"  # words alone may be the same for two queries
                     found.append(
                         Entry(table.name, level, query.name, query.by, spine.units(number), cells, str(rho),
-                              str(1 / rho), f"{name}.parquet")
+                              str(variance), f"{name}.parquet")
                     )  # fmt: skip
     return found
 
@@ -123,9 +125,8 @@ def draw_parts(counted: Counted, found: list[Entry], source: RandomSource) -> It
         schema = counted.plan.table(table).schema_of
         histograms = counted.histograms(table, counted.spine.levels.index(level))
         for entry in here:
-            groups = schema.groups(entry.by)
             for units in parts(entry.units, entry.cells):
-                truth = marginal(histograms.of_units(np.arange(units.start, units.stop)), groups, entry.cells)
+                truth = marginal_by(histograms.of_units(np.arange(units.start, units.stop)), schema, entry.by)
                 values = discrete_gaussian(Fraction(entry.variance), truth.size, source)
                 yield entry, units, values + truth.ravel()
 

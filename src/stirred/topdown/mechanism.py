@@ -42,6 +42,16 @@ PRESETS = ("pl94-2020", "pl94-units", "teaching")
 """Names of the plans that :func:`stirred.topdown.preset` knows."""
 
 
+def _sizes(text: str | None) -> list[int] | None:
+    """The typed sizes of places."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
+        raise errors.parameter_out_of_range("--sizes", text, "whole numbers from 0 on with commas between, as 0,5,40")
+    return [int(part) for part in parts]
+
+
 def _population(**options: Any) -> list[str]:
     from stirred.topdown.population import write_population
 
@@ -113,6 +123,15 @@ class TopDown(Mechanism):
                    "limit, or the smallest sum of them, each times its weight.", "goal", choices=("worst", "sum")),
             Option("--least", "The share of its table's budget that every measured query keeps at every level. "
                    "Default: a twentieth of the budget is divided equally.", "least"),
+        ),
+        "check": (
+            Option(
+                "--sizes",
+                "Typical numbers of records in a finest place, public or guessed, e.g. 0,5,40,150, for the forecast of "
+                "bias.",
+                "sizes",
+                read=_sizes,
+            ),
         ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),

@@ -102,7 +102,7 @@ class TopDownPlan(Plan):
             table = self.table(invariant.table)
             if invariant.level not in self.spine.all_levels:
                 raise errors.unknown_choice("level", invariant.level, self.spine.all_levels)
-            table.schema_of.groups(invariant.by)
+            _require_plain(table, invariant.by, "An invariant")
         for constraint in self.constraints:
             _check_constraint(self, constraint)
         for relation in self.relations:
@@ -166,6 +166,10 @@ class TopDownPlan(Plan):
             Fraction(0),
         )
 
+    def one_place(self, level: str) -> bool:
+        """Whether the plan says that a level has one unit."""
+        return level == self.spine.root
+
     def allocation(self) -> Allocation:
         """How the budget is divided among levels and queries, for explanations; absent levels are left out."""
         levels = self.spine.all_levels
@@ -176,19 +180,33 @@ class TopDownPlan(Plan):
             queries = tuple(
                 Query(
                     query.name if len(self.released) == 1 else f"{query.name} of {table.name}",
-                    tuple(dict.fromkeys(table.schema_of.base(name) for name in query.by)),
+                    tuple(dict.fromkeys(base for name in query.by for base in table.schema_of.bases(name))),
                     table.schema_of.number_of_groups(query.by),
                     tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
                     tuple(query.by),
+                    tuple(table.moved(query, self.one_place(level)) for level in levels)
+                    if table.schema_of.overlapping(query.by)
+                    else None,
                 )
                 for query in table.queries
             )
             shares = tuple(spent[level] / rho for level in levels)
             parts.append(AllocationPart(table.name, table.unit, None, rho, shares, queries))
-        recodes = tuple((one.name, one.of) for table in self.released for one in table.recodes)
+        recodes = tuple(
+            (one.name, table.schema_of.base(one.name))
+            for table in self.released
+            for one in table.recodes
+            if not table.schema_of.joint(one.name)
+        )
+        joint = tuple(
+            (one.name, table.schema_of.bases(one.name))
+            for table in self.released
+            for one in table.recodes
+            if table.schema_of.joint(one.name)
+        )
         name, title = self.dataset or "plan", self.dataset or "the plan"
         one = self.spine.root is not None
-        return Allocation(name, title, levels, tuple(parts), recodes=recodes, single_root=one)
+        return Allocation(name, title, levels, tuple(parts), recodes=recodes, joint=joint, single_root=one)
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
@@ -295,7 +313,7 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
                 unknown = [name for name in query.shares if name not in plan.levels]
                 if unknown:
                     raise errors.unknown_choice("level", unknown[0], plan.levels)
-            table.schema_of.groups(query.by)
+            table.schema_of.number_of_groups(query.by)
         if table.level_shares.get(level, 0):
             shares = [query.share(level) for query in table.queries]
             _require_one(table.name, f"the queries at level '{level}'", shares)
@@ -318,9 +336,8 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
         raise errors.topdown_plan("A constraint", "must have either 'each' or 'where'")
     _check_numbers(constraint, "constraint")
     table.schema_of.where(constraint.where)
-    for mine, theirs in constraint.each.items():
-        table.schema_of.values(mine)
-        counted.schema_of.values(theirs)
+    _require_plain(table, tuple(constraint.each), "The 'each' of a constraint")
+    _require_plain(counted, tuple(constraint.each.values()), "The 'each' of a constraint")
     needed = set(constraint.each.values())
     leaf = plan.spine.levels[-1]
     kept = any(
@@ -362,9 +379,22 @@ def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
     table = _released(plan, wanted.table)
     if wanted.level not in plan.spine.all_levels:
         raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
-    table.schema_of.groups(wanted.by)
+    table.schema_of.number_of_groups(wanted.by)
     if [one.name for one in plan.publish].count(wanted.name) > 1:
         raise errors.topdown_plan(f"The table {wanted.name}", "can be listed under publish only once")
+
+
+def _require_plain(table: TableSection, names: Sequence[str], what: str) -> None:
+    """Raises if a name is unknown, or a recode of several attributes or of groups that overlap: what such a recode
+    keeps cannot be told attribute by attribute, which explanations of a guarantee need."""
+    for name in names:
+        table.schema_of.values(name)
+        if table.schema_of.joint(name):
+            raise errors.topdown_plan(
+                f"{what} by '{name}'",
+                "must be by attributes, or recodes of one attribute whose groups do not overlap; such recodes can "
+                "stand in queries, zeros, conditions and published tables",
+            )
 
 
 def _released(plan: TopDownPlan, name: str) -> TableSection:

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
+from stirred.margins.joint_recodes import Condition, JointRecode
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section
 
@@ -42,6 +43,8 @@ def _share(written: object) -> Fraction:
     return share
 
 
+Conditions = Annotated[tuple[Mapping[str, Names], ...], Field(max_length=MOST_SECTIONS)]
+"""A list of conditions, each with the values that some attributes may have."""
 Share = Annotated[Fraction, BeforeValidator(_share), PlainSerializer(str, return_type=str)]
 
 
@@ -81,11 +84,43 @@ class AttributeSection(Section):
 
 
 class RecodeSection(Section):
-    """A coarser version of an attribute: its groups by name, each with the values that belong to it."""
+    """A coarser version of an attribute: its groups by name, each with the values that belong to it.
+
+    With several attributes in ``of`` a group is a list of conditions, each with values for some of them; a combination
+    of values belongs to the group if one of the conditions holds. Groups that are ``overlapping`` may have values or
+    combinations in common, and need not have all.
+    """
 
     name: str
-    of: str
-    groups: Mapping[str, Names]
+    of: str | Names
+    groups: Mapping[str, Names | Conditions]
+    overlapping: bool = False
+
+    def recode(self) -> Recode | JointRecode:
+        """The recode as a schema has it."""
+        of = (self.of,) if isinstance(self.of, str) else self.of
+        plain = [values for values in self.groups.values() if all(isinstance(one, str) for one in values)]
+        if len(of) > 1 and plain:
+            raise errors.topdown_plan(
+                f"The recode '{self.name}'",
+                'is of several attributes, so its groups must be lists of conditions such as {race = ["1"], sex = '
+                '["f"]}',
+            )
+        if isinstance(self.of, str) and not self.overlapping and len(plain) == len(self.groups):
+            return Recode(self.name, self.of, tuple((label, _texts(values)) for label, values in self.groups.items()))
+        groups = tuple((label, _conditions(of[0], values)) for label, values in self.groups.items())
+        return JointRecode(self.name, of, groups, self.overlapping)
+
+
+def _texts(values: Names | Conditions) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _conditions(attribute: str, values: Names | Conditions) -> tuple[Condition, ...]:
+    """The conditions of a group; a list of values is one condition on the recode's only attribute."""
+    listed = tuple(tuple(one.items()) for one in values if not isinstance(one, str))
+    texts = _texts(values)
+    return (*listed, *([((attribute, texts),)] if texts or not listed else []))
 
 
 class QuerySection(Section):
@@ -128,11 +163,29 @@ class TableSection(Section):
     def schema_of(self) -> Schema:
         """Attributes, recodes and cells of the table."""
         attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
-        return Schema(attributes, tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes))
+        return Schema(attributes, tuple(one.recode() for one in self.recodes))
 
     def rho_of(self, level: str, query: QuerySection) -> Fraction:
-        """rho of one query at one level; the noise on its cells has variance one over it."""
+        """rho of one query at one level; see :meth:`variance_of`."""
         return (self.rho or Fraction(0)) * self.level_shares.get(level, Fraction(0)) * query.share(level)
+
+    def moved(self, query: QuerySection, one_place: bool) -> int:
+        """By how much one changed record moves a query at most: the squared length of the change, 2 unless groups
+        overlap. ``one_place`` is for a level that has one unit."""
+        key = (query.by, one_place)
+        if key not in self._moved:
+            self._moved[key] = self.schema_of.most_moved(query.by, one_place)
+        return self._moved[key]
+
+    def variance_of(self, level: str, query: QuerySection, one_place: bool = False) -> Fraction | None:
+        """The variance of the noise on a query's cells at one level: d / (2 rho), where a changed record moves the
+        query by d at most (:meth:`moved`), so one over rho unless groups overlap. None where it is not measured."""
+        rho = self.rho_of(level, query)
+        return self.moved(query, one_place) / (2 * rho) if rho else None
+
+    @cached_property
+    def _moved(self) -> dict[tuple[tuple[str, ...], bool], int]:
+        return {}
 
 
 class InvariantSection(Section):
@@ -219,7 +272,8 @@ class PublishSection(Section):
 
 
 class EarlierSection(Section):
-    """A release that this one must agree with: the counts of its records in every finest geounit, ``H(Z) = P``.
+    """A release that this one must agree with: the counts of its records in every unit of the finest level that both
+    have, ``H(Z) = P``.
 
     ``of`` is the earlier release's table (by default of the same name), ``by`` the attributes or recodes of ``table``
     that agree with its columns of the same names (by default all columns it has).

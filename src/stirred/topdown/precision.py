@@ -58,6 +58,7 @@ def errors_with_targets(
         for number, level in enumerate(spine.levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
+                variance = table.variance_of(level, query, plan.one_place(level))
                 at_levels.append(
                     ExpectedError(
                         table.name,
@@ -65,7 +66,7 @@ def errors_with_targets(
                         query.name,
                         table.schema_of.number_of_groups(query.by),
                         str(rho),
-                        math.sqrt(1 / rho) if rho else math.inf,
+                        math.inf if variance is None else math.sqrt(variance),
                         combined[query.name][number] if query.name in combined else None,
                     )
                 )

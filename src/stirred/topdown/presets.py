@@ -1,4 +1,4 @@
-"""Built-in plans: the 2020 redistricting data with its production shares, and a small one for teaching."""
+"""Built-in plans: the 2020 redistricting data and DHC with their production shares, and a small one for teaching."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 from stirred import errors
 from stirred.spec.allocations import AllocationPart, allocation
-from stirred.topdown.mechanism import PRESETS
+from stirred.topdown.dhc_presets import LEVELS as DHC_LEVELS
+from stirred.topdown.dhc_presets import dhc_plan
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL
 
 CENSUS_LEVELS = ("us", "state", "county", "tract", "block group", "block")
 NATION = CENSUS_LEVELS[0]
+LEVELS = ("state", "county", "tract", "block_group", "block")
+"""What the columns of the list of places are called, unless they are named."""
 
 HHGQ = (
     "household", "correctional", "juvenile", "nursing", "other institutional", "college", "military",
@@ -26,6 +29,8 @@ _NEEDED = {
     "pl94-2020": ("votingage", "hispanic", "cenrace"),
     "pl94-units": (),
     "teaching": ("race", "adult"),
+    "dhc-persons": ("cenrace",),
+    "dhc-units": (),
 }
 """The attributes whose values each preset must be given."""
 
@@ -33,7 +38,7 @@ _NEEDED = {
 def preset(
     name: str,
     domains: Mapping[str, Sequence[str]],
-    levels: Sequence[str] = ("state", "county", "tract", "block_group", "block"),
+    levels: Sequence[str] | None = None,
     *,
     nation: bool = False,
     rounded: bool = False,
@@ -42,13 +47,22 @@ def preset(
     """A built-in plan for geography columns called ``levels``, from state to block.
 
     ``domains`` has the values of attributes: votingage, hispanic and cenrace for ``pl94-2020``, race and adult for
-    ``teaching``. With ``nation`` the spine has a root above the states; without it the nation's share is not spent.
-    ``rounded`` takes the budgets as printed in place of those of production. ``more`` are other fields of the plan.
+    ``teaching``, cenrace for ``dhc-persons``. The DHC plans have seven levels below the nation, the others five. With
+    ``nation`` the spine has a root above the states; without it the nation's share is not spent. ``rounded`` takes the
+    budgets as printed in place of those of production. ``more`` are other fields of the plan.
     """
-    if name not in PRESETS:
-        raise errors.unknown_choice("preset", name, PRESETS)
+    if name not in _NEEDED:
+        raise errors.unknown_choice("preset", name, list(_NEEDED))
     if lacking := [one for one in _NEEDED[name] if one not in domains]:
         raise errors.topdown_plan(f"The preset '{name}'", f"needs the values of {errors.listed(lacking)} in domains")
+    expected = DHC_LEVELS if name.startswith("dhc-") else LEVELS
+    levels = expected if levels is None else tuple(levels)
+    if name != "teaching" and len(levels) != len(expected):
+        raise errors.topdown_plan(
+            f"The preset '{name}'", f"needs {len(expected)} levels, as {errors.listed(expected)}, not {len(levels)}"
+        )
+    if name.startswith("dhc-"):
+        return TopDownPlan(**{**dhc_plan(name, domains, levels, nation), **more})
     spine = {"levels": tuple(levels), **({"root": NATION} if nation else {"absent": (NATION,)})}
     if name == "teaching":
         return TopDownPlan(**{"spine": spine, **_teaching(domains, (NATION, *levels)), **more})

@@ -82,7 +82,7 @@ class Histograms:
 @dataclass(frozen=True, eq=False, repr=False)
 class Measured:
     """Noisy sums over the groups of a query in every child; ``weight`` is one over their variance, in all children or a
-    number for each of them."""
+    number for each of them. Cells of group -1 are in none."""
 
     groups: NDArray[np.int32]
     weight: float | NDArray[np.float64]
@@ -195,7 +195,7 @@ def roots(
 
 def separates(groups: NDArray[np.int32]) -> bool:
     """Whether every cell has a group of its own."""
-    return len(np.unique(groups)) == len(groups)
+    return bool(groups.min(initial=0) >= 0) and len(np.unique(groups)) == len(groups)
 
 
 def kappa(measured: tuple[Measured, ...]) -> float:

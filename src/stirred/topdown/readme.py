@@ -18,15 +18,21 @@ from stirred.releases.texts import (
 from stirred.spec import Specification
 from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
+from stirred.topdown.fit_bias import ExpectedBias
 from stirred.topdown.fitting import LEAST_SQUARES
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.relations import relation_words
 
 
 def readme(
-    specification: Specification, plan: TopDownPlan, tables: Sequence[ReleasedTable], ways: Mapping[str, str]
+    specification: Specification,
+    plan: TopDownPlan,
+    tables: Sequence[ReleasedTable],
+    ways: Mapping[str, str],
+    biases: Sequence[ExpectedBias] = (),
 ) -> str:
-    """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it."""
+    """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it, and
+    ``biases`` the forecasts that the certificate has."""
     units = " and ".join(plural(table.unit) for table in plan.released)
     folders = [
         "measurements/: every noisy measurement, with its exact variance in measurements.json",
@@ -59,6 +65,7 @@ def readme(
             "estimate gives estimates from them with confidence intervals."
         )
         + "\n",
+        _biased(plan, biases),
         findings_section(specification),
         context_section(plan.context),
     ]
@@ -92,6 +99,22 @@ def _fitted(ways: Mapping[str, str]) -> str:
     )
 
 
+def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
+    """The forecast of bias in two sentences; empty where there is none."""
+    told = [one.sentence(plural(plan.table(one.table).unit)) for one in biases]
+    told = [f"{one.table}: {words}" if len(plan.released) > 1 else words
+            for one, words in zip(biases, told, strict=True) if words]  # fmt: skip
+    if not told:
+        return ""
+    return (
+        fill(
+            f"How large that is, by a forecast from public facts and this plan's noise, right within a factor of two: "
+            f"{'; '.join(told)}. For such places take the unbiased values of stirred estimate."
+        )
+        + "\n"
+    )
+
+
 def _kept(plan: TopDownPlan) -> str:
     lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or ["  nothing"]
     said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
@@ -108,9 +131,10 @@ def _earlier(plan: TopDownPlan) -> str:
     return (
         "Agrees with an earlier release\n"
         + fill(
-            "The rows have exactly the counts of an earlier release (its checksum is in certificate.json, under "
-            "agrees_with). The guarantee below covers what this release adds to it. Both together satisfy the "
-            "composition of their guarantees: the earlier budget is added to this one."
+            "The rows have exactly the counts of an earlier release, in every place of the finest level that both have "
+            "(that level and its checksum are in certificate.json, under agrees_with). The guarantee below covers what "
+            "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is "
+            "added to this one."
         )
         + "\n"
     )

@@ -82,7 +82,7 @@ def _conversion(plan: TopDownPlan) -> str:
 def _free_attribute(plan: TopDownPlan) -> bool:
     """Whether one record can change alone: some attribute is in no invariant, constraint, relation or zero."""
     table = next(one for one in plan.released if one.unit == plan.unit)
-    named = {table.schema_of.base(name) for zero in table.zeros for name in zero}
+    named = {base for zero in table.zeros for name in zero for base in table.schema_of.bases(name)}
     named |= set(constrained_names(plan, table))
     return any(one.name not in named and len(one.values) > 1 for one in table.attributes)
 

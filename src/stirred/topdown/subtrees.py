@@ -23,10 +23,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.margins.joint_recodes import Family
 from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
@@ -58,7 +61,20 @@ _SWEEPS = 200
 _SETTLED = 1e-6
 
 Told = dict[tuple[str, ...], Measured]
-"""What a fit is near to, by the names of each query."""
+"""What a fit is near to, by the names of each query; a query whose groups overlap is there several times, with a number
+after its names."""
+
+
+def measured_families(
+    names: tuple[str, ...], families: Sequence[Family], weight: float | Array, values: NDArray[Any]
+) -> Told:
+    """What was measured of a query, as sets of groups that do not overlap."""
+    if len(families) == 1 and len(families[0].columns) == values.shape[1]:
+        return {names: Measured(families[0].groups, weight, values)}
+    return {
+        (*names, str(number)): Measured(one.groups, weight, np.ascontiguousarray(values[:, one.columns]))
+        for number, one in enumerate(families)
+    }
 
 
 def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> designs.Design:
@@ -117,18 +133,19 @@ class Subtrees:
         whole table, and those of them that are about attributes of ``by`` only with the weights of the margin by
         these."""
         schema = self.table.schema_of
-        cells = self.values[level][units].reshape(-1, *schema.shape)
+        cells = np.asarray(schema.by_axes(self.values[level][units]))
         kinds = self.design.shapes.below[level].of_unit[units]
         weights, few = self._weights[level], self._margin_weights(level, by)
         queries = self.queries(level)
         told = [margin.spread(contracted(cells, [factor.T for factor in _matrices(margin)])) for _, margin in queries]
-        groups = [schema.groups(names) for names, _ in queries]
+        families = [schema.families(names) for names, _ in queries]
         names = [by for by, _ in queries]
-        whole = {names[at]: Measured(groups[at], weights[kinds, at], told[at]) for at in range(len(queries))}
-        part = {
-            names[at]: Measured(groups[at], few[kinds, place], told[at])
-            for place, at in enumerate(self._inside(level, by))
-        }
+        whole: Told = {}
+        for at in range(len(queries)):
+            whole |= measured_families(names[at], families[at], weights[kinds, at], told[at])
+        part: Told = {}
+        for place, at in enumerate(self._inside(level, by)):
+            part |= measured_families(names[at], families[at], few[kinds, place], told[at])
         return _with_weight(whole), _with_weight(part)
 
     def queries(self, level: int) -> list[tuple[tuple[str, ...], Margin]]:
@@ -142,7 +159,9 @@ class Subtrees:
     def _inside(self, level: int, by: tuple[str, ...]) -> list[int]:
         schema = self.table.schema_of
         return [
-            at for at, (names, _) in enumerate(self.queries(level)) if {schema.base(name) for name in names} <= set(by)
+            at
+            for at, (names, _) in enumerate(self.queries(level))
+            if {base for name in names for base in schema.bases(name)} <= set(by)
         ]
 
     # -- weights ---------------------------------------------------------------------------------------------
@@ -161,7 +180,8 @@ class Subtrees:
                 covariance = tree.covariance[level]
                 _add_products(gram, right, matrices, covariance, covariance @ tree.precision_below[level] @ covariance)
             weights = own + _nonnegative(gram, right)
-            detailed = [at for at, (names, _) in enumerate(queries) if separates(self.table.schema_of.groups(names))]
+            schema = self.table.schema_of
+            detailed = [at for at, (by, _) in enumerate(queries) if separates(schema.families(by)[0].groups)]
             if detailed:
                 least = LEAST_DETAIL * weights.sum(axis=1)
                 weights[:, detailed[0]] = np.maximum(weights[:, detailed[0]], least)
@@ -197,8 +217,11 @@ class Subtrees:
         sample[margin.in_tensor] = np.unique(schema.groups(by), return_index=True)[1]
         parts = []
         for at in inside:
-            groups = schema.groups(queries[at][0])[sample]
-            parts.append((groups[:, None] == groups).astype(np.float64))
+            shared = np.zeros((len(sample), len(sample)))
+            for family in schema.families(queries[at][0]):
+                groups = family.groups[sample]
+                shared += (groups[:, None] == groups) & (groups >= 0)
+            parts.append(shared)
         matrices = np.stack(parts)
         told = np.einsum("q,qij->ij", own, matrices)
         gram, aims = np.zeros((kinds, len(inside), len(inside))), np.zeros((kinds, len(inside)))
@@ -245,7 +268,7 @@ class _Upward:
             known = [one[units] for one in self._exact(level)]
             weighted = self._in_blocks(self._weighted(level, units))
             means = self._means(level, np.arange(first, last), weighted, added, known)
-            room[units] = contracted(means, back).reshape(last - first, -1)
+            room[units] = self.table.schema_of.by_cells(contracted(means, back)).reshape(last - first, -1)
 
     def _add_leaves(self, room: Array) -> None:
         """Add up A'V^-1 y of the leaves of every parent, by cells."""
@@ -275,13 +298,16 @@ class _Upward:
         tensor = margin.arranged(values)
         # An attribute that the query is not by has one group, which numpy spreads over all values by itself.
         spreading = [factor if len(factor) > 1 else np.ones((1, 1)) for factor in _matrices(margin)]
-        found.reshape(-1, *self.table.schema_of.shape)[...] += contracted(tensor, spreading)
+        schema, added = self.table.schema_of, contracted(tensor, spreading)
+        if len(schema.axes) < len(schema.shape):
+            added = np.asarray(schema.by_cells(np.broadcast_to(added, (len(added), *schema.axis_shape))))
+        found.reshape(-1, *schema.shape)[...] += added
 
     def _exact(self, level: int) -> list[Counts]:
         return [self.exact[number] for number, _ in self.design.fixed[level]]
 
     def _in_blocks(self, cells: Array) -> Array:
-        tensor = cells.reshape(-1, *self.table.schema_of.shape)
+        tensor = np.asarray(self.table.schema_of.by_axes(cells))
         return contracted(tensor, [axis.basis for axis in self.design.split.axes])
 
     def _means(self, level: int, units: Index, weighted: Array, added: Array | None, fixed: Sequence[Counts]) -> Array:

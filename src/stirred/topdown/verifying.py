@@ -41,6 +41,7 @@ from stirred.topdown.constraints import (
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
+from stirred.topdown.fit_bias import EDGES, ExpectedBias, kept_totals
 from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
 from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
@@ -48,6 +49,7 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
+from stirred.topdown.recoded_tables import columns_behind, recoded
 from stirred.topdown.relations import leaves_breaking_relation, relation_words
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
@@ -145,6 +147,9 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     ]
     fit, agreed = release.certificate["fit"], release.certificate["agrees_with"]
     more = {"fit": fit, "geography_sha256": release.certificate["geography_sha256"], "agrees_with": agreed}
+    biases, forecast = _biases(release, plan)
+    if "expected_bias" in release.certificate:
+        more = {"expected_bias": release.certificate["expected_bias"], **more}
     certificate = Certificate(plan, stated, margins, release.for_release, None, more)
     files = [
         *measurement_files(plan, spine),
@@ -154,8 +159,33 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     return [
         Verdict(_fit_is_reported(release, plan, spine), "the certificate reports the fit of every table and level"),
         Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
-        *contents_verdicts(release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit)), files)),
+        Verdict(forecast, "the certificate has a forecast of bias of every table whose totals are not kept"),
+        *contents_verdicts(
+            release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit), biases), files)
+        ),
     ]
+
+
+def _biases(release: ReleaseFolder, plan: TopDownPlan) -> tuple[list[ExpectedBias], bool]:
+    """The forecasts of bias that the certificate states, and whether they are such as a release of this plan has.
+
+    Their numbers are not derived again.
+    """
+    stated = release.certificate.get("expected_bias")
+    if stated is None:  # before there were any
+        return [], not release.by_this_version
+    try:
+        found = [ExpectedBias.from_published(one) for one in stated]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return [], False
+    known = [table.name for table in plan.released if not kept_totals(plan, table)]
+    tables = [one.table for one in found]
+    sound = tables == [name for name in known if name in tables] and all(
+        one.level == plan.spine.levels[-1]
+        and [part.least for part in one.classes] == sorted({part.least for part in one.classes} & set(EDGES))
+        for one in found
+    )
+    return found if sound else [], sound
 
 
 def _fit_is_reported(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> bool:
@@ -212,7 +242,8 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
         isinstance(agreed, list)
         and len(agreed) == len(plan.earlier)
         and all(
-            set(one) == {"table", "by", "manifest_sha256"}
+            set(one) - {"level"} == {"table", "by", "manifest_sha256"}
+            and one.get("level", plan.spine.levels[-1]) in plan.spine.levels  # not stated before levels could differ
             and one["table"] == section.table
             and isinstance(one["by"], list)
             and (one["by"] == list(section.by) if section.by else set(one["by"]) <= _names(plan, section.table))
@@ -307,7 +338,7 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
-    """Counts of a released table by some of its columns."""
+    """Counts of a released table by some of its columns, or recodes of its plan."""
     return tabulate_release(ReleaseFolder.open(path), by, table)
 
 
@@ -322,4 +353,8 @@ def place_units(release: ReleaseFolder, table: str | None = None) -> dict[str, p
 def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
     """As :func:`tabulate`, of an opened release."""
     name = release.require_table(table)
-    return tabulate_rows(release, by, name, release.with_role(name, PLACE, ATTRIBUTE))
+    columns = release.with_role(name, PLACE, ATTRIBUTE)
+    section = TopDownPlan.from_published(release.certificate["plan"]).table(name)
+    if all(one in columns for one in by) or not any(one.name in by for one in section.recodes):
+        return tabulate_rows(release, by, name, columns)
+    return recoded(tabulate_rows(release, columns_behind(section, by, columns), name, columns), section, by)

@@ -1,0 +1,159 @@
+"""The forecast of the bias of the finest places: public facts only, near what fits do, told where it is promised."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from census import plan, refused, tables
+
+from stirred.noise import SeededSource
+from stirred.releases.manifest import write_manifest
+from stirred.releases.progress import Silent
+from stirred.tables.synthetic.population import DOMAINS, Population
+from stirred.topdown import preset
+from stirred.topdown.checking import check
+from stirred.topdown.constraints import invariant_values
+from stirred.topdown.counting import count_tables
+from stirred.topdown.fit_bias import ExpectedBias, bias_of_tables, expected_bias, kept_totals
+from stirred.topdown.fitting import fit_table
+from stirred.topdown.measuring import Measurements, measure
+from stirred.topdown.releasing import release
+from stirred.topdown.verifying import verify
+
+
+def measured_bias(folder, counted, table, draws):
+    """The mean error of fitted totals of blocks by true size, over several releases."""
+    exact, spine = invariant_values(counted), counted.spine
+    truth, errors = counted.leaves[table.name].totals(), []
+    for draw in range(draws):
+        work = folder / str(draw)
+        work.mkdir()
+        measure(counted, work, SeededSource(draw), Silent())
+        leaves, _ = fit_table(counted.plan, spine, exact, Measurements(work), table, Silent())
+        errors.append(leaves.totals() - truth)
+    error = np.mean(errors, axis=0)
+    edges = ((0, 0), (1, 9), (10, 99), (100, truth.max()))
+    return {least: error[(truth >= least) & (truth <= most)].mean() for least, most in edges}
+
+
+def state(persons, seed=4):
+    made = Population(persons=persons, seed=seed).tables()
+    data = {
+        "geography": made.blocks, "persons": made.persons, "units": made.units, "facilities": made.facilities,
+    }  # fmt: skip
+    return count_tables(preset("pl94-2020", DOMAINS), data)
+
+
+def by_size(found):
+    return {one.least: (one.bias, one.standard_error) for one in found.classes}
+
+
+@pytest.mark.slow
+def test_forecasts_are_near_the_bias_of_whole_releases(tmp_path):
+    """The simulation of known tables within 2 persons (its own standard error is below 1.5), the forecast from public
+    facts within a factor of two; draws are seeded."""
+    counted = state(60_000)
+    table = counted.plan.table("persons")
+    actual = measured_bias(tmp_path, counted, table, 4)
+    known = by_size(
+        bias_of_tables(counted.plan, counted.spine, invariant_values(counted), table, counted.leaves["persons"])
+    )
+    public = by_size(expected_bias(counted.plan, counted.spine, invariant_values(counted), table))
+    for least in (1, 100):
+        assert abs(known[least][0] - actual[least]) < 2 + 2 * known[least][1]
+        assert 1 / 2 < public[least][0] / actual[least] < 2
+    assert actual[1] > 2 and actual[100] < -4
+
+
+def test_small_places_are_forecast_too_large_and_large_ones_too_small(tmp_path):
+    counted = state(6_000)
+    table = counted.plan.table("persons")
+    exact = invariant_values(counted)
+    found = expected_bias(counted.plan, counted.spine, exact, table)
+    biases = by_size(found)
+    assert biases[1][0] > 3 * biases[1][1] and biases[100][0] < -3 * biases[100][1]
+    # What small places gain the large ones lose: places of one parent add up.
+    total = sum(one.places * one.bias for one in found.classes)
+    assert abs(total) < 1e-6
+    words = found.sentence("persons")
+    assert "a block of fewer than 10 persons too large by about" in words
+    assert "a block of 100 persons and more too small by about" in words
+    assert expected_bias(counted.plan, counted.spine, exact, table) == found  # seeded
+    assert ExpectedBias.from_published(json.loads(json.dumps(found.published()))).table == "persons"
+
+
+def test_without_noise_there_is_no_bias():
+    counted = state(3_000)
+    plan_ = counted.plan.model_copy(
+        update={
+            "tables": tuple(
+                one.model_copy(update={"rho": one.rho * 10**9} if one.rho else {}) for one in counted.plan.tables
+            )
+        }
+    )
+    found = expected_bias(plan_, counted.spine, invariant_values(counted), plan_.table("persons"))
+    assert all(one.bias == 0 for one in found.classes) and found.sentence("persons") == ""
+
+
+def test_the_forecast_does_not_read_the_records():
+    chosen = plan(invariants=[], constraints=[])
+    texts = set()
+    for seed in (1, 2):
+        data = tables(seed=seed)
+        found = check(chosen, data)
+        texts.add(json.dumps([one.published() for one in found.biases]))
+    assert len(texts) == 1
+
+
+def test_sizes_can_be_typed(tmp_path):
+    chosen, data = plan(), tables()
+    found = check(chosen, data, sizes=[5, 500])
+    assert {one.least for one in found.biases[0].classes} <= {0, 1, 100}
+    assert found.biases[0].sizes == "made tables of the sizes given"
+    assert "Forecast of the bias" in str(found) and "stirred estimate" in str(found)
+    for wrong in ([], [0, 0], [-1, 4]):
+        with refused("parameter-out-of-range"):
+            check(chosen, data, sizes=wrong)
+
+
+def test_totals_that_are_kept_have_no_forecast():
+    chosen = plan()
+    assert kept_totals(chosen, chosen.table("dwellings")) and not kept_totals(chosen, chosen.table("persons"))
+    assert [one.table for one in check(chosen, tables()).biases] == ["persons"]
+
+
+def test_a_release_tells_the_forecast_and_verify_reads_it(tmp_path):
+    release(plan("1/50"), tables(persons=2000), out=tmp_path / "out")
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert [one["table"] for one in certificate["expected_bias"]] == ["persons"]
+    text = " ".join((tmp_path / "out" / "README.txt").read_text().split())
+    assert "by a forecast from public facts and this plan's noise" in text
+    assert "For such places take the unbiased values of stirred estimate." in text
+    assert all(verdict.holds for verdict in verify(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        None,
+        [],
+        "x",
+        [{"table": "persons"}],
+        [{"table": "homes", "level": "town", "sizes": "made tables", "classes": []}],
+        "larger",
+    ],
+)
+def test_a_forged_forecast_is_noticed(tmp_path, forged):
+    release(plan("1/50"), tables(persons=2000), out=tmp_path / "out")
+    path = tmp_path / "out" / "certificate.json"
+    fields = json.loads(path.read_text())
+    if forged == "larger":
+        forged = fields["expected_bias"]
+        forged[0]["classes"][-1]["bias"] -= 50.0  # README.txt tells another
+    fields["expected_bias"] = forged
+    path.write_text(json.dumps(fields, indent=1))
+    write_manifest(tmp_path / "out")
+    wrong = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
+    assert any("forecast of bias" in words or "README" in words for words in wrong), wrong
