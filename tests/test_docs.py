@@ -19,11 +19,14 @@ import stirred
 from stirred.cli import app
 from stirred.releases.plans import InputSection, Section
 from stirred.releases.signatures import signers_line
+from stirred.spec import account_findings
 from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import households_and_persons
+from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import TopDownPlan
+from stirred.topdown.plan_sections import RelationSection
 
 ROOT = Path(__file__).parent.parent
 
@@ -98,6 +101,16 @@ def test_the_guide_to_what_invariants_reveal_runs_on_a_plan_that_fits_it(tmp_pat
     ]  # fmt: skip
 
 
+def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/deployments.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "The standards differ" in printed and Path("pictures/known-deployments.svg").exists()
+    page = (ROOT / "docs" / "deployments.md").read_text(encoding="utf-8")
+    assert "".join(f"* {one}\n" for one in account_findings.sentences()) in page
+    assert account_findings.table() in page and account_findings.differences() in page
+
+
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/semantics.md", {}, monkeypatch)
@@ -124,6 +137,54 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     Path("example.toml").write_text(text)
     plan = TopDownPlan.from_toml("example.toml")
     assert plan.rho == Fraction(9, 20) and plan.publish[0].name == "persons-county-adult-sex"
+
+
+def test_the_guide_to_spines_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    made = Population(persons=2_000, seed=4).tables()
+    at = pl.int_range(pl.len())
+    districts, places = (at // 30).cast(pl.String), pl.when(at % 5 > 0).then((at // 17).cast(pl.String))
+    blocks_and_areas = made.blocks.with_columns(districts=districts, places=places)
+    blocks_and_areas.write_csv("blocks.csv")
+    data = {"geography": "blocks.csv", "persons": "persons.parquet"}
+    made.persons.write_parquet("persons.parquet")
+    plan = stirred.topdown.preset("teaching", DOMAINS, chosen_from="public", targets=[{"column": "places"}])
+    Path("plan.toml").write_text(plan.reading(data).to_toml())
+    run_blocks("docs/spines.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "Expected standard error of a cell in target areas" in printed and "block_group_optimised" in printed
+    written = pl.read_csv("geography.csv", infer_schema=False)
+    assert written.columns == [
+        *("state", "county", "area", "tract_part", "block_group_part", "block", "tract", "block_group"),
+        *("places", "districts"),
+    ]
+    assert written.height == made.blocks.height
+
+
+def test_the_guide_to_calibration_runs_and_shows_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{size},{county},{tenure}" for size in (1, 2) for county in "xyz" for tenure in "or"]
+    Path("households.csv").write_text("size,county,tenure\n" + "\n".join(rows * 5) + "\n")
+    ((_, text),) = [block for block in blocks("docs/calibrate.md") if block[0] == "toml"]
+    Path("swap.toml").write_text(text)
+    names: dict[str, object] = {}
+    run_blocks("docs/calibrate.md", names, monkeypatch)
+    printed = capsys.readouterr().out
+    shown = [line for language, text in blocks("docs/calibrate.md") if language == "text" for line in text.splitlines()]
+    assert len(shown) == 6 and set(shown) <= set(printed.splitlines())
+    assert "epsilon of at most 1.65 " in printed and names["found"].plan.rho < Fraction(1, 10)
+    assert TopDownPlan.from_toml("town/better.toml").rho == Fraction("0.1066") * Fraction(5, 6)
+
+
+def test_the_guide_to_relations_runs_and_its_relation_is_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    run_blocks("docs/relations.md", names, monkeypatch)
+    assert "True True" in capsys.readouterr().out
+    ((_, text),) = [block for block in blocks("docs/relations.md") if block[0] == "toml"]
+    plan = names["plan"]
+    assert isinstance(plan, TopDownPlan)
+    assert RelationSection(**tomllib.loads(text)["relations"][0]) == plan.relations[0]
 
 
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
@@ -351,3 +412,10 @@ def test_the_plan_for_those_who_come_from_sdcmicro_runs_on_a_file_like_theirs(tm
 def test_make_demo_and_make_test_are_on_the_readmes_first_screen():
     first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:20]
     assert any("make demo" in line for line in first) and any("make test" in line for line in first)
+
+
+def test_the_guide_to_noisy_measurement_files_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/noisy-measurements.md", {}, monkeypatch)
+    printed = capsys.readouterr().out
+    assert "Nothing was spent" in printed and "FAILS" not in printed and "white-black" in printed

@@ -56,7 +56,7 @@ def test_a_third_mechanism_goes_through_every_command(counting, plan, tmp_path, 
     assert verified.code == 0 and "holds  the guarantee is that of the plan" in verified.out
     released = int(command("tabulate", out, "--by", "number").out.splitlines()[1].split(",")[0])
     assert abs(released - 1000) < 200  # Laplace noise of scale 2: a false alarm once in exp(99)
-    assert "epsilon" in command("explain", out, "--brief").out
+    assert "epsilon" in command("explain", out).out
     assert command("compare", out, "epsilon=1").code == 0
     assert command("lint", out).code == 0
     assert command("scale", "1/4").out == "scale 4\n"

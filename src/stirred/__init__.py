@@ -18,7 +18,7 @@ Understand a guarantee::
 What is here
 ------------
 Plans: ``SwapPlan``, ``LinkedTable``, ``TopDownPlan``, ``SurveyPlan``.
-With a plan: ``check``, ``release``. With a release: ``verify``, ``tabulate``, ``estimate``.
+With a plan: ``check``, ``calibrate``, ``release``. With a release: ``verify``, ``tabulate``, ``estimate``.
 With any guarantee: ``read``, ``explain``, ``compare``, ``lint``, ``compose``, ``report``. The guarantee itself:
 ``Specification``, ``flavors`` (named types of guarantees). A record of all releases of one dataset: ``Ledger``.
 Modules: ``swap``, ``topdown``, ``survey`` (the mechanisms), ``limits`` (the most that anyone can learn), ``semantics``,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stirred.swap.plan import SwapPlan
     from stirred.swap.plan_sections import LinkedTable
     from stirred.topdown.plan import TopDownPlan
-    from stirred.verbs import check, compare, estimate, explain, lint, read, release, tabulate, verify
+    from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, release, tabulate, verify
 
 __version__ = "0.6.0"
 
@@ -54,6 +54,7 @@ __all__ = [
     "SurveyPlan",
     "SwapPlan",
     "TopDownPlan",
+    "calibrate",
     "check",
     "compare",
     "compose",
@@ -88,7 +89,7 @@ _NAMES = by_module(
         "stirred.swap.plan": "SwapPlan",
         "stirred.swap.plan_sections": "LinkedTable",
         "stirred.topdown.plan": "TopDownPlan",
-        "stirred.verbs": "check compare estimate explain lint read release tabulate verify",
+        "stirred.verbs": "calibrate check compare estimate explain lint read release tabulate verify",
     }
 )
 __getattr__, __dir__ = lazy(__name__, _NAMES | {name: f"stirred.{name}" for name in _MODULES})

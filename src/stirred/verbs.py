@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdicts
     from stirred.semantics import Explanation
-    from stirred.spec import Comparison, Finding, Specification
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.side_by_side import SideBySide
+    from stirred.spec import Finding, Specification
     from stirred.spec.allocations import Allocation
 
 CERTIFICATE = "certificate.json"
@@ -61,6 +63,54 @@ def check(
     """
     mechanism, read = _of_plan(plan)
     return mechanism.check(read, data, progress=progress, **options)
+
+
+def calibrate(
+    what: Plan | str | Path,
+    targets: Sequence[str] | str,
+    data: Data | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Calibration:
+    """Find the parameters that keep stated limits: on errors of tables, on tests, on beliefs, on epsilon or rho.
+
+    Parameters
+    ----------
+    what
+        A plan, the path of a plan file, or a number by its name: ``"rho"``, ``"epsilon"``, or with the value in use
+        ``"rho=2.63"``.
+    targets
+        What is wanted, in words: ``"error of race at tract <= 5"``, ``"power at 5% <= 20%"``,
+        ``"belief from 1% <= 5%"``, ``"epsilon <= 2"``; docs/calibrate.md has them all.
+    data
+        Data to read in place of the plan's own paths. TopDown reads the geography only; a swap reads the strata.
+    progress
+        Receives the name of each stage when it begins; by default nothing is shown.
+    options
+        Further options of this mechanism: for TopDown ``rho``, ``goal`` and ``least``; for a swap ``largest_stratum``.
+
+    Returns
+    -------
+    Calibration
+        ``print`` shows it as a page of text; ``plan`` is the plan with the parameters that were found.
+
+    Examples
+    --------
+    >>> import stirred
+    >>> stirred.calibrate("rho=2.63", "power at 5% <= 20%").fields["budget"]
+    '1109/5000'
+    """
+    from stirred.semantics.inverse import calibrate_number, is_number
+    from stirred.semantics.targets import read_targets
+
+    asked = read_targets(targets)
+    if is_number(what):
+        if options:
+            raise errors.option_not_for(f"--{next(iter(options)).replace('_', '-')}", str(what))
+        return calibrate_number(str(what), asked)
+    mechanism, read = _of_plan(what)
+    return mechanism.calibrate(read, asked, data, progress=progress, **options)  # type: ignore[no-any-return]
 
 
 def release(
@@ -154,8 +204,9 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
 
 
 def tabulate(
-    path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
-) -> pa.Table:
+    path: str | Path, by: Sequence[str] = (), table: str | None = None, *, most_rows: int | None = None,
+    place_file: Any = None, place_column: str | None = None,
+) -> pa.Table:  # fmt: skip
     """Count the released rows by some columns. This is post-processing and costs no budget.
 
     Parameters
@@ -168,11 +219,16 @@ def tabulate(
         Which released table; by default the first.
     most_rows
         How many rows the table may have; by default as many as the size of its file makes likely.
+    place_file
+        Also count by the places of a CSV or Parquet file, or of a frame: a column named like one of the release holds
+        codes of units, the other one names of places.
+    place_column
+        The column with the names of places, where the file has several.
 
     Returns
     -------
     pyarrow.Table
-        A row for each combination that occurs, with its count.
+        A row for each combination that occurs, with its count; with places, for each place and combination.
 
     Examples
     --------
@@ -185,8 +241,29 @@ def tabulate(
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
     mechanism, opened = _of_release(path, most_rows)
+    names = [by] if isinstance(by, str) else list(by)
+    if place_file is not None:
+        return tabulate_places(path, names, table, place_file, place_column, most_rows=most_rows)[0]
     with _as_received(path):
-        return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
+        return mechanism.tabulate(opened, names, table)
+
+
+def tabulate_places(
+    path: str | Path, by: Sequence[str], table: str | None, place_file: Any, place_column: str | None = None, *,
+    most_rows: int | None = None,
+) -> tuple[pa.Table, tuple[str, ...]]:  # fmt: skip
+    """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
+    from stirred.releases.place_tables import places_of, put_together
+
+    mechanism, opened = _of_release(path, most_rows)
+    with _as_received(path):
+        units = mechanism.place_units(opened, table)
+    file = places_of(place_file, units, place_column, taken=[*by, *units])
+    with _as_received(path):
+        columns = [file.unit, *(name for name in by if name != file.unit)]
+        found, said = mechanism.tabulate(opened, columns, table), mechanism.tabulate_note(opened, columns, table)
+    made, remarks = put_together(found, file, by)
+    return made, remarks if said is None else (*remarks, said)
 
 
 def tabulate_note(
@@ -309,18 +386,24 @@ def explain(
     return run(specification, allocation=allocation, concerns=concerns, **chosen)
 
 
-def compare(*what: Specification | str | Path) -> Comparison:
-    """Compare guarantees part by part, and say which is stronger, or why none is.
+def compare(
+    *what: Specification | str | Path, false_alarms: Sequence[float] | None = None, prior: float = 0.01
+) -> SideBySide:
+    """Compare guarantees: five questions, what follows from each, and whether they can be ranked.
 
     Parameters
     ----------
     what
         Two or more specifications, or anything that :func:`read` reads.
+    false_alarms
+        Probabilities of a false alarm at which powers of tests are compared; 0.01, 0.05 and 0.1 by default.
+    prior
+        The belief before the release from which the belief after it is told.
 
     Returns
     -------
-    Comparison
-        ``print`` shows a table; ``verdicts`` has the verdict for each pair.
+    SideBySide
+        ``print`` shows tables; ``verdicts`` has the verdict for each pair, ``picture()`` all power curves.
 
     Examples
     --------
@@ -328,9 +411,10 @@ def compare(*what: Specification | str | Path) -> Comparison:
     >>> stirred.compare("epsilon=1", "epsilon=2").verdicts[0].stronger
     'first stronger'
     """
-    from stirred.spec import compare as run
+    from stirred.semantics.explained_numbers import LEVELS
+    from stirred.semantics.side_by_side import side_by_side
 
-    return run(*(_specification(one) for one in what))
+    return side_by_side(*(_specification(one) for one in what), levels=false_alarms or LEVELS, prior=prior)
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
@@ -397,7 +481,16 @@ def mechanism_of_release(path: str | Path) -> Mechanism:
     """The mechanism that made a release, given its folder or a folder directly inside it."""
     folder = Path(path)
     inside = not is_file(folder / CERTIFICATE) and is_file(folder.parent / CERTIFICATE)
+    if not inside and not is_file(folder / CERTIFICATE):
+        reader = mechanism_of_measurements(folder)
+        if reader is not None:
+            return reader
     return _of_release(folder.parent if inside else folder)[0]
+
+
+def mechanism_of_measurements(path: str | Path) -> Mechanism | None:
+    """The mechanism that reads a folder of measurements that others published; None if it is no such folder."""
+    return next((one for one in mechanisms.every() if one.reads_measurements(Path(path))), None)
 
 
 def _specification(what: Specification | str | Path) -> Specification:

@@ -248,15 +248,14 @@ def test_a_check_begins_by_saying_that_it_is_confidential(plan, command):
 
 
 def test_a_check_prints_json_that_says_that_it_is_confidential(plan, command):
-    ended = command("check", plan, "--json", "--rates", "0.01,0.5", "--by", "county,tenure", "--epsilon", "5")
+    ended = command("check", plan, "--json", "--rates", "0.01,0.5", "--by", "county,tenure")
     fields = json.loads(ended.out)
     assert list(fields)[:2] == ["stirred_check", "confidential"]
     assert fields["confidential"] is True
     assert fields["records"] == ROWS
     assert float(fields["specification"]["budget"]["value"]) == fields["guarantee"]["epsilon"]
     assert len(fields["tables"]) == 1  # asked for by the plan and again by the option
-    low, high = fields["guarantee"]["rates_for_wanted"]
-    assert 0 < low < high < 1
+    assert 0 < fields["guarantee"]["best_rate"] < 1
 
 
 def test_rates_and_candidates_are_tried_side_by_side(plan, command):
@@ -319,11 +318,6 @@ def test_rates_that_are_none_are_refused(text, plan, command):
     ended = command("check", plan, "--rates", text)
     assert ended.code == 2
     assert "swap rate" in ended.err
-
-
-def test_a_wanted_epsilon_is_answered_with_two_rates_or_with_a_no(plan, command):
-    assert "epsilon 5 any rate from 0." in command("check", plan, "--epsilon", "5").said
-    assert "epsilon 0.1 out of reach with these variables" in command("check", plan, "--epsilon", "0.1").said
 
 
 def test_a_table_is_forecast_with_its_true_counts(plan, command):

@@ -10,7 +10,9 @@ from stirred.spec import flavors
 def test_two_deployments_are_put_side_by_side_and_told_to_be_incomparable(command):
     ended = command("compare", "topdown-2020-pl", "psa-2020-state-county-p05")
     assert ended.code == 0
-    assert "incomparable: neither implies the other" in " ".join(ended.out.split())
+    said = " ".join(ended.out.split())
+    assert "Can these be ranked? No: topdown-2020-pl and psa-2020-state-county-p05 each promise something" in said
+    assert "whose universes hold it fixed, and no finite budget of psa-2020-state-county-p05 allows it" in said
     assert "rho = 2.63" in ended.out
     assert "finding different-flavors" in ended.out
     assert "psa-2020-state-county-p05: the nearest datasets of a universe are 2 apart" in ended.out
@@ -28,7 +30,7 @@ def test_files_releases_and_typed_budgets_can_be_mixed(command, tmp_path):
     path.write_text(flavors.zcdp("person").at("0.1").to_json())
     ended = command("compare", path, "rho=0.2", "das-2020-overall")
     assert ended.code == 0
-    assert "is the stronger: it implies rho=0.2" in " ".join(ended.out.split())
+    assert "promises more than rho=0.2." in " ".join(ended.out.split())
 
 
 def test_a_comparison_comes_as_json_and_as_a_page_that_needs_nothing_else(command, tmp_path):
@@ -41,6 +43,31 @@ def test_a_comparison_comes_as_json_and_as_a_page_that_needs_nothing_else(comman
     assert "exists already" in again.err
     nowhere = command("compare", "rho=1", "rho=2", "--html", tmp_path / "no" / "page.html")
     assert nowhere.code == 2 and "does not exist" in nowhere.err
+
+
+def test_consequences_stand_beside_each_other_at_the_levels_and_the_prior_asked_for(command, tmp_path):
+    ended = command("compare", "epsilon=1", "rho=0.5", "--false-alarm", "0.05", "--prior", "0.5", "--json")
+    found = json.loads(ended.out)
+    told = {one["question"]: one["answers"] for one in found["consequences"]}
+    assert told["any method, 5 false alarms in 100"] == ["14", "34"]  # e times 5, and what zCDP allows
+    assert told["method in use, 5 false alarms in 100"] == ["not known", "26 if Gaussian"]
+    assert told["belief in the change, from 50% before"][0] == "74%"  # e / (1 + e), rounded up
+    assert [one["question"] for one in found["questions"]][:2] == ["Which data?", "What is given away?"]
+    assert found["rankings"] == ["Yes: epsilon=1 promises more than rho=0.5."]
+    strict = found["questions"][3]
+    assert strict["alone"] == "epsilon=1 is stricter" and found["questions"][4]["alone"] == "neither is stricter"
+    drawn = command("compare", "epsilon=1", "rho=0.5", "--figures", tmp_path / "drawn")
+    assert drawn.code == 0 and {path.stem for path in (tmp_path / "drawn").iterdir()} == {"level-and-power"}
+    assert command("compare", "epsilon=1", "rho=0.5", "--prior", "1").code == 2
+
+
+def test_who_cannot_be_ranked_is_told_apart_from_what_is_not_known(command):
+    unknown = " ".join(command("compare", "epsilon=1", "epsilon=1,delta=1e-6,unit=household").out.split())
+    assert (
+        "Can these be ranked? Not known for epsilon=1 and epsilon=1,delta=1e-6,unit=household: at most how" in unknown
+    )
+    same = " ".join(command("compare", "rho=1", "rho=1").out.split())
+    assert "promise the same" in same
 
 
 @pytest.mark.parametrize("words", [["rho=1"], ["rho=1", "nosuch"], ["rho=1", "rho=-1"], ["rho=1", "rho=nan"]])

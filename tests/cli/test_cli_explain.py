@@ -42,7 +42,7 @@ def test_a_budget_typed_by_hand(run):
 
 
 def test_a_deployment_with_concerns(run):
-    out = run("topdown-2020-pl", "--concern", "cenrace", "--concern", "block within tract", "--brief")
+    out = run("topdown-2020-pl", "--concern", "cenrace", "--concern", "block within tract")
     assert "Cenrace: the two datasets differ in that one person has another cenrace" in out
     assert "Location within tract" in out
     assert "rho from the source's tables" in out

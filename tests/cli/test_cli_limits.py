@@ -121,11 +121,11 @@ def test_nothing_is_drawn_at_no_epsilon(command, tmp_path):
 
 
 def test_explain_of_a_pure_guarantee_ends_with_its_limits(run):
-    out = run("explain", "epsilon=1")
+    out = run("explain", "epsilon=1", "--full")
     assert out.rstrip().splitlines()[-1].split()[:3] == ["5", "persons", "replaced"]
     assert "Somebody who does not know the number of persons" in " ".join(out.split())
     assert "WHAT CAN AT MOST BE LEARNT" in out
-    brief = run("explain", "epsilon=1", "--brief")
+    brief = run("explain", "epsilon=1")
     assert "What is tested (the nearest two datasets, distance 1)" in " ".join(brief.split())
     assert "hardly more than about one only where epsilon" in " ".join(out.split()) and "hardly more" not in brief
 
@@ -159,5 +159,5 @@ def test_a_pufferfish_specification_is_explained_compared_and_linted(run, tmp_pa
     assert "These limits hold for the attackers of the domain and between paired secrets only" in out
     assert "the farthest two distributions 2" in out
     assert "Two distributions of the data are compared" in out and "respondent" not in out
-    assert "puffer-1 is the stronger" in " ".join(run("compare", tmp_path / "1.json", tmp_path / "2.json").split())
+    assert "puffer-1 promises more" in " ".join(run("compare", tmp_path / "1.json", tmp_path / "2.json").split())
     assert "hidden-invariant" not in run("lint", tmp_path / "1.json")

@@ -136,7 +136,7 @@ SURVEY_RECEIVED = (
     ("estimate", "@", "--by", "county"),
     ("estimate", "@", "--by", "county", "--of", "income"),
     ("estimate", "@", "--share", "sex"),
-    ("explain", "@", "--brief"),
+    ("explain", "@"),
 )
 RECEIVED = ("verify", "@"), ("verify", "@", "--json"), ("lint", "@"), ("tabulate", "@", "--by", "county")
 KINDS = (
@@ -154,12 +154,12 @@ KINDS = (
     Kind("registry records", "texts", ("record.yaml",), _yaml,
          (("registry", "import", "@/record.yaml"), ("lint", "@/record.yaml"))),
     Kind("allocations", "texts", ("allocation.toml",), _toml,
-         (("explain", "rho=1", "--allocation", "@/allocation.toml", "--brief"),)),
+         (("explain", "rho=1", "--allocation", "@/allocation.toml"),)),
     Kind("swap folders", "swap", ("*",), _any, RECEIVED),
     Kind("swap folders that agree", "swap", ("*",), _any, RECEIVED, agree=True),
     Kind("topdown folders", "topdown", ("*", "*/*"), _any, RECEIVED),
     Kind("topdown folders that agree", "topdown", ("*", "*/*"), _any,
-         (*RECEIVED, ("estimate", "@", "--level", "county"), ("explain", "@", "--brief")), agree=True),
+         (*RECEIVED, ("estimate", "@", "--level", "county"), ("explain", "@")), agree=True),
     Kind("survey plans", "surveys", ("survey.toml",), _toml, SURVEY_CHECK, writes=True),
     Kind("csv for survey", "surveys", ("survey.csv",), mutators.by_cells, SURVEY_CHECK, writes=True),
     Kind("survey folders", "survey", ("*", "*/*"), _any, RECEIVED),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from referee_harness import Case, claim
 
 TESTS = Path(__file__).parents[1]
@@ -23,6 +24,7 @@ sys.path += [str(TESTS / "topdown"), str(TESTS / "estimates")]
 
 import gls_oracle  # noqa: E402
 from random_census import random_census  # noqa: E402
+from related_census import broken_by_hand, related_census  # noqa: E402
 
 from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
@@ -31,6 +33,7 @@ from stirred.semantics import Concern, exposure  # noqa: E402
 from stirred.topdown.constraints import invariant_values  # noqa: E402
 from stirred.topdown.counting import count_tables, read_spine  # noqa: E402
 from stirred.topdown.estimating import MeasuredRelease  # noqa: E402
+from stirred.topdown.finishing import fit_tables  # noqa: E402
 from stirred.topdown.fitting import fit_table  # noqa: E402
 from stirred.topdown.measuring import Measurements, entries, measure  # noqa: E402
 from stirred.topdown.specifying import specify  # noqa: E402
@@ -194,6 +197,36 @@ def fits(case: Case) -> None:
         case.holds(not empty, f"facilities without persons: {empty[:3]}")
 
 
+@claim("topdown", cases=250, counted=0.4)
+def related_fits(case: Case) -> None:
+    """Relations between tables, counted from the rows; plans that are refused are not counted."""
+    plan, data = related_census(case.random)
+    case.say(plan=plan.model_dump(mode="json", exclude_defaults=True))
+    found = count_tables(plan, data)
+    with tempfile.TemporaryDirectory() as folder:
+        measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)), Silent())
+        try:
+            fitted = fit_tables(plan, found.spine, invariant_values(found), Measurements(Path(folder)), Silent())
+        except StirredError as refusal:
+            if refusal.kind == "relation-unsure":
+                return
+            raise
+    rows = {}
+    for table in plan.released:
+        names, leaves = [one.name for one in table.attributes], fitted[table.name][0]
+        labels = table.schema_of.labels(names)
+        homes = np.repeat(found.spine.names[-1].to_pylist(), np.diff(leaves.starts))
+        listed = [
+            (str(home), *labels[cell])
+            for home, cell, count in zip(homes, leaves.cells, leaves.counts, strict=True)
+            for _ in range(count)
+        ]
+        columns = [plan.spine.levels[-1], *names]
+        rows[table.name] = pl.DataFrame(listed, schema=dict.fromkeys(columns, pl.String), orient="row")
+    broken = broken_by_hand(plan, rows)
+    case.holds(not broken, f"relations that are not kept: {broken[:3]}")
+
+
 # -- estimates -----------------------------------------------------------------------------------------------
 
 VALUES = {"age": ("a", "b", "c", "d"), "sex": ("f", "m"), "colour": ("x", "y", "z")}
@@ -261,4 +294,4 @@ def estimates(case: Case) -> None:
                     case.same(values[k], means[k], f"estimate {k} at {level}", relative=1e-8, absolute=1e-7)
 
 
-CLAIMS = (what_is_spent, counts_on_the_spine, concerns, fits, estimates)
+CLAIMS = (what_is_spent, counts_on_the_spine, concerns, fits, related_fits, estimates)

@@ -672,7 +672,7 @@ def folder_of_that_name(path: Path) -> None:
 
 
 @pytest.mark.parametrize("put", [fifo, outside, device, loop, folder_of_that_name])
-@pytest.mark.parametrize("verb", [["verify"], ["tabulate", "--by", "county"], ["lint"], ["explain", "--brief"]])
+@pytest.mark.parametrize("verb", [["verify"], ["tabulate", "--by", "county"], ["lint"], ["explain"]])
 @pytest.mark.parametrize("release", ["swap", "topdown", "survey"])
 def test_what_is_no_regular_file_is_never_read(put, verb, release, releases, tmp_path, command):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))

@@ -300,7 +300,7 @@ def test_remarks_5_3_7_and_5_6_4_other_standards_get_one_sentence(specification,
     # Finite Renyi divergences both ways leave no output that only one dataset can give.
     assert ("possible for one dataset and not for another" in found.statements[0].words) == possible
     assert found.statements[0].source.endswith("Remarks 5.3.7 and 5.6.4")
-    assert found.text(brief=True).count("  - ") == 1
+    assert found.text(full=False).count("  - ") == 1
 
 
 def test_nothing_and_some_events_get_one_sentence_too():

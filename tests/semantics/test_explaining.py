@@ -80,6 +80,9 @@ EXAMPLES = {
     "certain": flavors.approximate(1).at(1),
     "census": CENSUS,
     "swap": load("psa-2010"),
+    "swap at half": load("psa-1940-ma-p50"),
+    "large zCDP": flavors.zcdp().at(40),
+    "far in a metric": flavors.metric("kilometres").at(50),
 }  # fmt: skip
 
 
@@ -333,7 +336,9 @@ def test_delta_is_read_as_the_definition_allows(explanations):
 
 
 def test_groups_have_their_own_bounds(explanations):
-    two, five = [one.facts for one in explanations["zCDP"].section("groups") if one.id == "groups.units"]
+    two, five = [
+        one.facts for one in explanations["zCDP"].section("groups") if one.id in ("groups.units", "groups.vast")
+    ]
     assert (two["bound"].value, five["bound"].value) == (4 * Fraction("2.63"), 25 * Fraction("2.63"))
     assert explanations["imputed"].statement("groups.respondent").facts["bound"].value == 9
     assert "groups.power" in said(explanations["Renyi"])
@@ -402,18 +407,27 @@ def test_json_holds_all_of_it(explanations):
 
 def test_text_and_html_hold_every_sentence(explanations):
     for explained in explanations.values():
-        flat = re.sub(r"\s+", " ", explained.text())
+        flat = re.sub(r"\s+", " ", explained.text(full=True))
         assert all(re.sub(r"\s+", " ", one.words) in flat for one in explained.statements)
         html = explained._repr_html_()
-        assert html.count("<li ") == len(explained.statements) and "<script" not in html
+        assert html.count("<li>") == len(explained.statements) and "<script" not in html
 
 
-def test_brief_keeps_numbers_and_what_is_exposed():
+def test_the_short_text_keeps_numbers_and_what_is_exposed():
     explained = explain(CENSUS)
-    brief = explained.text(brief=True)
-    assert len(brief) < 0.9 * len(explained.text())
-    assert "Held fixed, and so not protected" in brief and "0.699" in brief
-    assert "Some doubt." in explain(EXAMPLES["doubted"]).text(brief=True)
+    short = explained.text()
+    assert len(short) < 0.8 * len(explained.text(full=True))
+    assert "Held fixed, and so not protected" in short and "0.699" in short
+    assert "Some doubt." in explain(EXAMPLES["doubted"]).text()
+
+
+def test_sources_are_numbered_and_listed_in_the_full_text(explanations):
+    for explained in explanations.values():
+        text = explained.text(full=True)
+        body, _, listed = text.partition("\nSOURCES\n")
+        numbers = {int(number) for number in re.findall(r"\[(\d+)\]", body)}
+        assert numbers == set(range(1, len(numbers) + 1)) == {int(one) for one in re.findall(r"- \[(\d+)\]", listed)}
+        assert "SOURCES" not in explained.text()
 
 
 @pytest.mark.parametrize("name", names())

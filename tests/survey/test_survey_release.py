@@ -184,7 +184,7 @@ def written(tmp_path_factory) -> Path:
         (["estimate", "out", "--by", "region", "--of", "income"], "measured"),
         (["estimate", "out", "--share", "sex"], "share of sex"),
         (["explain", "out"], "epsilon"),
-        (["explain", "out", "--brief"], "epsilon"),
+        (["explain", "out"], "epsilon"),
         (["lint", "out"], ""),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

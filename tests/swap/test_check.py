@@ -327,7 +327,7 @@ def test_json_stays_json_where_epsilon_is_infinite(rate):
     def refuse(constant: str):
         pytest.fail(f"{constant} is not JSON")
 
-    found = checked([Household(tuple(cells)) for cells in ("aacdeg", "aaddfg")], rates=[rate], wanted_epsilon=2.0)
+    found = checked([Household(tuple(cells)) for cells in ("aacdeg", "aaddfg")], rates=[rate])
     fields = json.loads(found.to_json(), parse_constant=refuse)
     assert fields["what_if"][0]["epsilons"] == [[str(rate), "infinity"]]
 

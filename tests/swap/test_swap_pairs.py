@@ -119,11 +119,11 @@ def test_pairs_belong_to_a_release(mixed):
 
 def test_explain_leads_with_the_swap_s_own_numbers(mixed):
     explained = stirred.explain(mixed)
-    first = explained.statements[0]
-    assert first.id == "noticed.worst"
+    first = explained.section("noticed")[0]
+    assert first.id == "noticed.worst" and {one.section for one in explained.statements[:3]} == {"summary"}
     power = float(swap_power_curve([5, 40], 0.3).power(0.05))
     assert f"at most {int(np.ceil(100 * power - 1e-7))} would be noticed, at 5 false alarms in 100" in first.words
-    assert explained.text(brief=True).count("would be noticed, at 5") == 1
+    assert explained.text().count("would be noticed, at 5") == 1
     fields = json.loads(explained.to_json())
     assert fields["swap"]["worst_file"] == pytest.approx(swap_power_curve([5, 40], 0.3).power(LEVELS).tolist())
     assert [row["noise"] for row in fields["powers"][::3]] == [
@@ -158,7 +158,7 @@ def test_a_composed_budget_is_not_explained_as_one_swap(mixed):
         stirred.spec.Budget(2 * one.budget.number), nearest=2, facts=one.facts,
     )  # fmt: skip
     assert stirred.explain(doubled).setting.own is None
-    assert stirred.explain(doubled).statements[0].id == "noticed.unknown"
+    assert stirred.explain(doubled).section("noticed")[0].id == "noticed.unknown"
 
 
 def test_rates_by_rule_have_the_curve_of_their_worst_two_records(tmp_path):
@@ -172,7 +172,7 @@ def test_rates_by_rule_have_the_curve_of_their_worst_two_records(tmp_path):
     powers = [swap_power_curve_of_rates(*one).power(LEVELS) for one in pairs]
     assert np.all(found.worst.power(LEVELS) >= np.max(powers, axis=0) - 1e-12)
     said = stirred.explain(out)
-    assert said.statements[0].id == "noticed.worst" and said.statement("noticed.rates")
+    assert said.section("noticed")[0].id == "noticed.worst" and said.statement("noticed.rates")
 
 
 def test_a_folder_without_its_tables_is_still_explained(mixed):

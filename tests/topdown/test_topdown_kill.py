@@ -20,6 +20,11 @@ from stirred.topdown.plan import TopDownPlan
 PATIENCE = 120
 PROGRAM = [sys.executable, "-X", "faulthandler", "-c", "from stirred.cli.app import main; main()", "release"]
 
+HOUSED = {
+    "table": "persons", "counted": "units", "where": {"hhgq": ["household"]},
+    "counted_where": {"occupancy": ["occupied"]}, "at_least": 1, "at_most": 20,
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory) -> Path:
@@ -27,7 +32,7 @@ def plan(tmp_path_factory) -> Path:
     Population(20_000, seed=5).write(folder)
     files = {"geography": "blocks.parquet", "persons": "persons.parquet"}
     files |= {"units": "units.parquet", "facilities": "facilities.parquet"}
-    chosen = preset("pl94-2020", DOMAINS, dataset="a census", chosen_from="public")
+    chosen = preset("pl94-2020", DOMAINS, dataset="a census", chosen_from="public", relations=[HOUSED])
     (folder / "plan.toml").write_text(chosen.reading(files).to_toml(), encoding="utf-8")
     return folder / "plan.toml"
 

@@ -20,7 +20,8 @@ from stirred.topdown.constraints import invariant_values, require_kept
 from stirred.topdown.counting import GEOGRAPHY, Counted, count_tables
 from stirred.topdown.measuring import Entry, cell_labels, entries
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TOTAL, ConstraintSection, TableSection
+from stirred.topdown.plan_sections import TOTAL, ConstraintSection, RelationSection, TableSection
+from stirred.topdown.relations import relation_groups, require_related
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,6 +106,7 @@ def make_data(plan: TopDownPlan) -> MadeData:
     try:
         counted = count_tables(plan, tables)
         require_kept(counted, invariant_values(counted))
+        require_related(counted)
     except StirredError:
         raise errors.audit_question(
             "The zeros and constraints of this plan", "must leave room for data that the audit can make"
@@ -131,7 +133,7 @@ def _counts(plan: TopDownPlan) -> dict[str, NDArray[np.int64]]:
             allowed &= ~table.schema_of.where(zero)
         cells = np.flatnonzero(allowed)
         counts = np.zeros(len(allowed), dtype=np.int64)
-        if any(table.name == one.counted for one in plan.constraints):
+        if table.name in {one.counted for one in plan.constraints} | {one.counted for one in plan.relations}:
             counts[cells] = 1  # nothing is ruled out elsewhere because nothing is counted here
         else:
             counts[cells[:_OCCUPIED]] = np.resize(_PATTERN, min(len(cells), _OCCUPIED))
@@ -139,7 +141,31 @@ def _counts(plan: TopDownPlan) -> dict[str, NDArray[np.int64]]:
     for _ in plan.constraints:  # a table that is raised may be counted in another constraint
         for one in plan.constraints:
             _raise_to(plan, one, found, possible[one.table])
+    for _ in plan.relations:
+        for relation in plan.relations:
+            _relate(plan, relation, found, possible)
     return found
+
+
+def _relate(
+    plan: TopDownPlan,
+    relation: RelationSection,
+    found: dict[str, NDArray[np.int64]],
+    possible: Mapping[str, NDArray[np.bool_]],
+) -> None:
+    """Add records to the first possible cell of each group of either table that has fewer than a relation demands."""
+    mine, theirs, number = relation_groups(plan, relation)
+    for group in range(number):
+        inside, there = mine == group, theirs == group
+        some, others = int(found[relation.table][inside].sum()), int(found[relation.counted][there].sum())
+        most = relation.at_most or (some if relation.zero_without else 0)
+        lacking = (
+            (relation.table, inside, relation.at_least * others - some),
+            (relation.counted, there, -(-some // most) - others if most else 0),
+        )
+        for name, cells, missing in lacking:
+            if missing > 0 and (cells & possible[name]).any():
+                found[name][np.flatnonzero(cells & possible[name])[0]] += missing
 
 
 def _raise_to(

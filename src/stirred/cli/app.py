@@ -20,6 +20,7 @@ import stirred
 from stirred import mechanisms
 from stirred.cli import (
     audit,
+    calibrate,
     check,
     compare,
     context,
@@ -71,6 +72,7 @@ def build() -> typer.Typer:
     )
     app.command("init")(with_options(init.init, "init"))
     app.command("check")(with_options(check.check, "check"))
+    app.command("calibrate")(with_options(calibrate.calibrate, "calibrate"))
     app.command("release")(with_options(release.release, "release"))
     app.command("sign")(sign.sign)
     app.command("verify")(verify.verify)

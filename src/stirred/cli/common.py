@@ -13,6 +13,8 @@ from stirred import errors
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from stirred.semantics.pictures import AnyPicture
 
 _WIDTH = 110
@@ -64,6 +66,19 @@ def write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError:
+        raise errors.output_exists(path) from None
+    except OSError as problem:
+        raise errors.cannot_write(path, problem.strerror or "an input/output error") from None
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write a Parquet file that must not exist yet."""
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("xb") as file:
+            pq.write_table(table, file)
     except FileExistsError:
         raise errors.output_exists(path) from None
     except OSError as problem:

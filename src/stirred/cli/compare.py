@@ -39,25 +39,34 @@ def say_what_is_taken(text: str) -> None:
 
 def compare(
     specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}")],
+    false_alarm: Annotated[
+        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
+    ] = None,
+    prior: Annotated[
+        float, typer.Option(help="The belief before the release from which the belief after is told.")
+    ] = 0.01,
+    figures: Annotated[Path | None, typer.Option(help="Also draw what tests can notice into this new folder.")] = None,
     html: Annotated[Path | None, typer.Option(help="Also write the comparison as an HTML page.")] = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="Also print the reasons for each verdict.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare guarantees part by part, and say which is stronger, or why none is."""
-    from stirred.spec.comparison import compare as run
+    """Compare guarantees: five questions, what follows from each, and whether they can be ranked."""
+    from stirred.cli.common import check_new
     from stirred.spec.linting import lint
+    from stirred.verbs import compare as run
 
-    if html is not None:
-        from stirred.releases.folder import check_target
-
-        check_target(html)
+    check_new(html, figures)
     read = [read_named(text) for text in specifications]
-    found = run(*read)
+    found = run(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
         from stirred.cli.common import write_new
         from stirred.spec.pages import page
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
+    if figures is not None and (picture := found.picture()) is not None:
+        from stirred.cli.common import save_pictures
+
+        save_pictures([picture], figures)
     if as_json:
         sys.stdout.write(found.to_json())
         return

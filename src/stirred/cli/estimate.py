@@ -18,7 +18,12 @@ SHOWN = 40
 
 
 def estimate(
-    release: Annotated[Path, typer.Argument(help="A release folder, or the folder of its measurements.")],
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="A release folder, the folder of its measurements, or a folder of noisy measurement files."
+        ),
+    ],
     given: Given,
     by: Annotated[
         str, typer.Option(help="Attributes, recodes or columns to count by, e.g. race,adult. Default: the total.")
@@ -32,18 +37,34 @@ def estimate(
         Path | None, typer.Option(help="Also save a picture of the estimates, with intervals, into this new folder.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the estimates to this CSV file instead of the terminal.")
+        Path | None,
+        typer.Option(help="Write the estimates to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
+    ] = None,
+    join: Annotated[
+        Path | None,
+        typer.Option(help="With --out: write this GeoJSON map with the estimates of each place as properties."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="With --join: the property of the map's features that holds the place's code. Default: the name of "
+            "the first column of the estimates."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
 ) -> None:
     """Estimate true numbers from a release: unbiased estimates, their standard errors and confidence intervals. Spends
     no budget. Estimates may be negative: cutting them at zero would bias them."""
-    from stirred.cli.common import check_new, names, save_pictures, write_new
+    from stirred import errors
+    from stirred.cli.common import check_new, names, save_pictures, write_new, write_parquet
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 
     check_new(out, figures)
-    _, options = chosen(mechanism_of_release(release), "estimate", given)
+    if (join is not None and out is None) or (key is not None and join is None):
+        raise errors.estimate_question("A map with estimates", "is asked for with --join and --out; --key needs both")
+    mechanism = mechanism_of_release(release)
+    _, options = chosen(mechanism, "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
     found = run(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
@@ -51,13 +72,28 @@ def estimate(
 
         save_pictures([interval_picture(found, confidence)], figures)
     if out is not None:
-        write_new(out, found.to_frame(confidence).write_csv())
+        remarks = tuple(getattr(found, "remarks", ()))
+        if join is not None:
+            from stirred.estimates import join_map
+
+            text, said = join_map(found, join, key, confidence)
+            write_new(out, text)
+            remarks = (*remarks, *said)
+        elif out.suffix == ".parquet":
+            write_parquet(out, found.to_frame(confidence).to_arrow())
+        else:
+            write_new(out, found.to_frame(confidence).write_csv())
+        for remark in remarks:
+            note(remark)
         return
     if as_json:
         sys.stdout.write(found.to_json(confidence))
         return
     _print(found, confidence)
-    note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
+    if mechanism.reads_measurements(release):
+        note("These are measurements that others published, taken as they are: stirred docs noisy-measurements")
+    else:
+        note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
     if "--sources" in given:
         _print_sources(found)
 

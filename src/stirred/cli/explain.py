@@ -44,7 +44,9 @@ def explain(
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
     html: Annotated[Path | None, typer.Option(help="Also write the explanation as an HTML page.")] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="Leave out sentences that hold for every guarantee.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also say what holds for every guarantee of the kind, with numbered sources.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected."""
@@ -82,4 +84,4 @@ def explain(
         fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
         sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     else:
-        sys.stdout.write(f"{explained.text(brief)}\n{limits.text(brief)}{as_text(context)}")
+        sys.stdout.write(f"{explained.text(full)}\n{limits.text(full)}{as_text(context)}")

@@ -18,9 +18,16 @@ GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
 
 
 def release(
-    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
     out: Annotated[Path, typer.Option(help="The release folder; it must not exist.")],
     given: Given,
+    plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.")] = None,
+    measurements: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of a plan: a folder of measurements that others published, such as noisy measurement files. "
+            "Nothing is drawn and nothing is spent."
+        ),
+    ] = None,
     confidential: Annotated[
         Path | None,
         typer.Option(help="Also write a comparison with the true values into this new folder. It is confidential."),
@@ -42,9 +49,21 @@ def release(
     from stirred.releases.releasing import release as run
     from stirred.verbs import mechanism_of_plan
 
+    if (plan is None) == (measurements is None):
+        raise typer.BadParameter("Give either a plan or --measurements.")
+    if measurements is not None:
+        if confidential is not None or ledger is not None or who is not None or why is not None:
+            raise typer.BadParameter("Published measurements spend nothing: leave out ledger and confidential folder.")
+        _from_measurements(measurements, out, given)
+        return
+    assert plan is not None
     if ledger is None and (who is not None or why is not None):
         raise typer.BadParameter("--who and --why are kept in a ledger: name one with --ledger.")
     mechanism = mechanism_of_plan(plan)
+    if strange := [
+        one.name for one in mechanism.options.get("release", ()) if one.of_measurements and one.name in given
+    ]:
+        raise typer.BadParameter(f"{strange[0]} goes with --measurements.")
     of_plan, options = chosen(mechanism, "release", given)
     work = options.get("work")
     _name_leftovers([out, confidential, work])
@@ -79,6 +98,38 @@ def release(
         from stirred.cli.ledger import counted
 
         print(counted(opened))
+    print(f"Next: stirred verify {out}")
+
+
+def _from_measurements(measurements: Path, out: Path, given: Given) -> None:
+    """Fit and write a release from measurements that others published."""
+    from stirred import errors
+    from stirred.releases.progress import OnTerminal
+    from stirred.releases.releasing import default_work, release_measurements
+    from stirred.verbs import mechanism_of_measurements
+
+    mechanism = mechanism_of_measurements(measurements)
+    if mechanism is None:
+        raise errors.noisy_folder(measurements, "there is no folder US.parquet, State.parquet, ... in it")
+    _, options = chosen(mechanism, "release", given)
+    work = options.pop("work", None)
+    _name_leftovers([out, work])
+    if mechanism.is_work(work or default_work(out)):
+        print(f"Continuing from the measurements in {work or default_work(out)}.")
+    mechanism.warm_up()
+    try:
+        with OnTerminal() as progress:
+            made = release_measurements(mechanism, measurements, out=out, work=work, progress=progress, **options)
+    except BaseException as failure:
+        for note in getattr(failure, "__notes__", ()):
+            complain(note)
+        raise
+    first, *others = made.summary
+    print(f"Released to {out}: {first}")
+    for line in others:
+        print(f"  {line}")
+    _print_findings(made.specification, out)
+    print("Nothing was spent: the measurements are public, and the guarantee is that of those who drew them.")
     print(f"Next: stirred verify {out}")
 
 

@@ -9,27 +9,46 @@ import typer
 
 from stirred.cli.common import MostRows
 from stirred.cli.printing import note, show
+from stirred.releases.mechanism import PLACE_COLUMN_HELP, PLACES_HELP
 
 
 def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
-    by: Annotated[str, typer.Option(help="Columns to count by, e.g. county,tenure.")],
+    by: Annotated[
+        str, typer.Option(help="Columns to count by, e.g. county,tenure. With --places it may be left out.")
+    ] = "",
     table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
+    places: Annotated[Path | None, typer.Option(help=PLACES_HELP)] = None,
+    place_column: Annotated[str | None, typer.Option(help=PLACE_COLUMN_HELP)] = None,
     most_rows: MostRows = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table to this CSV file instead of the terminal.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the table to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
+    ] = None,
 ) -> None:
     """Count released rows by some columns. This is post-processing, and spends no budget."""
-    from stirred.cli.common import check_new, names, write_new
+    from stirred import errors
+    from stirred.cli.common import check_new, names, write_new, write_parquet
     from stirred.tables.write import csv_text
     from stirred.verbs import tabulate as run
-    from stirred.verbs import tabulate_note
+    from stirred.verbs import tabulate_note, tabulate_places
 
     check_new(out)
     columns = list(dict.fromkeys(names(by)))
-    found = run(release, columns, table, most_rows=most_rows)
-    if (said := tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
-        note(said)
+    if places is None:
+        if not columns or place_column is not None:
+            raise errors.estimate_question("A table", "needs columns (--by) or a file of places (--places)")
+        found = run(release, columns, table, most_rows=most_rows)
+        remarks: tuple[str, ...] = ()
+        if (said := tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
+            remarks = (said,)
+    else:
+        found, remarks = tabulate_places(release, columns, table, places, place_column, most_rows=most_rows)
+    for remark in remarks:
+        note(remark)
     if out is None:
         show(found)
+    elif out.suffix == ".parquet":
+        write_parquet(out, found)
     else:
         write_new(out, csv_text(found))

@@ -17,6 +17,16 @@ from stirred.errors.audits import (
     audit_runs,
     stratum_too_large,
 )
+from stirred.errors.calibrations import (
+    bad_target,
+    calibration_option,
+    moved_to_calibrate,
+    no_targets,
+    out_of_reach,
+    target_not_for,
+    target_not_measured,
+    targets_disagree,
+)
 from stirred.errors.data import (
     NullsFound,
     cannot_label,
@@ -53,6 +63,7 @@ from stirred.errors.data import (
     unsupported_type,
     wrong_type,
 )
+from stirred.errors.deployments import deployment_without_guarantee
 from stirred.errors.draws import audit_measurements, draws_column, draws_command, draws_line, draws_not_numbers
 from stirred.errors.earlier_places import earlier_levels, earlier_places
 from stirred.errors.estimates import (
@@ -165,6 +176,13 @@ from stirred.errors.noise import (
     noise_too_wide,
     response_values,
 )
+from stirred.errors.noisy_files import (
+    noisy_column,
+    noisy_file,
+    noisy_folder,
+    noisy_question,
+    not_exportable,
+)
 from stirred.errors.output import (
     cannot_write,
     folder_inside_another,
@@ -181,6 +199,7 @@ from stirred.errors.output import (
     unreadable_release,
     work_folder,
 )
+from stirred.errors.places import map_join, places_file, places_twice, places_unknown
 from stirred.errors.plans import (
     added_up_digits,
     added_up_null,
@@ -249,6 +268,7 @@ from stirred.errors.registries import (
     several_deployments,
     unknown_deployment,
 )
+from stirred.errors.relations import relation_unsure, relations_in_a_circle
 from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
 from stirred.errors.specifications import (
     SpecificationError,
@@ -274,6 +294,7 @@ from stirred.errors.specifications import (
     strange_datasets,
     unknown_output_premetric,
 )
+from stirred.errors.spines import block_twice, spine_question
 from stirred.errors.stops import (
     few_change,
     held_determines_swap,
@@ -410,7 +431,10 @@ __all__ = [
     "bad_number",
     "bad_pair",
     "bad_shorthand",
+    "bad_target",
+    "block_twice",
     "calibration_not_reached",
+    "calibration_option",
     "calibration_totals",
     "cannot_evaluate",
     "cannot_label",
@@ -429,6 +453,7 @@ __all__ = [
     "decimal_comma",
     "denominator_may_be_zero",
     "denominators_near_zero",
+    "deployment_without_guarantee",
     "design_choice",
     "design_number",
     "different_datasets",
@@ -512,6 +537,7 @@ __all__ = [
     "linked_without_record",
     "listed",
     "many_unchangeable",
+    "map_join",
     "margin_plan",
     "measured_margin",
     "measurements_do_not_fit",
@@ -521,6 +547,7 @@ __all__ = [
     "mixed_formats",
     "more_clusters_than_exist",
     "more_rows_than_expected",
+    "moved_to_calibrate",
     "nameless_column",
     "names_collide",
     "nearly_distinct",
@@ -533,11 +560,16 @@ __all__ = [
     "no_signing_program",
     "no_such_input",
     "no_such_setting",
+    "no_targets",
     "noise_not_a_number",
     "noise_out_of_range",
     "noise_rows",
     "noise_size",
     "noise_too_wide",
+    "noisy_column",
+    "noisy_file",
+    "noisy_folder",
+    "noisy_question",
     "not_a_curve",
     "not_a_density",
     "not_a_distribution",
@@ -558,6 +590,7 @@ __all__ = [
     "not_audited",
     "not_connected",
     "not_estimable",
+    "not_exportable",
     "not_for_registry",
     "not_in_graph",
     "not_listed",
@@ -579,6 +612,7 @@ __all__ = [
     "one_column",
     "one_folder_for_both",
     "option_not_for",
+    "out_of_reach",
     "output_exists",
     "output_parent_missing",
     "outputs_differ",
@@ -586,6 +620,9 @@ __all__ = [
     "parameter_not_used",
     "parameter_out_of_range",
     "parts_do_not_fit",
+    "places_file",
+    "places_twice",
+    "places_unknown",
     "plan_field",
     "plan_mechanism",
     "plan_not_study",
@@ -617,6 +654,8 @@ __all__ = [
     "registry_without_guarantee",
     "regression_not_determined",
     "regression_not_valid",
+    "relation_unsure",
+    "relations_in_a_circle",
     "response_values",
     "round_leaves",
     "round_matches_held",
@@ -640,6 +679,7 @@ __all__ = [
     "size_too_large",
     "sizes_too_fine",
     "specification_version",
+    "spine_question",
     "strange_datasets",
     "strata_with_one_cluster",
     "strata_without_number",
@@ -666,6 +706,9 @@ __all__ = [
     "survey_rows",
     "swap_mixes_too_much",
     "table_columns",
+    "target_not_for",
+    "target_not_measured",
+    "targets_disagree",
     "text_changes",
     "time_out_of_range",
     "too_few_accepted",

@@ -13,7 +13,7 @@ def unknown_deployment(name: str, close: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "unknown-deployment",
         f"There is no deployment '{name}'.",
-        remedy + "stirred.spec.deployments.names() lists all.",
+        remedy + "'stirred deployments' lists all.",
     )
 
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from stirred.estimates.coefficients import Coefficients
     from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
     from stirred.estimates.error_laws import ErrorLaw, Term
-    from stirred.estimates.estimates import Estimates, Source, estimate_rows, kind_lines, source_rows
+    from stirred.estimates.estimates import Estimates, MadeOf, Source, estimate_rows, kind_lines, source_rows
+    from stirred.estimates.map_joins import join_map
     from stirred.estimates.table_fits import TableFit, fit_table
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Coefficients",
     "ErrorLaw",
     "Estimates",
+    "MadeOf",
     "Parts",
     "Source",
     "TableFit",
@@ -26,6 +28,7 @@ __all__ = [
     "difference",
     "estimate_rows",
     "fit_table",
+    "join_map",
     "kind_lines",
     "odds_ratio",
     "ratio",
@@ -40,7 +43,8 @@ __getattr__, __dir__ = lazy(
             "stirred.estimates.coefficients": "Coefficients",
             "stirred.estimates.derived": "Parts difference odds_ratio ratio",
             "stirred.estimates.error_laws": "ErrorLaw Term",
-            "stirred.estimates.estimates": "Estimates Source estimate_rows kind_lines source_rows",
+            "stirred.estimates.estimates": "Estimates MadeOf Source estimate_rows kind_lines source_rows",
+            "stirred.estimates.map_joins": "join_map",
             "stirred.estimates.table_fits": "TableFit fit_table",
         }
     ),

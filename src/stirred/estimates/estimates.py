@@ -65,9 +65,14 @@ class Estimates:
     """What is also known of the table, and was not used."""
     sources: tuple[Source, ...] = ()
     """The measurements that a single estimate rests on, where they were asked for."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know beside the numbers."""
     nonnegative: bool = False
     """Whether ends of intervals that lie below 0 are moved to 0. A true count is never below 0, so an interval contains
     it as often as before, or more often."""
+
+    made_of: tuple[MadeOf, ...] = ()
+    """For places that are not units of one level: the fewest units that each is put together from."""
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 90%."""
@@ -181,12 +186,14 @@ class Estimates:
             **({"intervals_moved_to_0": True} if self.nonnegative else {}),
             "known_exactly_and_used": self.exact,
             "not_used": self.unused,
+            "remarks": self.remarks,
             "estimates": [
                 {name: None if isinstance(value, float) and not math.isfinite(value) else value
                  for name, value in row.items()}
                 for row in rows
             ],
             "sources": [asdict(one) for one in self.sources],
+            **({"places_made_of": [asdict(one) for one in self.made_of]} if self.made_of else {}),
         }  # fmt: skip
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
@@ -194,6 +201,32 @@ class Estimates:
 @lru_cache(maxsize=256)
 def _listed(terms: tuple[Term, ...]) -> ErrorLaw:
     return ErrorLaw.of(terms)
+
+
+@dataclass(frozen=True)
+class MadeOf:
+    """The fewest units of a geography whose sum, each added or subtracted, is a place."""
+
+    units: int
+    words: str
+    """How many of each level, as in *2 tract, less 1 block*."""
+
+
+def made_of_lines(places: Sequence[str], made_of: Sequence[MadeOf], most: int = 3) -> list[str]:
+    """Lines that say how many units places take, each by itself if there are few of them."""
+    if len(made_of) > most:
+        units = sorted(one.units for one in made_of)
+        return [
+            f"The {len(units):,} places take {units[0]:,} to {units[-1]:,} units of the geography, added or "
+            f"subtracted (median {units[len(units) // 2]:,}); errors grow with their number."
+        ]
+    if not made_of:
+        return []
+    return [
+        f"{place} takes {one.units:,} unit{'s' if one.units > 1 else ''} of the geography, added or subtracted and as "
+        f"few as possible: {one.words}."
+        for place, one in zip(places, made_of, strict=True)
+    ]
 
 
 @dataclass(frozen=True)

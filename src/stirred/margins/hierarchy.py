@@ -122,12 +122,26 @@ class BlockTree:
 
     # -- means -----------------------------------------------------------------------------------------------
 
-    def up(self, weighted: Mapping[int, Array], fixed: Mapping[int, Sequence[Array]], deepest: int) -> Upward:
-        """From the values h of every level, and A'y of its invariants; kept down to the level ``deepest``."""
+    def up(
+        self,
+        weighted: Mapping[int, Array],
+        fixed: Mapping[int, Sequence[Array]],
+        deepest: int,
+        summed: bool = False,
+    ) -> Upward:
+        """From the values h of every level, and A'y of its invariants; kept down to the level ``deepest``.
+
+        With ``summed`` those of the leaves are given as sums over the leaves of each parent.
+        """
         means: dict[int, Array] = {}
         sums: dict[int, Array] = {}
-        for level in range(len(self.spine.levels) - 1, -1, -1):
-            added = self._added(level, means[level + 1]) if level + 1 in means else None
+        leaf = len(self.spine.levels) - 1
+        of_leaves: Array | None = None
+        if summed:
+            of_leaves = self.mean(leaf, self.spine.first_child[leaf - 1][:-1], weighted[leaf], None, fixed[leaf])
+        for level in range(leaf - 1 if summed else leaf, -1, -1):
+            added = self._added(level, means[level + 1]) if level + 1 in means else of_leaves
+            of_leaves = None
             if level + 1 > deepest:
                 means.pop(level + 1, None)
             if added is not None and level < deepest:

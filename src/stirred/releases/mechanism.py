@@ -173,6 +173,9 @@ class Option:
     choices: tuple[str, ...] = ()
     read: Callable[[Any], Any] | None = None
     of_plan: bool = False
+    of_measurements: bool = False
+    """Whether it is about reading measurements that others published (``release --measurements``, or ``estimate`` of
+    such a folder)."""
 
     def value(self, given: Any) -> Any:
         """What the library function receives for what was typed."""
@@ -207,6 +210,15 @@ PLACE = Option(
     read=places,
 )
 """An option of ``estimate`` for mechanisms that know places."""
+
+PLACES_HELP = (
+    "A CSV or Parquet file of places such as districts: a column with the codes of units, named like a column of the "
+    "release (block), and one with the places' names. Every place gets its own rows."
+)
+PLACE_COLUMN_HELP = "With --places: the column with the places' names, where the file has several."
+PLACES = Option("--places", PLACES_HELP, "place_file", Path)
+PLACE_COLUMN = Option("--place-column", PLACE_COLUMN_HELP, "place_column")
+"""Options of ``estimate`` for mechanisms that can answer for unions of units."""
 
 
 def _contrast(text: str, words: Sequence[str]) -> Any:
@@ -280,7 +292,7 @@ class Mechanism:
     keeps_draws: ClassVar[bool] = False
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
-    """By command (``init``, ``check``, ``release``, ``estimate``), the options that this mechanism has there."""
+    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``) the options of this mechanism."""
     verbs: ClassVar[tuple[Verb, ...]] = ()
 
     # -- plans -------------------------------------------------------------------------------------------------
@@ -345,6 +357,20 @@ class Mechanism:
         """The number of the ledger's entry that an unfinished work folder names; None if it names none."""
         return None
 
+    # -- measurements that others published ---------------------------------------------------------------------
+
+    def reads_measurements(self, folder: Path) -> bool:
+        """Whether a folder holds measurements that others published, in a form that this mechanism reads."""
+        return False
+
+    def adopt(self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any) -> KeptDraw:
+        """Write published measurements into ``folder`` as a draw; nothing is drawn and nothing is spent."""
+        raise errors.not_offered(self.name, "releases from published measurements")
+
+    def readopt(self, measurements: Path, work: Path, **options: Any) -> KeptDraw:
+        """The draw that :meth:`adopt` made of these measurements with these options, kept in ``work``."""
+        raise errors.not_offered(self.name, "releases from published measurements")
+
     def spend_words(self, plan: Any) -> str:
         """What the ledger's entry says about a release of this plan."""
         return f"{self.title}, plan {plan.hash()[:12]}"
@@ -363,6 +389,11 @@ class Mechanism:
         """What a reader must know before a table of released rows: in what it is biased, and what corrects it."""
         return None
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        """The columns of a released table whose values a file of places may put together, the finest first, each with
+        all its values where these are listed; a file that names others is then refused."""
+        raise errors.not_offered(self.name, "tables by a file of places")
+
     def estimate(self, release: str | Path, **options: Any) -> Any:
         """Estimates of true counts from a release, with standard errors; see :mod:`stirred.estimates`."""
         raise errors.not_offered(self.name, "estimates")
@@ -380,8 +411,17 @@ class Mechanism:
             raise errors.not_offered(self.name, "numbers for pairs of records")
         return None
 
-    def calibrate(self, plan: Any, **wanted: Any) -> Any:
-        """The parameters at which a plan reaches a wanted budget or accuracy."""
+    def calibrate(
+        self,
+        plan: Any,
+        targets: Sequence[Any],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Any:
+        """The parameters at which a plan keeps targets, which are :mod:`stirred.semantics.targets`; the answer is a
+        :class:`stirred.semantics.calibration.Calibration`."""
         raise errors.not_offered(self.name, "calibration")
 
     def audit_pairs(self, plan: Any) -> Sequence[AuditPair]:

@@ -7,8 +7,10 @@ Relative paths in it are taken from the plan's own folder. A plan is public but 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -154,6 +156,16 @@ class InputSection(Section):
             self.quotes,
             self.decimal,
         )
+
+
+def text_beside(plan: Plan, path: str | Path) -> str:
+    """A plan as a file to be written at ``path``: paths in it are relative to its folder where that is possible."""
+    fields = tomllib.loads(plan.to_toml())
+    for section in plan.input_sections(fields):
+        if isinstance(section, dict) and isinstance(section.get("path"), str):
+            with contextlib.suppress(ValueError):  # another drive
+                section["path"] = os.path.relpath(section["path"], Path(path).absolute().parent)
+    return tomli_w.dumps(fields)
 
 
 def mechanism_of(path: str | Path) -> object:

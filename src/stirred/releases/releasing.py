@@ -109,20 +109,73 @@ def release(
                 _require_entry(drawn, opened)
             else:
                 drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, spent, progress)
-            if not drawn.for_release:  # a work folder that a test drew
-                raise errors.seeded_release()
-            if work is not None:
-                _keep(Path(work))
             passing = place is not None and work is None and not (place / KEPT).exists()
-            finished = (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(progress)
-            _write(mechanism, finished, targets, spent, data, progress)
+            finished = _finish(mechanism, drawn, work, passing, targets, spent, data, progress)
         _note_release(mechanism, finished, opened, spent, out)
         if place is not None:
-            if passing and not (place / KEPT).exists():
-                shutil.rmtree(place)
-            else:
-                shutil.rmtree(place / PARTS, ignore_errors=True)
+            _clear(place, passing)
     return finished
+
+
+def release_measurements(
+    mechanism: Mechanism,
+    measurements: str | Path,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Release:
+    """Make a release from measurements that others published: take them in, finish and write. Nothing is drawn, and
+    nothing is spent.
+
+    ``work`` names a folder in which they are kept in the order in which a fit reads them; an interrupted run is gone on
+    with from there. ``options`` are those of the mechanism for reading the measurements.
+    """
+    out, progress = Path(out), progress or Silent()
+    place = Path(work) if work is not None else default_work(out)
+    _check_targets(out, None, place)
+    spent = _Spent(None, place, out)
+    with spent.told():
+        with _Targets(out, None) as targets:
+            if os.path.lexists(place):
+                drawn = mechanism.readopt(Path(measurements), place, **options)
+            else:
+                with appearing(place, private=True) as folder:
+                    made = mechanism.adopt(Path(measurements), folder, progress=progress, **options)
+                    drawn = made.seal(place, None)
+            passing = work is None and not (place / KEPT).exists()
+            finished = _finish(mechanism, drawn, work, passing, targets, spent, None, progress)
+        _clear(place, passing)
+    return finished
+
+
+def _finish(
+    mechanism: Mechanism,
+    drawn: Draw,
+    work: str | Path | None,
+    passing: bool,
+    targets: _Targets,
+    spent: _Spent,
+    data: Data | None,
+    progress: Progress,
+) -> Release:
+    """Finish a draw and write the release; ``passing`` says that its work folder is removed next."""
+    if not drawn.for_release:  # a work folder that a test drew
+        raise errors.seeded_release()
+    if work is not None:
+        _keep(Path(work))
+    finished = (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(progress)
+    _write(mechanism, finished, targets, spent, data, progress)
+    return finished
+
+
+def _clear(place: Path, passing: bool) -> None:
+    """Remove a work folder that was not asked for, or the finished parts in one that was."""
+    if passing and not (place / KEPT).exists():
+        shutil.rmtree(place)
+    else:
+        shutil.rmtree(place / PARTS, ignore_errors=True)
 
 
 def publish(

@@ -22,6 +22,8 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
+from stirred.reports.panel_figures import panels
+from stirred.semantics.panels import Panels
 from stirred.semantics.pictures import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
 
 FORMATS = ("png", "svg", "html", "json")
@@ -290,7 +292,9 @@ def _bars(picture: Bars) -> alt.LayerChart | alt.FacetChart:
     return alt.layer(*layers).properties(width=WIDTH - 100, height=alt.Step(24 if together else 32 + 13 * below))
 
 
-def _chart(picture: AnyPicture) -> alt.LayerChart | alt.FacetChart:
+def _chart(picture: AnyPicture) -> alt.LayerChart | alt.FacetChart | alt.HConcatChart:
+    if isinstance(picture, Panels):
+        return panels(picture, colour=COLOURS[0], marked=COLOURS[1], grey=GREY)
     if isinstance(picture, Intervals):
         return _intervals(picture)
     if isinstance(picture, GroupedIntervals):

@@ -37,8 +37,8 @@ from stirred.spec.pages import table
 from stirred.spec.specification import Specification
 
 HEADING = "What can at most be learnt"
-BRIEFLY = {"limits.what", "limits.attackers", "limits.other", "limits.events", "limits.nothing", "limits.unknown"}
-"""What a brief text keeps besides sentences with numbers."""
+SHORT = {"limits.what", "limits.attackers", "limits.other", "limits.events", "limits.nothing", "limits.unknown"}
+"""What a short text keeps besides sentences with numbers."""
 
 _QUESTIONS = {
     "one record": "one record, all others known",
@@ -57,9 +57,9 @@ class LimitsSection:
     limits: tuple[Limit, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
 
-    def text(self, brief: bool = False) -> str:
-        """The section as text for the terminal."""
-        said = [one for one in self.statements if not brief or one.formula or one.id in BRIEFLY]
+    def text(self, full: bool = True) -> str:
+        """The section as text for the terminal; without ``full``, what holds for every guarantee is left out."""
+        said = [one for one in self.statements if full or one.formula or one.id in SHORT]
         lines = [self.heading, *(bullet(one.words) for one in said)]
         return "\n".join(lines) + "\n" + (f"\n{columns(self._rows())}\n" if self.limits else "")
 

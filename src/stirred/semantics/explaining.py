@@ -28,8 +28,9 @@ from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, shown_up, up
 from stirred.semantics.sections import IN_ORDER
+from stirred.semantics.summary import summary
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
-from stirred.semantics.templates import SECTIONS, Statement, of_distributions
+from stirred.semantics.templates import SECTIONS, Sources, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, written
 from stirred.spec.invariant import plural
@@ -39,10 +40,10 @@ from stirred.spec.specification import Specification, specification_html
 FORMAT_VERSION = 1
 """Version of the JSON format of an explanation."""
 
-BRIEFLY = {
+SHORT = {
     "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
 }  # fmt: skip
-"""What a brief explanation keeps besides sentences with numbers and the first three sections."""
+"""What a short explanation keeps besides sentences with numbers and the first sections."""
 
 DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
 """For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
@@ -174,27 +175,40 @@ class Explanation:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, brief: bool = False) -> str:
-        """The explanation as text; ``brief`` leaves out sentences that hold for every guarantee of the kind."""
-        lines = [f"What {self.specification.name or 'this guarantee'} means", ""]
-        lines += [f"{name + ':':18}{words}" for name, words in self.specification.blocks()]
+    def text(self, full: bool = False) -> str:
+        """The explanation as text: the summary, the five blocks and the sentences about this guarantee.
+
+        ``full`` adds sentences that hold for every guarantee of the kind, and the numbered sources of all.
+        """
+        titled = textwrap.fill(f"What {self.specification.name or 'this guarantee'} means", WIDTH)
+        lines = [f"{name + ':':18}{words}" for name, words in self.specification.blocks()]
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
-        parts = [blocks]
+        parts, sources = [titled], Sources()
         for name, heading in SECTIONS.items():
-            said = [one for one in self.section(name) if not brief or _brief(one)]
+            said = [one for one in self.section(name) if full or _about_this(one)]
             if said:
-                parts.append("\n".join([heading.upper(), *(bullet(one.words) for one in said)]))
+                items = (one.words + (f" [{sources.number(one.source)}]" if full else "") for one in said)
+                parts.append("\n".join([heading.upper(), *map(bullet, items)]))
             parts += [columns(rows) for rows in self._tables(name)]
+            if name == "summary":
+                parts.append(blocks)
+        if full:
+            parts.append("\n".join(["SOURCES", *(bullet(f"[{n}] {words}") for n, words in sources.listed())]))
         return "\n\n".join(parts) + "\n"
 
     def _repr_html_(self) -> str:
-        parts = [specification_html(self.specification)]
+        parts, sources = [], Sources()
         for name, heading in SECTIONS.items():
             if said := self.section(name):
-                items = "".join(f'<li title="{escape(one.source)}">{escape(one.words)}</li>' for one in said)
+                items = "".join(
+                    f"<li>{escape(one.words)} <sup>[{sources.number(one.source)}]</sup></li>" for one in said
+                )
                 parts.append(f"<h3>{heading}</h3><ul>{items}</ul>")
             parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self._tables(name)]
-        return "".join(parts)
+            if name == "summary":
+                parts.append(specification_html(self.specification))
+        listed = "".join(f'<li value="{number}">{escape(words)}</li>' for number, words in sources.listed())
+        return "".join([*parts, f"<h3>Sources</h3><ol>{listed}</ol>"])
 
     def _tables(self, section: str) -> Iterator[list[list[str]]]:
         """The tables of a section as rows of texts, the first one the heading."""
@@ -256,7 +270,7 @@ def explain(
     default those that follow from the facts of the specification.
     """
     given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups), own)
-    said = [statement for section in IN_ORDER for statement in section(given)]
+    said = [statement for section in (summary, *IN_ORDER) for statement in section(given)]
     if specification.domain.objects == "distributions":
         said = [other for statement in said if (other := of_distributions(statement)) is not None]
     return Explanation(given, tuple(said))
@@ -333,8 +347,10 @@ def _true_record(given: Setting) -> Iterator[pictures.Picture]:
     yield pictures.true_record_picture((below, above), others, name=EXACT)
 
 
-def _brief(one: Statement) -> bool:
-    return bool(one.formula) or one.section in ("noticed", "compares", "protects", "exposed") or one.id in BRIEFLY
+def _about_this(one: Statement) -> bool:
+    """Whether a sentence is about this guarantee, and not about every one of its kind."""
+    first = ("summary", "noticed", "compares", "protects", "exposed")
+    return bool(one.formula) or one.section in first or one.id in SHORT
 
 
 def _bounds(lower: Iterable[float], upper: Iterable[float], levels: Iterable[float]) -> list[str]:

@@ -245,4 +245,4 @@ def _is_number(cell: str) -> bool:
 
 def bullet(words: str) -> str:
     """One sentence of a list, for the terminal."""
-    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    return textwrap.fill(words, WIDTH, initial_indent="  - ", subsequent_indent="    ", break_on_hyphens=False)

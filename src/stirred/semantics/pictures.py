@@ -36,6 +36,7 @@ from stirred.loss import (
 from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
 from stirred.semantics.concerns import Exposure
+from stirred.semantics.panels import Panels
 from stirred.semantics.testing import gaussian_curve
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
@@ -264,7 +265,7 @@ class GroupedIntervals:
         return {"kind": "grouped intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
 
 
-AnyPicture = Picture | Bars | Intervals | GroupedIntervals
+AnyPicture = Picture | Bars | Intervals | GroupedIntervals | Panels
 """What :mod:`stirred.reports` draws."""
 
 

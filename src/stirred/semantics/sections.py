@@ -34,6 +34,9 @@ from stirred.spec.invariant import plural
 NEARLY_ALL = 0.95
 """Of exchanged pairs, when more than this part would be noticed that is said."""
 
+VAST = math.log(10**6)
+"""An epsilon beyond this, a factor of a million, is told as no practical limit."""
+
 NEARLY_CERTAIN = 1 - 1e-6
 """Powers beyond this are told by the probability of missing the change."""
 
@@ -220,7 +223,10 @@ def beliefs(given: Setting) -> Iterator[Statement]:
             continue  # nothing is known, or nothing but what holds for every mechanism
         told: dict[str, Fact] = {"factor": formatting.factor(epsilon), "delta": formatting.small(at)}
         if isinstance(bound, TrueRecordBelief):
-            yield say("beliefs.true", unit=unit, knowing=knowing, assuming=_assuming(bound.curve, given), **told)
+            name = "beliefs.true" if epsilon <= VAST else "beliefs.vast"
+            yield say(name, unit=unit, knowing=knowing, assuming=_assuming(bound.curve, given), **told)
+        elif epsilon > VAST:
+            continue  # no more than what was just said
         elif isinstance(bound, AnyPriorBelief):
             yield say("beliefs.any", **told)
         else:
@@ -255,7 +261,8 @@ def delta(given: Setting) -> Iterator[Statement]:
                     "epsilon": formatting.up(epsilon),
                     "delta": formatting.small(at),
                 }
-                yield say("delta.bounded", **told, assuming=_assuming(one, given))
+                name = "delta.bounded" if epsilon <= VAST else "delta.vast"
+                yield say(name, **told, assuming=_assuming(one, given))
     yield from _conversions(given)
     yield say("delta.reading")
     if certain > 0:
@@ -289,13 +296,9 @@ def groups(given: Setting) -> Iterator[Statement]:
         }
         power = formatting.power(float(curve.power(given.level)), given.level)
         if linear:
-            yield say(
-                "groups.units",
-                **told,
-                letter=letter,
-                bound=formatting.up(specification.budget_at(distance)),
-                power=power,
-            )
+            bound, some = formatting.up(specification.budget_at(distance)), power.value <= NEARLY_CERTAIN
+            name = "groups.units" if some else "groups.vast"
+            yield say(name, **told, letter=letter, bound=bound, **({"power": power} if some else {}))
         else:
             yield say("groups.power", **told, power=power)
         if given.own is not None and given.own.rate is not None and distance == int(distance):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -22,6 +22,7 @@ VERSION = 1
 """Format version of the data file."""
 
 SECTIONS = {
+    "summary": "In short",
     "noticed": "How many exchanged pairs would be noticed",
     "compares": "What is compared",
     "protects": "Who is protected",
@@ -101,6 +102,21 @@ class Statement:
             "guidance": [f"G{number}" for number in self.guidance],
             "facts": facts,
         }
+
+
+@dataclass
+class Sources:
+    """Sources in the order in which they are first named, numbered from 1."""
+
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, source: str) -> int:
+        """The number of a source."""
+        return self._numbers.setdefault(source, len(self._numbers) + 1)
+
+    def listed(self) -> list[tuple[int, str]]:
+        """All sources with their numbers."""
+        return [(number, source) for source, number in self._numbers.items()]
 
 
 def say(name: str, /, **facts: Fact) -> Statement:

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
 from stirred._shown import brief
+from stirred.spec.accounts import Erratum, account
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PRODUCTS_NOT_COVERED
 from stirred.spec.json_format import FORMAT_VERSION, KEY, from_fields
@@ -52,16 +53,6 @@ class Published:
     of: Exact | None = None
     unrounded: Exact | None = None
     erratum: str = ""
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """Where a source is wrong, ambiguous, or differs from another: both values, and why."""
-
-    id: str
-    printed: str
-    correct: str
-    explanation: str
 
 
 @brief
@@ -119,7 +110,8 @@ class Deployment:
 
 
 def deployment(name: str) -> Deployment:
-    """The deployment that a name means; capitals, underscores and spaces do not matter.
+    """The deployment that a name means; capitals, underscores and spaces do not matter. Refused, with what is missing,
+    if not every building block of its guarantee is stated.
 
     >>> print(deployment("das-2020-overall").specification.budget)
     55.371 (sum of rho: 15.29 + 19.776 + 17.79 + 2.515)
@@ -145,6 +137,10 @@ def find(name: str) -> Deployment | None:
 def _built(name: str) -> Deployment:
     known = tables()
     fields = dict(known.deployments[name])
+    fields.pop("account", None)
+    if "specification" not in fields:
+        open_ones = account(name)
+        raise errors.deployment_without_guarantee(name, open_ones.missing, open_ones.typed)
     blocks = dict(fields.pop("specification"))
     blocks["domain"] = known.domains[fields.pop("domain")]
     facts = dict(blocks.get("facts", {}))

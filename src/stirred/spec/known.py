@@ -1,7 +1,8 @@
 """Names of known deployments: which there are, and which one a person means.
 
 The data files of ``stirred/deployments`` are read here as plain tables, without building the guarantees in them, so
-that listing and looking up names is quick. :mod:`stirred.spec.deployments` makes the guarantees.
+that listing and looking up names is quick. :mod:`stirred.spec.deployments` makes the guarantees of those whose building
+blocks are all stated; :mod:`stirred.spec.accounts` says of each what is known.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def tables() -> Known:
 
 
 def names() -> list[str]:
-    """All names, in the order of the files; aliases are left out.
+    """The names of all whose guarantee is stated in full, in the order of the files; aliases are left out.
 
     >>> names()[:2]
     ['das-2020-overall', 'psa-1940-ma-p01']
     """
-    return list(tables().deployments)
+    return [name for name, fields in tables().deployments.items() if "specification" in fields]
 
 
 def titles() -> dict[str, str]:
@@ -91,7 +92,7 @@ def variants(text: str) -> list[str]:
     ['topdown-2020-pl', 'topdown-2020-pl-dhc']
     """
     wanted = _plain(text)
-    return [name for name in names() if wanted and name.startswith(f"{wanted}-")]
+    return [name for name in tables().deployments if wanted and name.startswith(f"{wanted}-")]
 
 
 def taken_as(text: str) -> str:
@@ -125,7 +126,7 @@ def close(text: str) -> list[str]:
     if begun := variants(text):
         return begun[:MOST]
     aliases = {alias: name for name, fields in tables().deployments.items() for alias in fields.get("aliases", ())}
-    candidates = [*names(), *aliases]
+    candidates = [*tables().deployments, *aliases]
     found = (
         difflib.get_close_matches(wanted, candidates, n=3, cutoff=0.6)
         or [candidate for candidate in candidates if wanted in candidate][:3]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.targets import Target
     from stirred.spec import Specification
     from stirred.survey.checking import SurveyCheck
     from stirred.survey.plan import SurveyPlan
@@ -144,6 +146,11 @@ class Survey(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        from stirred.survey.verifying import place_units
+
+        return place_units(release)
+
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
         return (
             "Estimates of weighted sums, without intervals and with noise; stirred estimate gives them with standard "
@@ -154,6 +161,19 @@ class Survey(Mechanism):
         from stirred.survey.estimating import estimate
 
         return estimate(release, **options)
+
+    def calibrate(
+        self,
+        plan: SurveyPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.survey.budget_targets import calibrate
+
+        return calibrate(plan, targets, **options)
 
     def audit_pairs(self, plan: SurveyPlan) -> list[AuditPair]:
         from stirred.survey.audit_pairs import audit_pairs

@@ -85,14 +85,6 @@ def _guarantee(check: SwapCheck) -> str:
                 f"{_inward(guarantee.best_rate(b))} with these variables",
             )
         )
-        if check.wanted_epsilon is not None:
-            rates = check.rates_for_wanted()
-            said = (
-                f"{'all rates' if rate is None else 'any rate'} from {_inward(rates[0])} to {_inward(rates[1])}"
-                if rates
-                else "out of reach with these variables"
-            )
-            rows.append((f"epsilon {check.wanted_epsilon:g}", said))
         if rate is not None:
             rows.append(
                 (

@@ -6,7 +6,6 @@ by it is a choice made on this data, which voids the guarantee; the check says s
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,6 @@ import numpy as np
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred.loss.argument_checks import as_float
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
@@ -104,7 +102,6 @@ class SwapCheck:
     rules: RuleEffects | None
     """What the rules do, in a plan with rates by rule."""
     revealing: Revealing
-    wanted_epsilon: float | None
     tables: tuple[ExpectedTable, ...]
     losses: tuple[tuple[LossBy, ...], ...]
     """For each of these tables the information loss that is expected."""
@@ -161,8 +158,6 @@ class SwapCheck:
                 "epsilon": self.epsilon,
                 "best_rate": guarantee.best_rate(largest) if largest else None,
                 "smallest_epsilon": guarantee.smallest_epsilon(largest) if largest else 0.0,
-                "wanted_epsilon": self.wanted_epsilon,
-                "rates_for_wanted": self.rates_for_wanted(),
             }
             | ({} if self.plan.rate is None else self._one_rate_fields(self.plan.rate)),
             "invariants": [
@@ -205,12 +200,6 @@ class SwapCheck:
 
         return candidate_pictures(self.what_if)
 
-    def rates_for_wanted(self) -> tuple[float, float] | None:
-        """The smallest and largest swap rate whose epsilon is at most the wanted one; None if no rate reaches it."""
-        if self.wanted_epsilon is None or not self.largest:
-            return None
-        return guarantee.rates_for(self.wanted_epsilon, self.largest)
-
     def __str__(self) -> str:
         from stirred.swap.check_text import describe
 
@@ -225,7 +214,6 @@ def check(
     tables: Sequence[Asked] = (),
     rates: Rates = (),
     candidates: Sequence[Candidate] = (),
-    wanted_epsilon: float | None = None,
     progress: Progress | None = None,
 ) -> SwapCheck:
     """Check a plan against its data: the guarantee of a release, its risks, forecasts and cost. Draws nothing.
@@ -234,10 +222,6 @@ def check(
     fields as a mapping. ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are
     the same.
     """
-    if wanted_epsilon is not None:
-        wanted_epsilon = as_float("wanted_epsilon", wanted_epsilon, "a positive number")
-        if not 0 < wanted_epsilon < math.inf:
-            raise errors.plan_field([f"epsilon: {wanted_epsilon} is not a positive number"])
     tried_rates = _each_rate(rates)
     progress = progress or Silent()
     began = time.perf_counter()
@@ -261,8 +245,8 @@ def check(
     plan.require_tables(asked)
     for one in asked:
         source_of(dataset).require(one)
-    possible = [one for one in asked if _has_formulas(dataset, one)]
-    forecasts = [(one, _expected(dataset, one, by_record)) for one in possible]
+    possible = [one for one in asked if has_formulas(dataset, one)]
+    forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
     forecast = [table for _, table in forecasts if table is not None]
     progress.stage("computing other rates and variables")
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
@@ -280,7 +264,6 @@ def check(
         telling=telling,
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         revealing=revealing,
-        wanted_epsilon=wanted_epsilon,
         tables=tuple(forecast),
         losses=tuple(expected_loss(table) for table in forecast),
         mape_at_last_rate=_at_last_rate(dataset, forecast),
@@ -297,7 +280,7 @@ def _rates(plan: SwapPlan) -> str:
     return (f"rate {plan.rate}" if plan.rate is not None else "rates by rule") + rounds
 
 
-def _has_formulas(dataset: Dataset, asked: PublishedTable) -> bool:
+def has_formulas(dataset: Dataset, asked: PublishedTable) -> bool:
     """Whether a table can be forecast."""
     plan = dataset.plan
     if asked.of_records:
@@ -317,7 +300,7 @@ def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[fl
     if not dataset.plan.rates:
         return ()
     plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
-    found = [_expected(replace(dataset, plan=plan), table.asked) for table in tables]
+    found = [expected_forecast(replace(dataset, plan=plan), table.asked) for table in tables]
     return tuple(table.expected_mape for table in found if table is not None)
 
 
@@ -327,7 +310,9 @@ def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
     return tuple(exact_rate(rate) for rate in several)
 
 
-def _expected(dataset: Dataset, asked: PublishedTable, rates: RecordRates | None = None) -> ExpectedTable | None:
+def expected_forecast(
+    dataset: Dataset, asked: PublishedTable, rates: RecordRates | None = None
+) -> ExpectedTable | None:
     """The forecast of any table; None where it would take too many cells."""
     return expected_table(dataset, asked.by, rates) if asked.of_records else expected_scores(dataset, asked)
 
@@ -373,7 +358,7 @@ def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedT
     tried = replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
     if any(set(one.added) & set(tried.plan.swap) for one in asked):
         return None  # these variables would be swapped
-    tables = [_expected(tried, one) for one in asked]
+    tables = [expected_forecast(tried, one) for one in asked]
     found = [table.expected_mape for table in tables if table is not None]
     return sum(found) / len(found) if found and len(found) == len(tables) else None
 

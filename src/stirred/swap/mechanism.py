@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
     from stirred.semantics.swap_exposure import SwapExposure
+    from stirred.semantics.targets import Target
     from stirred.swap.checking import SwapCheck
     from stirred.swap.plan import SwapPlan
     from stirred.swap.releasing import SwapRelease
@@ -54,6 +56,10 @@ def _references(given: Sequence[str]) -> dict[str, str]:
         if not (column and value):
             raise errors.estimate_question(f"The --reference {text!r}", "must be written as column=value")
     return {column: value for column, _, value in pairs}
+
+
+def _moved(epsilon: float) -> None:
+    raise errors.moved_to_calibrate("--epsilon", f"epsilon <= {epsilon:g}")
 
 
 _ALLOW = Option("--allow", "Allow a stop, by its name. Repeatable.", "allow", several=True, of_plan=True)
@@ -107,10 +113,15 @@ class Swapping(Mechanism):
                 several=True,
                 read=lambda given: [_candidate(text) for text in given],
             ),
-            Option("--epsilon", "Also show the range of rates that reach this epsilon.", "wanted_epsilon", float),
+            Option("--epsilon", "Moved: type stirred calibrate PLAN --target 'epsilon <= 5'.", "wanted_epsilon", float,
+                   read=_moved),
             _ALLOW,
         ),
         "release": (_ALLOW,),
+        "calibrate": (
+            Option("--largest-stratum", "The size of the largest stratum, known publicly: then no data are read and "
+                   "the answer is public.", "largest_stratum", int),
+        ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
             PLACE,
@@ -175,6 +186,9 @@ class Swapping(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        return dict.fromkeys(release.with_role(release.require_table(table), "match", "swap", "hold", "copy"))
+
     def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
         from stirred.swap.pairs import ReleasedPairs
 
@@ -189,6 +203,19 @@ class Swapping(Mechanism):
         from stirred.swap.estimating import estimate
 
         return estimate(release, **options)
+
+    def calibrate(
+        self,
+        plan: SwapPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.swap.calibrating import calibrate
+
+        return calibrate(plan, targets, data, progress=progress, **options)
 
     def audit_pairs(self, plan: SwapPlan) -> list[AuditPair]:
         from stirred.swap.audit_pairs import audit_pairs

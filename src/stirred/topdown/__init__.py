@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stirred.topdown.presets import preset
     from stirred.topdown.releasing import draw, release
     from stirred.topdown.specifying import specify
+    from stirred.topdown.spine_file import make_spine
     from stirred.topdown.verifying import tabulate, verify
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "draw",
     "estimate",
     "expected_errors",
+    "make_spine",
     "preset",
     "release",
     "reopen",
@@ -53,6 +55,7 @@ __getattr__, __dir__ = lazy(
             "stirred.topdown.presets": "preset",
             "stirred.topdown.releasing": "draw release",
             "stirred.topdown.specifying": "specify",
+            "stirred.topdown.spine_file": "make_spine",
             "stirred.topdown.verifying": "tabulate verify",
         }
     ),

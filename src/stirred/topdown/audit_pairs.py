@@ -25,6 +25,7 @@ from stirred.topdown.constraints import groups_about, invariant_values, require_
 from stirred.topdown.counting import GEOGRAPHY, count_tables
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import QuerySection, TableSection
+from stirred.topdown.relations import relation_groups, require_related
 from stirred.topdown.specifying import specify
 
 MEASUREMENTS = "measurements"
@@ -87,6 +88,7 @@ def _cells(plan: TopDownPlan, table: TableSection, edge: bool) -> Cells | None:
     schema = table.schema_of
     kept = [schema.groups(one.by) for one in plan.invariants if one.table == table.name]
     kept += [groups_about(plan, one) for one in plan.constraints if one.table == table.name]
+    kept += [relation_groups(plan, one)[0] for one in plan.relations if one.table == table.name]
     possible = np.flatnonzero(_possible(table))
     alike = np.zeros(len(possible), dtype=np.int64)
     for groups in kept:
@@ -157,6 +159,7 @@ class Made:
                 counted = count_tables(self.plan, self.tables([form]))
                 exact.append(invariant_values(counted))
                 require_kept(counted, exact[-1])
+                require_related(counted)
         except errors.StirredError:
             return False
         return all(np.array_equal(one, other) for one, other in zip(*exact, strict=True))
@@ -199,6 +202,15 @@ class Made:
                 cell = int(np.flatnonzero(fitting)[0])
                 occupied = {place for place, _ in records[name]}
                 records[other.name] += [(place, cell) for place in sorted(occupied)]
+        for relation in self.plan.relations:
+            if relation.table != name:
+                continue
+            mine, theirs, _ = relation_groups(self.plan, relation)
+            group, other = int(mine[self.moves[name][0]]), self.plan.table(relation.counted)
+            fitting = _possible(other) & (theirs == group)
+            if group >= 0 and fitting.any():
+                cell = int(np.flatnonzero(fitting)[0])
+                records[other.name] += [(place, cell) for place in sorted({place for place, _ in records[name]})]
 
     def _frame(self, table: TableSection, records: Sequence[tuple[int, int]]) -> pl.DataFrame:
         schema = table.schema_of

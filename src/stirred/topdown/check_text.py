@@ -22,12 +22,14 @@ def describe(check: TopDownCheck) -> str:
         _guarantee(check),
         _sizes(check),
         _errors(check),
+        _targets(check),
         _biases(check),
         _fit(check),
         _concerns(check),
         _forecast(check),
         *findings_and_stops(check.specification, check.open_stops),
         "No stops: the data keep every constraint of the plan, and no two margins to be kept cross."
+        + (" They keep every relation between tables, and every fit can." if check.plan.relations else "")
         if not check.open_stops
         else "A release of this plan would end with an error, because of the stops above.",
     ]
@@ -151,6 +153,41 @@ def _biases(check: TopDownCheck) -> str:
     )
 
 
+def _targets(check: TopDownCheck) -> str:
+    if not check.targets:
+        return ""
+    rows = [
+        ("target", "table", "query", "areas", "on spine", "error", "off spine", "units", "most", "error", "largest")
+    ]
+    for one in check.targets:
+        off = one.areas - one.on_spine
+        rows.append(
+            (
+                one.target,
+                one.table,
+                one.query,
+                f"{one.areas:,}",
+                f"{one.on_spine:,}",
+                _or_none(one.on_median),
+                f"{off:,}",
+                f"{one.units_median:,.0f}" if off else "-",
+                f"{one.units_largest:,}" if off else "-",
+                _or_none(one.off_median),
+                _or_none(one.off_largest),
+            )
+        )
+    return (
+        "Expected standard error of a cell in target areas, of the best unbiased estimate from all measurements\n"
+        + columns(rows, numbers_right=True)
+        + "\n"
+        + fill(
+            "Errors are medians over areas, and the largest; every area is worked out. An area is on the spine if it "
+            "is one unit of it. Else it takes several: the median and the most units that are added or subtracted. "
+            "stirred spine proposes a spine for such areas (stirred docs spines)."
+        )
+    )
+
+
 _WAYS = {
     "least squares first": "least squares first; every level is fitted to the best unbiased values from its own "
     "measurements and all below it",
@@ -212,6 +249,10 @@ def _forecast(check: TopDownCheck) -> str:
         f"Forecast of the release: about {cost.seconds:.0f} s on two cores, {cost.memory_bytes / 1e9:.1f} GB of "
         f"memory, {cost.disk_bytes / 1e6:,.0f} MB of disk."
     )
+
+
+def _or_none(value: float | None) -> str:
+    return "-" if value is None else _number(value)
 
 
 def _number(value: float) -> str:

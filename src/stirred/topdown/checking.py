@@ -27,10 +27,11 @@ from stirred.topdown.fitting import two_passes, way_of_fit
 from stirred.topdown.forecast import Forecast, available_memory, forecast
 from stirred.topdown.measuring import entries
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.precision import ExpectedError, expected_errors
+from stirred.topdown.precision import ExpectedError, errors_with_targets
 from stirred.topdown.problems import separates
 from stirred.topdown.revealing import TopDownRevealing, reveal_topdown
 from stirred.topdown.specifying import specify
+from stirred.topdown.target_areas import Target, TargetError
 
 LEVEL = 0.05
 """Of the test whose power a check prints for each concern."""
@@ -77,6 +78,8 @@ class TopDownCheck:
     cells: Mapping[str, int]
     measurements: int
     expected: tuple[ExpectedError, ...]
+    targets: tuple[TargetError, ...]
+    """Expected errors in the target areas of the plan."""
     levels: tuple[LevelPlan, ...]
     concerns: tuple[ConcernPower, ...]
     revealing: TopDownRevealing
@@ -115,6 +118,7 @@ class TopDownCheck:
             "cells": dict(self.cells),
             "measurements": self.measurements,
             "expected_errors": [asdict(one) for one in self.expected],
+            "expected_errors_of_targets": [asdict(one) for one in self.targets],
             "expected_bias": [one.published() for one in self.biases],
             "fit": [asdict(one) for one in self.levels],
             "concerns": [
@@ -150,12 +154,13 @@ def check(
     ``sizes`` are typical numbers of records in a finest place, public or guessed, for the forecast of bias.
     """
     progress = progress or Silent()
-    counted, exact, _ = prepare(plan, data, progress)
+    counted, exact, _ = prepare(plan, data, progress, with_areas=True)
     progress.stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
     biases = [expected_bias(plan, spine, exact, table, sizes) for table in plan.released]
+    at_levels, in_targets = errors_with_targets(plan, spine, [Target.of(spine, areas) for areas in counted.areas])
     ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,
@@ -164,7 +169,8 @@ def check(
         geounits={level: spine.units(number) for number, level in enumerate(spine.levels)},
         cells={table.name: table.schema_of.cells for table in plan.released},
         measurements=values,
-        expected=expected_errors(plan, spine),
+        expected=at_levels,
+        targets=in_targets,
         levels=tuple(
             LevelPlan(
                 table.name,

@@ -50,6 +50,11 @@ class Sites:
         """A place of each kind."""
         return np.zeros(1, dtype=np.int64) if self.level is None else self.release.shapes.everywhere[self.level].sample
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader must know of the places."""
+        return ()
+
     def units(self, role: int, place: int) -> Union:
         """What a place consists of."""
         if self.level is None:
@@ -63,8 +68,7 @@ class Sites:
                 level = self.release.spine.levels[self.level]
                 found = self.release.estimate(self.table, by, self.where, level=level)
             else:
-                units = self.units(role, 0)
-                found = self.release.union(self.table, by, self.where, places=self._named(units))
+                found = self.release._in_union(self.table, by, dict(self.where), self.units(role, 0), "union")
             self._seen[role, by] = found
         return self._seen[role, by]  # type: ignore[no-any-return]
 
@@ -81,11 +85,3 @@ class Sites:
         every = [tree.covariances_of(0)[kinds].sum(axis=0, keepdims=True) for tree in design.trees]
         whole = [np.repeat(one, len(part), axis=0) for one, part in zip(every, own, strict=True)]
         return [[own, cross], [[part.transpose(0, 2, 1) for part in cross], whole]]
-
-    def _named(self, units: Union) -> list[tuple[str, str]]:
-        spine = self.release.spine
-        return [
-            (spine.levels[level], name)
-            for level, some in units.items()
-            for name in spine.names[level].take(some).to_pylist()
-        ]

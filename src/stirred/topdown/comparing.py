@@ -7,6 +7,9 @@ is put together in :mod:`stirred.estimates.derived`.
 A difference is a weighted sum of the noise too, so its interval is found as that of a count is. The interval of a ratio
 comes from those of its two counts: Fieller's, where both are normal. With a denominator that is known exactly it is the
 interval of the numerator, divided by it.
+
+Counts that the plan and the published counts rule out are 0 without error, here as in :mod:`.estimating`: their share
+is 0, the share of the only group that is left is 1, and a difference from them is the other count.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from stirred.margins.spine import Index
 from stirred.topdown.compared_places import Sites, Union
 from stirred.topdown.design import Design
 from stirred.topdown.measures import PLACES, Contrast, Count, Measure, measure_of
+from stirred.topdown.place_lists import ListedSites, PlaceList
 
 if TYPE_CHECKING:
     from stirred.estimates import Term
@@ -45,7 +49,7 @@ _NOTHING = 1e-12
 """Variances that are smaller than this part of those of the counts are rounding errors of zero."""
 
 KIND_WORDS = {
-    "known": "invariants of the release tell it",
+    "known": "invariants of the release tell it, or its plan and published counts leave one possibility",
     "exact": KINDS["exact"],
     "normal": "from the normal law, widened by half a unit for a count and by one for a difference: longer than "
     "necessary where the standard error is small",
@@ -55,6 +59,7 @@ KIND_WORDS = {
     "is between 0 and 1",
     "denominator": "no estimate: a count to divide by is not clearly above zero (by 3 standard errors). Ask for "
     "larger places or coarser groups",
+    "empty": "no number: a count to divide by is 0 for certain, by the plan and the published counts",
     "none": "no estimate: no measurement tells a count that is needed",
 }
 """What the kinds of intervals mean."""
@@ -64,7 +69,7 @@ KIND_WORDS = {
 class Question:
     """One measure of the counts by some attributes, in some places."""
 
-    sites: Sites
+    sites: Sites | ListedSites
     by: tuple[str, ...]
     measure: Measure
 
@@ -110,12 +115,37 @@ class Question:
     def values(self) -> Array:
         """The estimates of the counts, a column for each."""
         found = [self.each(one, lambda at: at.values) for one in self.measure.counts]
-        return np.stack([np.where(np.isnan(one), 0.0, one) for one in found], axis=1)
+        stacked = np.stack([np.where(np.isnan(one), 0.0, one) for one in found], axis=1)
+        for at, same in self.totals_of_one.items():
+            stacked[same, at] = stacked[same, at - 1]
+        return stacked
 
     @cached_property
     def variances(self) -> Array:
         """Their variances."""
-        return np.stack([self.each(one, lambda at: at.variances) for one in self.measure.counts], axis=1)
+        stacked = np.stack([self.each(one, lambda at: at.variances) for one in self.measure.counts], axis=1)
+        for at, same in self.totals_of_one.items():
+            stacked[same, at] = stacked[same, at - 1]
+        return stacked
+
+    @cached_property
+    def totals_of_one(self) -> dict[int, NDArray[np.bool_]]:
+        """For each total of a share, by its number, the rows in which all groups but the share's own are zero for
+        certain: the total is then the count before it, by another name."""
+        found = {}
+        for at, total in enumerate(self.measure.counts):
+            if total.over is not None:
+                own = self.measure.counts[at - 1]
+                counts, name = self.sites.counts(own.place, self.by), self.by.index(total.over)
+                left = (counts.variances > 0) | (counts.values != 0)
+                rest = [label[:name] + label[name + 1 :] for label in counts.labels]
+                number = {label: place for place, label in enumerate(dict.fromkeys(rest))}
+                together = np.array([number[label] for label in rest], dtype=np.int64)
+                many = np.stack([left[:, together == one].sum(axis=1) for one in range(len(number))], axis=1)
+                group = self.columns(own)
+                only = left[:, group] & (many[:, together[group]] == 1)
+                found[at] = np.broadcast_to(only, (len(self.sites.names), only.shape[1])).ravel()
+        return found
 
     @cached_property
     def covariance(self) -> Array:
@@ -131,6 +161,9 @@ class Question:
                 matrices = between[one.place][other.place]
                 pairs = self.design.covariances(matrices, self.groups(one), self.groups(other))[self.sites.kinds]
                 found[:, i, j] = found[:, j, i] = np.where((used[:, i] > 0) & (used[:, j] > 0), pairs.ravel(), 0.0)
+        for at, same in self.totals_of_one.items():
+            found[same, at] = found[same, at - 1]
+            found[same, :, at] = found[same, :, at - 1]
         return found
 
     def parts(self, confidence: float) -> list[Parts]:
@@ -139,6 +172,9 @@ class Question:
         found = []
         for at, one in enumerate(self.measure.counts):
             values, half = self.values[:, at], self.each(one, lambda some: some.half_widths(confidence))
+            if at in self.totals_of_one:
+                before = self.each(self.measure.counts[at - 1], lambda some: some.half_widths(confidence))
+                half = np.where(self.totals_of_one[at], before, half)
             half = np.where((self.variances[:, at] > 0) & np.isfinite(half), half, 0.0)
             lower, upper = values - half, values + half
             if not self.measure.whole:  # a count is a whole number; where no other varies, that shortens the interval
@@ -160,6 +196,13 @@ class Question:
         below = list(self.measure.below)
         values, spread = self.values[:, below], np.sqrt(self.covariance[:, below, below])
         return np.asarray((values <= np.maximum(CLEAR * spread, 1e-9)).any(axis=1)) & ~self.unknown
+
+    @cached_property
+    def empty(self) -> NDArray[np.bool_]:
+        """Rows that would be divided by a count which is zero for certain."""
+        below = list(self.measure.below)
+        nothing = (self.values[:, below] == 0) & (self.variances[:, below] == 0)
+        return np.asarray(nothing.any(axis=1)) & ~self.unknown
 
     def answer(self) -> Answers:
         """The measure in every place and row, with standard errors and intervals."""
@@ -231,15 +274,19 @@ class Question:
     def _plain(self, variances: Array) -> tuple[Array, Array]:
         """Where a difference is a plain sum of values with the same noise: the noise's parameter, and how many.
 
-        Two plain sums that are uncorrelated have no measured value in common.
+        Two plain sums that are uncorrelated have no measured value in common. A count that is known has no noise.
         """
         one, other = (
             [self.each(count, take) for take in (lambda at: at.parameter, lambda at: at.terms)]
             for count in self.measure.counts
         )
+        varies = self.variances > 0
         apart = np.isclose(variances, self.covariance[:, 0, 0] + self.covariance[:, 1, 1], rtol=1e-9, atol=0)
-        plain = (one[1] > 0) & (other[1] > 0) & (one[0] == other[0]) & apart
-        return np.where(plain, one[0], 0.0), np.where(plain, one[1] + other[1], 0.0)
+        plain = (one[1] > 0) & (other[1] > 0) & (one[0] == other[0]) & apart & varies.all(axis=1)
+        parameter, terms = np.where(plain, one[0], 0.0), np.where(plain, one[1] + other[1], 0.0)
+        for mine, only in ((one, varies[:, 0] & ~varies[:, 1]), (other, varies[:, 1] & ~varies[:, 0])):
+            parameter, terms = np.where(only, mine[0], parameter), np.where(only, mine[1], terms)
+        return parameter, terms
 
     def _sums(self, variances: Array, plain: Array) -> tuple[tuple[tuple[Term, ...], ...], Index]:
         """The noise of other differences, where listing it takes little work and intervals gain by it."""
@@ -247,20 +294,25 @@ class Question:
         numbers = np.full(variances.shape, -1, dtype=np.int64)
         wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
         values = sum(one.units * one.cells for one in release.measurements.entries if one.table == sites.table)
-        if 2 * wanted[sites.samples].sum() * values > CHEAP:
+        varies = (self.variances > 0).reshape(*variances.shape, len(self.measure.counts))
+        alike = 4 * sites.kinds[:, None] + varies @ np.array([2, 1])  # places of one kind, and what varies in them
+        tasks = [(row, int(kind)) for row in range(wanted.shape[1]) for kind in np.unique(alike[wanted[:, row], row])]
+        if 2 * len(tasks) * values > CHEAP:
             return (), numbers
         found: dict[tuple[Term, ...], int] = {}
-        for row in np.flatnonzero(wanted[sites.samples].any(axis=0)).tolist():
-            designs = [self._single(count, row) for count in self.measure.counts]
-            for kind in np.flatnonzero(wanted[sites.samples, row]).tolist():
-                place = int(sites.samples[kind])
-                both = (
-                    design.weights(sites.units(count.place, place))
-                    for design, count in zip(designs, self.measure.counts, strict=True)
-                )
-                terms = noise_terms(_subtracted(*both))
-                if len(terms) <= MOST_TERMS:
-                    numbers[sites.kinds == kind, row] = found.setdefault(terms, len(found))
+        designs: dict[int, list[Design]] = {}
+        for row, kind in tasks:
+            if row not in designs:
+                designs[row] = [self._single(count, row) for count in self.measure.counts]
+            place = int(np.flatnonzero(wanted[:, row] & (alike[:, row] == kind))[0])
+            both = [
+                design.weights(sites.units(count.place, place))
+                for design, count, used in zip(designs[row], self.measure.counts, varies[place, row], strict=True)
+                if used
+            ]
+            terms = noise_terms(_subtracted(*both))
+            if len(terms) <= MOST_TERMS:
+                numbers[wanted[:, row] & (alike[:, row] == kind), row] = found.setdefault(terms, len(found))
         return tuple(found), numbers
 
     def _single(self, count: Count, row: int) -> Design:
@@ -273,6 +325,7 @@ class Question:
     ) -> Answers:
         first = self.sites.counts(0, self.by)
         kinds = np.where(self.unknown, "none", np.where(self.unclear, "denominator", kinds))
+        kinds = np.where(self.empty, "empty", kinds)
         named = [] if self.sites.column is None else [self.sites.column]
         return Answers(
             table=self.sites.table,
@@ -287,13 +340,23 @@ class Question:
             kind_words=KIND_WORDS,
             ends=ends,
             whole=self.measure.whole,
-            exact=first.exact,
+            exact=self._exact,
             unused=first.unused,
+            remarks=self.sites.remarks,
         )
 
+    @property
+    def _exact(self) -> tuple[str, ...]:
+        """What is known exactly of any count of the question."""
+        found = [self.sites.counts(one.place, self._by(one)).exact for one in self.measure.counts]
+        return tuple(dict.fromkeys(words for one in found for words in one))
 
-def _subtracted(one: Iterator[Any], other: Iterator[Any]) -> Iterator[tuple[float, Array]]:
-    """The weights of measured values in a difference."""
+
+def _subtracted(one: Iterator[Any], other: Iterator[Any] | None = None) -> Iterator[tuple[float, Array]]:
+    """The weights of measured values in a difference, or in the one count of it that is not known."""
+    if other is None:
+        yield from ((measured.parameter, weights) for measured, _, weights in one)
+        return
     for (measured, _, first), (_, _, second) in zip(one, other, strict=True):
         yield measured.parameter, first - second
 
@@ -305,7 +368,7 @@ def ask(
     release: MeasuredRelease, table: str, by: tuple[str, ...] = (), where: Mapping[str, tuple[str, ...]] | None = None,
     *, level: str | None = None, places: Sequence[tuple[str, str]] = (), against: Sequence[tuple[str, str]] = (),
     share: str | None = None, difference: Contrast | None = None, ratio: Contrast | None = None,
-    odds_ratio: tuple[Contrast, Contrast] | None = None,
+    odds_ratio: tuple[Contrast, Contrast] | None = None, listed: PlaceList | None = None,
 ) -> Question:  # fmt: skip
     """A question about shares or comparisons; :meth:`Question.answer` answers it."""
     given = [one for one in (difference, ratio, odds_ratio) if one is not None]
@@ -315,7 +378,9 @@ def ask(
         raise errors.estimate_question("An odds ratio", "is of counts: leave --share out")
     if share is not None and len((where or {}).get(share, ())) == 1:
         raise errors.share_of_one(share)
-    levels = release.spine.levels
+    levels = (*release.spine.levels, *([] if listed is None else [listed.column]))
+    if listed is not None and level is not None:
+        raise errors.estimate_question("A question", "must have either a level or a file of places (--level, --places)")
     asked = [one for one in (difference, ratio, *(odds_ratio or ())) if one is not None]
     for one in asked:
         if one != PLACES and (isinstance(one, str) or len(one) != 3):
@@ -326,25 +391,35 @@ def ask(
     if units:
         places, against = _two_units(units, asked, level, places, against)
         level = None
-    if (PLACES in asked or bool(units)) != (bool(places) and bool(against)):
+    every = listed is not None and not places  # each place of a list
+    if (PLACES in asked or bool(units)) != ((bool(places) or every) and bool(against)):
         raise errors.estimate_question(
             "A comparison of places", "has --place, --against and one of --difference, --ratio and --odds-ratio with "
             "'places', or names two units of a level, as in --difference county=A,B"
         )  # fmt: skip
-    if (level is None) == (not places):
+    if not every and (level is None) == (not places):
         raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
-    if share in levels and (share != level or asked):
+    column = listed.column if listed is not None and every else level
+    if share in levels and (share != column or asked):
+        how = "--places FILE alone" if listed is not None and share == listed.column else f"--level {share}"
         raise errors.estimate_question(
-            f"The share of '{share}'", f"is that of each unit in all of them: ask for it with --level {share}"
+            f"The share of '{share}'", f"is that of each unit in all of them: ask for it with {how}"
         )
     contrasts = [PLACES if one in units else one for one in asked]
     apart, divided = (PLACES if one in units else one for one in (difference, ratio))
     named = [one[0] for one in contrasts if one != PLACES] + ([share] if share and share not in levels else [])
     by = tuple(dict.fromkeys([*by, *named]))
     release.plan.table(table).schema_of.labels(by)  # names that are not known are refused before anything is read
-    words = _joined(places), _joined(against)
-    measure = measure_of(by, share, apart, divided, (contrasts[0], contrasts[1]) if odds_ratio else None, level, words)
-    return Question(_sites(release, table, where or {}, level, places, against, share in levels), by, measure)
+    words = str(column) if every else _joined(places), _joined(against)
+    measure = measure_of(by, share, apart, divided, (contrasts[0], contrasts[1]) if odds_ratio else None, column, words)
+    sites: Sites | ListedSites
+    if listed is not None and every:
+        compared = release._whole_units(against, listed) if against else None
+        whole: Union = {0: np.arange(release.spine.units(0))}
+        sites = ListedSites(release, table, where or {}, listed, whole if share in levels else compared)
+    else:
+        sites = _sites(release, table, where or {}, level, places, against, share in levels, listed)
+    return Question(sites, by, measure)
 
 
 def _two_units(
@@ -367,11 +442,12 @@ def _joined(places: Sequence[tuple[str, str]]) -> str:
 def _sites(
     release: MeasuredRelease, table: str, where: Mapping[str, tuple[str, ...]], level: str | None,
     places: Sequence[tuple[str, str]], against: Sequence[tuple[str, str]], of_all: bool,
+    listed: PlaceList | None,
 ) -> Sites:  # fmt: skip
     if level is not None:
         at = release._level(level)
         everything: Union = {0: np.arange(release.spine.units(0))}
         names = tuple(release.spine.names[at].to_pylist())
         return Sites(release, table, where, level, names, at, (everything,) if of_all else ())
-    unions = tuple(release._whole_units(one) for one in (places, against) if one)
+    unions = tuple(release._whole_units(one, listed) for one in (places, against) if one)
     return Sites(release, table, where, None if against else "place", (_joined(places),), None, unions)

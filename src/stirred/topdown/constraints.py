@@ -23,7 +23,7 @@ from stirred.topdown.counting import Counted, marginal
 from stirred.topdown.earlier import Agreement, about
 from stirred.topdown.nests import cross
 from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import ConstraintSection, TableSection
+from stirred.topdown.plan_sections import ConstraintSection, RelationSection, TableSection
 from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms
 
 Counts = NDArray[np.int64]
@@ -94,22 +94,22 @@ def require_agreement(
                 level = min(at, agreement.level)
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 found = marginal(agreement.at(spine, level), coarser, values.shape[1])
-                different = found != _carried(spine, values, at, level)
+                different = found != carried(spine, values, at, level)
                 _refuse(spine, agreement, different, str(invariant.margin), level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
-                groups, counts = _counted(plan, constraint, exact)
+                groups, counts = counted_by(plan, constraint, exact)
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 found = marginal(agreement.units, coarser, counts.shape[1])
-                counts = _carried(spine, counts, len(spine.levels) - 1, agreement.level)
-                wrong = _wrong(constraint, found, counts)
+                counts = carried(spine, counts, len(spine.levels) - 1, agreement.level)
+                wrong = outside(constraint, found, counts)
                 _refuse(spine, agreement, wrong, constraint_words(constraint), agreement.level)
 
 
 def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words: str, level: int) -> None:
     if wrong.any():
         units = np.flatnonzero(wrong.any(axis=1))
-        named = _named(spine, level, units)
+        named = names_of(spine, level, units)
         raise errors.topdown_contradiction(agreement_words(agreement), words, spine.levels[level], len(units), named)
 
 
@@ -117,23 +117,23 @@ def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
     """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
         if len(units := leaves_breaking(counted, constraint, exact)):
-            leaf, named = counted.plan.spine.levels[-1], _named(counted.spine, len(counted.spine.levels) - 1, units)
+            leaf, named = counted.plan.spine.levels[-1], names_of(counted.spine, len(counted.spine.levels) - 1, units)
             raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, len(units), named)
 
 
-def _named(spine: Spine, level: int, units: Index) -> list[str]:
+def names_of(spine: Spine, level: int, units: Index) -> list[str]:
     """The names of the first few of some units, for a message: which places there are is public."""
     return [str(name) for name in spine.names[level].take(units[: errors.FEW]).to_pylist()]
 
 
 def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> Index:
     """The leaves in which the counts do not keep a constraint."""
-    groups, counts = _counted(counted.plan, constraint, exact)
+    groups, counts = counted_by(counted.plan, constraint, exact)
     leaves, broken = counted.leaves[constraint.table], []
     for start in range(0, len(counts), _LOOKED_AT):
         here = counts[start : start + _LOOKED_AT]
         found = marginal(leaves.of_units(np.arange(start, start + len(here))), groups, counts.shape[1])
-        broken.append(start + np.flatnonzero(_wrong(constraint, found, here).any(axis=1)))
+        broken.append(start + np.flatnonzero(outside(constraint, found, here).any(axis=1)))
     return np.concatenate(broken)
 
 
@@ -151,7 +151,7 @@ def kept(
     for invariant, values in zip(plan.invariants, exact, strict=True):
         at = plan.spine.all_levels.index(invariant.level)
         if invariant.table == table.name and at >= level:
-            sums = _carried(spine, values, at, level)
+            sums = carried(spine, values, at, level)
             bounds.append(Bounds(table.schema_of.groups(invariant.by), sums, sums))
     names = constrained_names(plan, table)
     if names:
@@ -160,18 +160,25 @@ def kept(
         bounds.append(Bounds(groups, lower, upper))
         allowed.append(Allowed(groups, upper > 0))
         bounds += _together(plan, spine, exact, table, groups, level)
-    if level == 0 and table.zeros:  # a cell that is empty at the root is empty everywhere
-        impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
-        for zero in table.zeros:
-            impossible |= table.schema_of.where(zero)
-        possible = np.repeat([[True, False]], spine.units(0), axis=0)
-        allowed.append(Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1]))
+    if level == 0:
+        allowed += closed_at_root(spine, table)
     agreed = [
         (table.schema_of.groups(one.by), one.at(spine, level))
         for one in about(agreements, table.name)
         if level <= one.level  # below, children add up to what agrees
     ]
     return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
+
+
+def closed_at_root(spine: Spine, table: TableSection) -> list[Allowed]:
+    """The structural zeros of a table, for its root: a cell that is empty there is empty everywhere."""
+    if not table.zeros:
+        return []
+    impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
+    for zero in table.zeros:
+        impossible |= table.schema_of.where(zero)
+    possible = np.repeat([[True, False]], spine.units(0), axis=0)
+    return [Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1])]
 
 
 def impossible_groups(
@@ -196,7 +203,8 @@ def impossible_groups(
             for one, _ in pairs
         )
     )
-    here = kept(known.model_copy(update={"constraints": told}), spine, [values for _, values in pairs], table, level)
+    known = known.model_copy(update={"constraints": told, "relations": ()})
+    here = kept(known, spine, [values for _, values in pairs], table, level)
     masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == spine.units(level)]
     masks += [(one.groups, one.upper > 0) for one in here.bounds]
     possible = np.ones(table.schema_of.cells, dtype=np.bool_)
@@ -218,14 +226,15 @@ def impossible_groups(
 def _together(
     plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
 ) -> list[Bounds]:
-    """Lower bounds on several groups together; ranges of single groups do not express them."""
+    """Bounds on several groups together; ranges of single groups do not express them."""
     found = []
     for constraint in plan.constraints:
-        if constraint.table == table.name and constraint.at_least:
-            about, counts = _counted(plan, constraint, exact)
+        if constraint.table == table.name and (constraint.at_least or constraint.at_most is not None):
+            about, counts = counted_by(plan, constraint, exact)
             if any(len(np.unique(groups[about == one])) > 1 for one in range(counts.shape[1])):
-                sums = _carried(spine, constraint.at_least * counts, len(spine.levels) - 1, level)
-                found.append(Bounds(about, sums, np.full_like(sums, UNBOUNDED)))
+                sums = carried(spine, counts, len(spine.levels) - 1, level)
+                most = np.full_like(sums, UNBOUNDED) if constraint.at_most is None else constraint.at_most * sums
+                found.append(Bounds(about, constraint.at_least * sums, most))
     return found
 
 
@@ -246,7 +255,7 @@ def _ranges(
     upper = np.full((units, number), UNBOUNDED, dtype=np.int64)
     for constraint in plan.constraints:
         if constraint.table == table.name:
-            groups, counts = _counted(plan, constraint, exact)
+            groups, counts = counted_by(plan, constraint, exact)
             _tighten(lower, upper, groups[sample], counts, constraint)
     for at in range(leaf, level - 1, -1):
         for invariant, values in zip(plan.invariants, exact, strict=True):
@@ -260,13 +269,16 @@ def _ranges(
 
 
 def _tighten(lower: Counts, upper: Counts, groups: Groups, counts: Counts, constraint: ConstraintSection) -> None:
-    """What a constraint says of the leaves; a lower bound on several groups together says nothing of one."""
+    """What a constraint says of the leaves; a lower bound on several groups together says nothing of one, and an upper
+    bound holds for each."""
     for group in range(counts.shape[1]):
         inside = np.flatnonzero(groups == group)
         if len(inside) == 1:
             lower[:, inside[0]] = np.maximum(lower[:, inside[0]], constraint.at_least * counts[:, group])
         if constraint.zero_without:
             upper[:, inside] = np.where((counts[:, group] == 0)[:, None], 0, upper[:, inside])
+        if constraint.at_most is not None:
+            upper[:, inside] = np.minimum(upper[:, inside], (constraint.at_most * counts[:, group])[:, None])
 
 
 def _settle(lower: Counts, upper: Counts, groups: Groups, values: Counts) -> None:
@@ -283,7 +295,7 @@ def _settle(lower: Counts, upper: Counts, groups: Groups, values: Counts) -> Non
 
 
 def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]:
-    """The attributes that invariants, constraints and zeros of a table speak of, in the table's order."""
+    """The attributes that invariants, constraints and relations of a table speak of, in the table's order."""
     named: set[str] = set()
     for invariant in plan.invariants:
         if invariant.table == table.name:
@@ -291,6 +303,11 @@ def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]
     for constraint in plan.constraints:
         if constraint.table == table.name:
             named |= {*constraint.each, *constraint.where}
+    for relation in plan.relations:
+        if relation.table == table.name:
+            named |= {*relation.each, *relation.where}
+        if relation.counted == table.name:
+            named |= {*relation.each.values(), *relation.counted_where}
     bases = {base for name in named for base in table.schema_of.bases(name)}
     return tuple(attribute.name for attribute in table.attributes if attribute.name in bases)
 
@@ -302,7 +319,8 @@ def constraint_words(constraint: ConstraintSection) -> str:
     """
     pairs = [f"{mine} as {theirs}" for mine, theirs in constraint.each.items()]
     chosen = [f"{name} in {', '.join(values)}" for name, values in constraint.where.items()]
-    return f"the constraint of '{constraint.table}' by '{constraint.counted}' ({', '.join([*pairs, *chosen])})"
+    most = [] if constraint.at_most is None else [f"at most {constraint.at_most:,} for each"]
+    return f"the constraint of '{constraint.table}' by '{constraint.counted}' ({', '.join([*pairs, *chosen, *most])})"
 
 
 def agreement_words(agreement: Agreement) -> str:
@@ -313,14 +331,14 @@ def agreement_words(agreement: Agreement) -> str:
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def _carried(spine: Spine, values: Counts, at: int, level: int) -> Counts:
+def carried(spine: Spine, values: Counts, at: int, level: int) -> Counts:
     """Values of a level's units added up to those of a level above."""
     for below in range(at, level, -1):
         values = np.add.reduceat(values, spine.first_child[below - 1][:-1], axis=0)
     return values
 
 
-def _counted(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[Counts]) -> tuple[Groups, Counts]:
+def counted_by(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[Counts]) -> tuple[Groups, Counts]:
     """The groups of cells that a constraint is about (-1: not), and for each leaf and group what the other table
     counts there."""
     other = plan.table(constraint.counted).schema_of
@@ -352,10 +370,14 @@ def _summed(values: Counts, coarser: Groups, number: int) -> Counts:
     return result
 
 
-def _wrong(constraint: ConstraintSection, found: Counts, counts: Counts) -> NDArray[np.bool_]:
-    """Where the numbers found do not keep a constraint, given the counts that it reads."""
-    wrong = found < constraint.at_least * counts
-    return np.asarray(wrong | ((counts == 0) & (found > 0)) if constraint.zero_without else wrong)
+def outside(said: ConstraintSection | RelationSection, found: Counts, counts: Counts) -> NDArray[np.bool_]:
+    """Where the numbers found do not keep a constraint or a relation, given the counts that it reads."""
+    wrong = found < said.at_least * counts
+    if said.zero_without:
+        wrong |= (counts == 0) & (found > 0)
+    if said.at_most is not None:
+        wrong |= found > said.at_most * counts
+    return np.asarray(wrong)
 
 
 def groups_about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._shown import withheld
+from stirred.margins.areas import Areas
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.mechanism import Data
@@ -51,6 +52,8 @@ class Counted:
     plan: TopDownPlan
     spine: Spine
     leaves: Mapping[str, Histograms]
+    areas: tuple[Areas, ...] = ()
+    """The target areas of the plan, where they were read."""
 
     def histograms(self, table: str, level: int) -> Histograms:
         """The histograms of all units of a level."""
@@ -63,8 +66,8 @@ class Counted:
         return marginal_by(histograms, schema, by)
 
 
-def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
-    """Read and count everything a plan names.
+def count_tables(plan: TopDownPlan, data: Data | None = None, *, with_areas: bool = False) -> Counted:
+    """Read and count everything a plan names; target areas only if they are asked for.
 
     ``data`` replaces the plan's paths: a mapping of paths or frames by the name of the table, the list of places under
     ``"geography"``; a path or frame alone is the first table's.
@@ -72,23 +75,32 @@ def count_tables(plan: TopDownPlan, data: Data | None = None) -> Counted:
     names = [table.name for table in plan.tables]
     given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
-    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, _listed_columns(plan))
+    more = [one.column for one in plan.targets] if with_areas else []
+    places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, (*_listed_columns(plan), *more))
     opened = {table.name: _open_table(plan, table, given.get(table.name)) for table in plan.tables}
-    spine = _spine_of(plan, places)
+    spine, areas = _spine_of(plan, places, with_areas)
     leaves = {table.name: _count_table(plan, table, spine, opened[table.name]) for table in plan.tables}
     for one in (places, *opened.values()):
         one.require_unchanged()
-    return Counted(plan, spine, leaves)
+    return Counted(plan, spine, leaves, areas)
 
 
 def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     """The spine of the public list of geounits."""
-    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))
+    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))[0]
 
 
-def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
+def read_areas(plan: TopDownPlan, data: Any = None) -> tuple[Spine, tuple[Areas, ...]]:
+    """The spine of the public list of geounits, and the target areas of the plan."""
+    targets = [one.column for one in plan.targets]
+    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, (*_listed_columns(plan), *targets)), True)
+
+
+def _spine_of(plan: TopDownPlan, opened: Input, with_areas: bool = False) -> tuple[Spine, tuple[Areas, ...]]:
     names = _listed_columns(plan)
-    columns = read_table(opened, names).table.pick(names)
+    targets = plan.targets if with_areas else ()
+    read = read_table(opened, list(dict.fromkeys([*names, *(one.column for one in targets)]))).table
+    columns = read.pick(names)
     for name, column in zip(names, columns, strict=True):
         if column.values.null_count:
             missing = np.flatnonzero(column.codes == column.cardinality - 1)
@@ -96,8 +108,9 @@ def _spine_of(plan: TopDownPlan, opened: Input) -> Spine:
             which = "" if finest is None else f", the first at {names[-1]} {finest}"
             raise errors.nested_levels(name, f"has nulls in {len(missing):,} rows of the list{which}")
     if plan.spine.input.prefixes:
-        columns = [*_prefixes(columns[0], plan.spine.input.prefixes), columns[0]]
-    return build_spine(plan.spine.levels, columns, plan.spine.root)[0]
+        columns = [*prefix_columns(columns[0], plan.spine.input.prefixes), columns[0]]
+    spine, leaf = build_spine(plan.spine.levels, columns, plan.spine.root)
+    return spine, tuple(Areas.of_rows(one.words, read[one.column], spine, leaf) for one in targets)
 
 
 def _listed_columns(plan: TopDownPlan) -> tuple[str, ...]:
@@ -106,7 +119,7 @@ def _listed_columns(plan: TopDownPlan) -> tuple[str, ...]:
     return (places.code or plan.spine.levels[-1],) if places.prefixes else plan.spine.levels
 
 
-def _prefixes(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
+def prefix_columns(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
     """For each level above the finest the column of its codes: the first characters of the finest code."""
     texts, found = as_text(codes.values), []
     for level, length in lengths.items():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.margins.split import Groups, Split
 from stirred.topdown.constraints import Counts
-from stirred.topdown.measuring import Entry, Measurements, entries, parts
+from stirred.topdown.measuring import Entry, entries, parts
 from stirred.topdown.plan import TopDownPlan
 
 LEAST = 1e-6
@@ -243,14 +244,15 @@ class Design:
             found.append(top)
         return found
 
-    def plain_sums(self, level: int, variances: Array, places: int = 1) -> tuple[Array, Array]:
+    def plain_sums(self, level: int, variances: Array, units: int | Index = 1) -> tuple[Array, Array]:
         """Where an estimate is a plain sum of values of one query of a level: the noise's parameter, and how many.
 
-        The best estimate is unique, so it is such a sum if its variance is that of the sum.
+        The best estimate is unique, so it is such a sum if its variance is that of the sum; ``units`` is the number of
+        units of the level that a place consists of.
         """
         parameter, terms = np.zeros_like(variances), np.zeros_like(variances)
         for one in self.measured[level]:
-            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * places
+            number = self.asked.spread(self.asked.sums_of(one.margin)[None]) * units
             plain = (number > 0) & np.isclose(variances, number * one.variance, rtol=1e-9, atol=0)
             parameter = np.where(plain, one.parameter, parameter)
             terms = np.where(plain, number, terms)
@@ -274,6 +276,14 @@ class Design:
                     yield one, some, self.split.told(one.margin, tensor[some]) / one.variance
 
 
+class Batches(Protocol):
+    """Measurements that can be read in batches of units."""
+
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
+        """The values of some entries: the entry, the units, and their values, a row for each unit."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """A design with the measured values: means of every block, kept down to the level ``deepest``."""
@@ -283,22 +293,33 @@ class Answer:
     upward: tuple[Upward, ...]
 
     @classmethod
-    def of(cls, design: Design, measurements: Measurements, exact: Sequence[Counts | None], deepest: int) -> Answer:
-        """Read every query of the table once, in ranges of units, and go up the trees."""
-        weighted, fixed = [], []
-        for number, level in enumerate(design.measured):
-            total = np.zeros((design.spine.units(number), *design.split.shape))
-            for one in level:
-                for units in parts(one.entry.units, one.entry.cells):
-                    values = measurements.values(one.entry, units)
-                    total[units] += design.split.projected(one.margin, values) / one.variance
-            weighted.append(total)
-            fixed.append([design.split.projected(margin, _given(exact[at])) for at, margin in design.fixed[number]])
+    def of(cls, design: Design, measurements: Batches, exact: Sequence[Counts | None], deepest: int) -> Answer:
+        """Read every query of the table once, in batches, and go up the trees.
+
+        Values of leaves are added up over their parents where no one asks for leaves: all leaves have the same
+        matrices, and there are too many of them to hold.
+        """
+        spine, leaf = design.spine, len(design.spine.levels) - 1
+        summed = deepest < leaf
+        held = [spine.units(min(level, leaf - 1) if summed else level) for level in range(leaf + 1)]
+        weighted = [np.zeros((units, *design.split.shape)) for units in held]
+        places = {one.entry: (number, one) for number, level in enumerate(design.measured) for one in level}
+        for entry, units, values in measurements.batches(list(places)):
+            number, one = places[entry]
+            if summed and number == leaf:
+                units, values = _by_parent(spine, leaf, units, values)
+            weighted[number][units] += design.split.projected(one.margin, values) / one.variance
+        fixed = []
+        for number, level in enumerate(design.fixed):
+            given = [design.split.projected(margin, _given(exact[at])) for at, margin in level]
+            if summed and number == leaf:
+                given = [np.add.reduceat(one, spine.first_child[leaf - 1][:-1]) for one in given]
+            fixed.append(given)
         upward = []
         for block, tree in zip(design.split.blocks, design.trees, strict=True):
             rights = {level: block.take(tensor) for level, tensor in enumerate(weighted)}
             known = {level: [block.take(tensor) for tensor in tensors] for level, tensors in enumerate(fixed)}
-            upward.append(tree.up(rights, known, deepest))
+            upward.append(tree.up(rights, known, deepest, summed))
         return cls(design, deepest, tuple(upward))
 
     def values(self, level: int) -> Array:
@@ -325,6 +346,19 @@ def _trees(
         exact = [[told[margin.names] for _, margin in level] for level in fixed]
         found.append(BlockTree.of(spine, shapes, block.size, measures, exact))
     return tuple(found)
+
+
+def _by_parent(
+    spine: Spine, level: int, units: slice | Index, values: NDArray[np.integer]
+) -> tuple[Index, NDArray[np.int64]]:
+    """Values of some units of a level added up over their parents: the parents, and the sums."""
+    numbers = np.arange(units.start, units.stop) if isinstance(units, slice) else units
+    parents = spine.parents_of(level, numbers)
+    if np.any(np.diff(parents) < 0):
+        order = np.argsort(parents, kind="stable")
+        parents, values = parents[order], values[order]
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    return parents[starts], np.add.reduceat(values, starts, dtype=np.int64)
 
 
 def _given(values: Counts | None) -> Counts:

@@ -22,6 +22,8 @@ from stirred.topdown.earlier import Agreement, read_agreements
 from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.related_tables import RelatedTables
+from stirred.topdown.relations import require_related
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
@@ -80,18 +82,20 @@ class TopDownDraw:
 
 
 def prepare(
-    plan: TopDownPlan, data: Data | None, progress: Progress
+    plan: TopDownPlan, data: Data | None, progress: Progress, *, with_areas: bool = False
 ) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
     """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
     progress.stage("reading and counting")
     require_nested(plan)
-    counted = count_tables(plan, data)
+    counted = count_tables(plan, data, with_areas=with_areas)
     progress.stage("looking for contradictions")
     exact = invariant_values(counted)
     require_kept(counted, exact)
+    require_related(counted)
     agreements = read_agreements(plan, counted.spine)
     require_nested(plan, agreements)
     require_agreement(plan, counted.spine, exact, agreements)
+    RelatedTables.of(plan, counted.spine, exact, agreements)
     return counted, exact, agreements
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,19 +26,23 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import inside, read_json
-from stirred.estimates import Answers, Estimates, Source, Term
+from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
+from stirred.estimates.estimates import made_of_lines
 from stirred.estimates.intervals import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
+from stirred.margins.areas import fewest_units
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
 from stirred.releases.documents import CERTIFICATE
 from stirred.spec.exact import quoted
+from stirred.topdown.areas import listed_areas, tabulated_areas
 from stirred.topdown.comparing import ask
 from stirred.topdown.constraints import Counts, impossible_groups
-from stirred.topdown.design import Answer, Design
+from stirred.topdown.design import Answer, Batches, Design
 from stirred.topdown.measures import Contrast
-from stirred.topdown.measuring import INDEX, Measurements, entries
+from stirred.topdown.measuring import INDEX, Entry, Measurements, entries
+from stirred.topdown.place_lists import PlaceList, estimate_listed, place_list
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.table_regression import regress
 from stirred.topdown.work_folder import GEOGRAPHY, INVARIANTS, MEASUREMENTS, read_geography, read_invariants
@@ -52,15 +56,31 @@ Place = tuple[str, str]
 """A level, and the name of one of its units."""
 
 
+class Measured(Batches, Protocol):
+    """Measurements that estimates can be made from."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All queries of all tables and levels, in the order in which they were measured."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units, so that not all noise is independent."""
+        ...
+
+
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
     """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
-    measurements: Measurements
+    measurements: Measured
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
+    not_known: tuple[str, ...] = ()
+    """What else could be known of the tables and is not, in words."""
     _last: tuple[Any, Answer] | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
@@ -138,7 +158,23 @@ class MeasuredRelease:
         name: str = "union",
     ) -> Estimates:  # fmt: skip
         """Estimate counts in the union of some units of any levels; a leaf that is named twice counts once."""
-        by, where, units = _names(by), _conditions(where), self._whole_units(places)
+        return self._in_union(table, _names(by), _conditions(where), self._whole_units(places), name)
+
+    def listed(self, places: Any, column: str | None = None) -> PlaceList:
+        """The places of a file or frame, for :meth:`in_places` and :meth:`compare`; see
+        :func:`stirred.topdown.place_lists.place_list`."""
+        named = [name for one in self.plan.tables for name in one.schema_of.names]
+        return place_list(self.spine, places, column, taken=named)
+
+    def in_places(
+        self, table: str, by: Sequence[str] = (), where: Where | None = None, *, listed: PlaceList
+    ) -> Estimates:
+        """Estimate counts by some attributes or recodes in every place of a list."""
+        return estimate_listed(self, table, _names(by), _conditions(where), listed)
+
+    def _in_union(
+        self, table: str, by: tuple[str, ...], where: Chosen, units: Mapping[int, Index], name: str
+    ) -> Estimates:
         answer = self._answer(table, by, where, max(units))
         variances = answer.design.variances_of_sum(units)
         values = sum(answer.values(level)[some].sum(axis=0, keepdims=True) for level, some in units.items())
@@ -156,24 +192,36 @@ class MeasuredRelease:
         values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
-        return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        made_of = (self._made_of(units),)
+        return replace(found, made_of=made_of, remarks=tuple(made_of_lines([name], made_of)))
+
+    def _made_of(self, units: Mapping[int, Index]) -> MadeOf:
+        """The fewest units whose sum, each added or subtracted, is the union of some units.
+
+        Its estimate does not depend on them: the best unbiased estimates of all units add up, so that every way to put
+        a place together gives the same value, with the same error.
+        """
+        fewest = fewest_units(self.spine, self._covered(units))
+        return MadeOf(len(fewest), fewest.words(self.spine.levels))
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
         places: Sequence[Place] = (), against: Sequence[Place] = (), share: str | None = None,
         difference: Contrast | None = None, ratio: Contrast | None = None,
-        odds_ratio: tuple[Contrast, Contrast] | None = None,
+        odds_ratio: tuple[Contrast, Contrast] | None = None, listed: PlaceList | None = None,
     ) -> Answers:  # fmt: skip
-        """Estimate shares, differences, ratios or odds ratios of counts, in all units of a level, in the union of some
-        places, or of one union against another.
+        """Estimate shares, differences, ratios or odds ratios of counts, in all units of a level, in every place of a
+        list, in the union of some places, or of one union against another.
 
         ``share`` is an attribute or recode, or the level itself: the share of each unit in all of them. A comparison is
         a triple of an attribute, recode or level and two of its values, or the word ``"places"``: the union of
-        ``places`` against that of ``against``.
+        ``places`` against that of ``against``. With a list and no ``places`` it is each of its places against them. The
+        places of a list may be named like units of a level: by the name of their column.
         """
         question = ask(
             self, table, _names(by), _conditions(where), level=level, places=places, against=against, share=share,
-            difference=difference, ratio=ratio, odds_ratio=odds_ratio,
+            difference=difference, ratio=ratio, odds_ratio=odds_ratio, listed=listed,
         )  # fmt: skip
         return question.answer()
 
@@ -193,12 +241,14 @@ class MeasuredRelease:
 
     def explain(self, table: str, where: Where | None = None, *, places: Sequence[Place]) -> list[Source]:
         """The measurements that the estimate of one count rests on, the largest shares of its variance first."""
-        where, units = _conditions(where), self._whole_units(places)
+        return self._sources(table, _conditions(where), self._whole_units(places))
+
+    def _sources(self, table: str, where: Chosen, units: Mapping[int, Index]) -> list[Source]:
         design = self._design(table, (), where)
         variance = float(design.variances_of_sum(units)[0, 0])
         if np.isinf(variance):
             raise errors.not_estimable(table, "this count in this place")
-        inside, touched = self._relations(self._leaves(places))
+        inside, touched = self._relations(self._covered(units))
         found: dict[tuple[str, Any, str], list[tuple[int, float, float]]] = {}
         for one, some, weights in design.weights(units):
             at = self.spine.levels.index(one.entry.level)
@@ -233,8 +283,10 @@ class MeasuredRelease:
         found = np.ones((self.spine.units(level), schema.number_of_groups(by)), dtype=np.bool_)
         for family in schema.families(by):
             asked = np.where(schema.where(where), family.groups, -1).astype(np.int32)
-            number = len(family.columns)
-            known = impossible_groups(self.plan, self.spine, self.exact, section, level, asked, number)
+            number, known = len(family.columns), None
+            for at in range(level + 1):  # a count that is zero in a unit is zero in all its parts
+                here = impossible_groups(self.plan, self.spine, self.exact, section, at, asked, number)
+                known = here if known is None else here | known[self.spine.parents(at)]
             found[:, family.columns] = known
         return found
 
@@ -248,7 +300,7 @@ class MeasuredRelease:
         numbers = np.full(variances.shape, -1, dtype=np.int64)
         wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
         values = sum(one.units * one.cells for one in self.measurements.entries if one.table == table)
-        if wanted.sum() * values > CHEAP:
+        if wanted.sum() * values > CHEAP or self.measurements.repeated:
             return (), numbers
         for group, label in enumerate(self.plan.table(table).schema_of.labels(by)):
             if wanted[:, group].any():
@@ -286,6 +338,9 @@ class MeasuredRelease:
         unused += [f"combinations of values that cannot occur{others}"] if section.zeros else []
         bound = any(one.table == table for one in self.plan.constraints)
         unused += [f"constraints by other tables{', but for counts that they rule out' if zeros else ''}"] * bound
+        related = any(table in (one.table, one.counted) for one in self.plan.relations)
+        unused += ["relations to other tables"] * related
+        unused += self.not_known
         return Estimates(
             table=table,
             by=by,
@@ -320,17 +375,30 @@ class MeasuredRelease:
             raise errors.unknown_geounit(self.spine.levels[level], strange[0])
         return np.array([place[name] for name in wanted], dtype=np.int64)
 
-    def _leaves(self, places: Sequence[Place]) -> Any:
-        """Which leaves lie in the union."""
+    def _leaves(self, places: Sequence[Place], listed: PlaceList | None = None) -> Any:
+        """Which leaves lie in the union; places of a list may be among them."""
         if not len(places):
             raise errors.estimate_question("A union", "must name at least one geounit")
         covered = np.zeros(self.spine.leaves, dtype=np.bool_)
         for level in dict.fromkeys(level for level, _ in places):
+            if listed is not None and level == listed.column:
+                for name in (name for of, name in places if of == level):
+                    covered[listed.leaves_of(name)] = True
+                continue
             at = self._level(level)
             bounds = self.spine.first_leaf(at)
             for unit in self._units(at, [name for of, name in places if of == level]):
                 covered[bounds[unit] : bounds[unit + 1]] = True
         return covered
+
+    def _covered(self, units: Mapping[int, Index]) -> Any:
+        """Which leaves lie in a union of units."""
+        change = np.zeros(self.spine.leaves + 1, dtype=np.int64)
+        for level, some in units.items():
+            bounds = self.spine.first_leaf(level)
+            np.add.at(change, bounds[some], 1)
+            np.add.at(change, bounds[some + 1], -1)
+        return np.cumsum(change[:-1]) > 0
 
     def _relations(self, covered: Any) -> tuple[list[Any], list[Any]]:
         """By level the units that lie in the union, and those that have something in common with it."""
@@ -338,9 +406,10 @@ class MeasuredRelease:
         inside = [np.logical_and.reduceat(covered, start) for start in starts]
         return inside, [np.logical_or.reduceat(covered, start) for start in starts]
 
-    def _whole_units(self, places: Sequence[Place]) -> dict[int, Index]:
-        """A union as the fewest units, by level: where all children are in it, their parent takes their place."""
-        inside, _ = self._relations(self._leaves(places))
+    def _whole_units(self, places: Sequence[Place], listed: PlaceList | None = None) -> dict[int, Index]:
+        """A union as whole units that are added, by level: where all children are in it, their parent takes their
+        place."""
+        inside, _ = self._relations(self._leaves(places, listed))
         found = {}
         for level, here in enumerate(inside):
             if level:
@@ -351,41 +420,63 @@ class MeasuredRelease:
 
 
 def estimate(
-    release: str | Path,
+    release: str | Path | MeasuredRelease,
     by: Sequence[str] = (),
     *,
     where: Where | None = None,
     table: str | None = None,
     level: str | None = None,
     places: Sequence[Place] = (),
+    tabulated: str | None = None,
+    blocks: str | Path | None = None,
     sources: bool = False,
     regress: str | None = None,
     predictors: Any = None,
     no_scatter: bool = False,
     nonnegative: bool = False,
+    place_file: Any = None,
+    place_column: str | None = None,
     **measure: Any,
 ) -> Estimates | Answers:
-    """Estimate counts from the measurements of a release, in every unit of a level or in the union of some places.
+    """Estimate counts from the measurements of a release, in every unit of a level, in every place of a file or in the
+    union of some places.
+
+    ``tabulated`` asks for all areas of a kind as published, such as ``"county"``, and ``blocks`` for areas in a file
+    that lists blocks; both by the published codes of blocks (:mod:`stirred.topdown.areas`).
 
     ``measure`` asks for shares or comparisons in their place; see :meth:`MeasuredRelease.compare`. ``regress`` fits
     them to columns of ``predictors``; see :meth:`MeasuredRelease.regress`. ``sources`` also gives, for a union, the
     measurements that the total of the chosen records rests on. With ``nonnegative`` no interval of a count reaches
-    below 0, which loses no coverage.
+    below 0, which loses no coverage. ``place_file`` is a CSV or Parquet file, or a frame, with the codes of units and
+    the names of places in its column ``place_column``; see :meth:`MeasuredRelease.listed`. Its places may also be named
+    in ``places``, by that column.
     """
+    if place_file is None and place_column is not None:
+        raise errors.estimate_question("The column of places (--place-column)", "is one of a file: give --places too")
+    if place_file is not None and level is not None:
+        raise errors.estimate_question("A question", "must have either a level or a file of places (--level, --places)")
     if nonnegative and (measure or regress):
         raise errors.estimate_question("Nonnegative intervals (--nonnegative)", "are of counts only")
     if (regress is None) != (predictors is None) or (no_scatter and regress is None):
         raise errors.estimate_question("A regression", "has both --regress and --predictors")
     if regress is not None and level is None:
         raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
-    if not measure and (level is None) == (not places):
-        raise errors.estimate_question("A question", "must have either a level or places (--level or --place)")
+    lists = sum(1 for one in (place_file, tabulated, blocks) if one is not None)
+    if lists > 1 or (lists and level is not None) or (not measure and not lists and (level is None) == (not places)):
+        raise errors.estimate_question(
+            "A question",
+            "must have either a level or places (--level or --place; or --places, --tabulated or --blocks)",
+        )
     if sources and (measure or regress or not places):
         raise errors.estimate_question(
             "The sources of an estimate (--sources)", "can be shown for counts in places only (--place)"
         )
-    opened = MeasuredRelease.open(release)
+    opened = release if isinstance(release, MeasuredRelease) else MeasuredRelease.open(release)
     name = table or opened.plan.released[0].name
+    listed = None if place_file is None else opened.listed(place_file, place_column)
+    if tabulated is not None or blocks is not None:
+        spine = opened.spine
+        listed = tabulated_areas(spine, tabulated) if tabulated else listed_areas(spine, Path(str(blocks)))
     if regress is not None:
         return opened.regress(
             name,
@@ -399,12 +490,15 @@ def estimate(
             **measure,
         )
     if measure:
-        return opened.compare(name, by, where, level=level, places=places, **measure)
+        return opened.compare(name, by, where, level=level, places=places, listed=listed, **measure)
     if level is not None:
         return replace(opened.estimate(name, by, where, level=level), nonnegative=nonnegative)
-    found = opened.union(name, by, where, places=places, name=" + ".join(unit for _, unit in places))
+    if listed is not None and not places:
+        return replace(opened.in_places(name, by, where, listed=listed), nonnegative=nonnegative)
+    units, words = opened._whole_units(places, listed), " + ".join(unit for _, unit in places)
+    found = opened._in_union(name, _names(by), _conditions(where), units, words)
     found = replace(found, nonnegative=nonnegative)
-    return replace(found, sources=tuple(opened.explain(name, where, places=places))) if sources else found
+    return replace(found, sources=tuple(opened._sources(name, _conditions(where), units))) if sources else found
 
 
 def _names(by: Sequence[str]) -> tuple[str, ...]:

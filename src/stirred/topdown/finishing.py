@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ import pyarrow.csv as pc
 
 from stirred import errors
 from stirred.invariants import Margin
+from stirred.margins.spine import Spine
 from stirred.releases.documents import Certificate, write_documents
 from stirred.releases.folder import PARTS
 from stirred.releases.ledger import Ledger
@@ -35,14 +36,17 @@ from stirred.tables.write import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_accuracy
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted, count_tables
+from stirred.topdown.earlier import Agreement
 from stirred.topdown.finished_levels import FinishedLevels
 from stirred.topdown.fit_bias import ExpectedBias, expected_bias
 from stirred.topdown.fitting import LevelReport, fit_table
+from stirred.topdown.measuring import Measurements
 from stirred.topdown.mechanism import MECHANISM
 from stirred.topdown.microdata import described, rows
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
+from stirred.topdown.related_tables import RelatedTables
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
     MEASUREMENTS,
@@ -206,14 +210,31 @@ def fit(draw: TopDownDraw, progress: Progress | None = None) -> TopDownRelease:
     """Fit every table of a draw, in memory; goes on from levels that an interrupted fit has finished."""
     progress = progress or Silent()
     finished = _finished_levels(draw)
+    plan, spine, exact = draw.plan, draw.spine, draw.exact
+    found = fit_tables(plan, spine, exact, draw.measurements, progress, draw.agreements, finished)
+    reports = [report for table in plan.released for report in found[table.name][1]]
+    return TopDownRelease(draw, {table.name: found[table.name][0] for table in plan.released}, tuple(reports))
+
+
+def fit_tables(
+    plan: TopDownPlan,
+    spine: Spine,
+    exact: Sequence[Counts],
+    measurements: Measurements,
+    progress: Progress,
+    agreements: Sequence[Agreement] = (),
+    finished: FinishedLevels | None = None,
+) -> dict[str, tuple[Histograms, list[LevelReport]]]:
+    """Fit every released table, those first that relations of others count; by table, its leaves and how it went."""
+    together = RelatedTables.of(plan, spine, exact, agreements)
     leaves: dict[str, Histograms] = {}
-    reports: list[LevelReport] = []
-    for table in draw.plan.released:
-        leaves[table.name], made = fit_table(
-            draw.plan, draw.spine, draw.exact, draw.measurements, table, progress, draw.agreements, finished
-        )
-        reports += made
-    return TopDownRelease(draw, leaves, tuple(reports))
+    found = {}
+    for table in plan.order_of_fit:
+        related = together.steps(table, leaves) if table.name in together.rules else None
+        given = (plan, spine, exact, measurements, table, progress, agreements, finished)
+        found[table.name] = fit_table(*given, related)
+        leaves[table.name] = found[table.name][0]
+    return found
 
 
 def _finished_levels(draw: TopDownDraw) -> FinishedLevels | None:

@@ -37,6 +37,7 @@ from stirred.topdown.measuring import Entry, Measurements
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
+from stirred.topdown.related_tables import RelatedSteps
 from stirred.topdown.rounding import round_level
 from stirred.topdown.subtrees import Subtrees, Told, measured_families, ranges, whole_design
 
@@ -76,9 +77,10 @@ def fit_table(
     progress: Progress,
     agreements: Sequence[Agreement] = (),
     finished: FinishedLevels | None = None,
+    related: RelatedSteps | None = None,
 ) -> tuple[Histograms, list[LevelReport]]:
     """The fitted histograms of the leaves of a table, and how each level went; ``finished`` has levels of an earlier
-    run, and gets those of this one."""
+    run, and gets those of this one. ``related`` is what a table with relations to others keeps."""
     parents, reports = _gone_on(finished, table.name)
     design, way = _designed(plan, spine, table)
     subtrees = None
@@ -90,7 +92,7 @@ def fit_table(
         if level < len(reports):
             done += sum(entry.units * entry.cells for entry in entries)
             continue
-        here = kept(plan, spine, exact, table, level, agreements)
+        here = kept(plan, spine, exact, table, level, agreements) if related is None else related.kept(level)
         step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
         chunks = list(step.chunks())

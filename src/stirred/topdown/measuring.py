@@ -12,13 +12,13 @@ that which ones are there says nothing about the data.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._received import inside, plain, read_json
 from stirred.margins.schema import Schema
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
 from stirred.tables.ahead import ahead
@@ -92,7 +92,20 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     return found
 
 
-def write_again(measurements: Measurements, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
+class Stored(Protocol):
+    """Values of every query by ranges of units."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All queries of all tables and levels."""
+        ...
+
+    def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
+        """The values of some units, a row for each."""
+        ...
+
+
+def write_again(measurements: Stored, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
     """Write measurements that were read as they were written first."""
     for entry in measurements.entries:
         names = spine.names[spine.levels.index(entry.level)]
@@ -172,7 +185,7 @@ class Measurements:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         listed = read_json(inside(folder, INDEX))
-        self.entries = [Entry(**{**one, "by": tuple(one["by"])}) for one in listed]
+        self.entries: list[Entry] = [Entry(**{**one, "by": tuple(one["by"])}) for one in listed]
         self._metadata: dict[str, Any] = {}
 
     def path(self, entry: Entry) -> Path:
@@ -212,6 +225,17 @@ class Measurements:
         except (OSError, ValueError, pa.ArrowException):  # pages that are damaged below a footer that is not
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         return found
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units: never in measurements that were drawn here."""
+        return False
+
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
+        """The values of some entries, in ranges of units: the entry, the units, and their values, a row for each."""
+        for entry in wanted:
+            for units in parts(entry.units, entry.cells):
+                yield entry, units, self.values(entry, units)
 
     def stored_parts(self, entry: Entry) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """The values of all units, in the ranges of units in which they are stored."""

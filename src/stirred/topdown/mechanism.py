@@ -7,7 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, Verb, measures, places
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    PLACE_COLUMN,
+    PLACES,
+    REGRESS,
+    Data,
+    Mechanism,
+    Option,
+    Verb,
+    measures,
+    places,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +30,8 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.semantics.calibration import Calibration
+    from stirred.semantics.targets import Target
     from stirred.spec import Specification
     from stirred.spec.allocations import Allocation
     from stirred.topdown.checking import TopDownCheck
@@ -42,6 +56,35 @@ def _population(**options: Any) -> list[str]:
     from stirred.topdown.population import write_population
 
     return write_population(**options)
+
+
+def _spine(**options: Any) -> list[str]:
+    from stirred.topdown.spine_file import spine_lines
+
+    return spine_lines(**options)
+
+
+def _noisy_measurements(**options: Any) -> list[str]:
+    from stirred.topdown.nmf_writing import write_noisy_measurements
+
+    return write_noisy_measurements(**options)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+READING = (
+    Option("--states", "Of noisy measurement files: read these states only, by code, e.g. 44,25.", "states",
+           read=_listed, of_measurements=True),
+    Option("--down-to", "Of noisy measurement files: read down to this level only, e.g. tract.", "down_to",
+           of_measurements=True),
+    Option("--nation", "Of noisy measurement files: every state is there, so use the nation's measurements too.",
+           "nation", bool, of_measurements=True),
+    Option("--totals", "Of noisy measurement files: a CSV file with the columns state and total, published totals of "
+           "states.", "totals", Path, of_measurements=True),
+)  # fmt: skip
+"""Options for reading noisy measurement files."""
 
 
 class TopDown(Mechanism):
@@ -71,6 +114,15 @@ class TopDown(Mechanism):
                 "work",
                 Path,
             ),
+            *READING,
+        ),
+        "calibrate": (
+            Option("--rho", "Divide this budget, or with 'plan' the plan's own, in place of looking for the smallest.",
+                   "rho"),
+            Option("--goal", "What is best where --rho is given: the smallest worst quotient of a variance and its "
+                   "limit, or the smallest sum of them, each times its weight.", "goal", choices=("worst", "sum")),
+            Option("--least", "The share of its table's budget that every measured query keeps at every level. "
+                   "Default: a twentieth of the budget is divided equally.", "least"),
         ),
         "check": (
             Option(
@@ -84,8 +136,15 @@ class TopDown(Mechanism):
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
             PLACE,
+            PLACES,
+            PLACE_COLUMN,
+            Option("--tabulated", "Estimate for every published area of this kind, by the codes of blocks: state, "
+                   "county, tract, block_group or block.", "tabulated"),
+            Option("--blocks", "Estimate for areas in this CSV or Parquet file: a column block with published codes of "
+                   "blocks or their first digits, and a column area if there are several.", "blocks", Path),
             Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
-                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place.", "against",
+                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place. With --places and "
+                   "no --place, every place of the file is compared with it.", "against",
                    several=True, read=places),
             *measures("places"),
             REGRESS,
@@ -96,6 +155,7 @@ class TopDown(Mechanism):
             Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
                    "nonnegative", bool),
             Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
+            *READING,
         ),
     }  # fmt: skip
     verbs = (
@@ -112,6 +172,45 @@ class TopDown(Mechanism):
                        default="pl94-2020"),
             ),
             _population,
+        ),
+        Verb(
+            "spine",
+            "Propose a spine that serves districts, precincts and other areas off the administrative one, from a "
+            "public list of blocks: write the list of geounits for a TopDown plan, and print how many units each sort "
+            "of area takes before and after. No count is read. Example: stirred spine --blocks blocks.csv --targets "
+            "places,districts --out geography.csv",
+            (
+                Option("--blocks", "The public list of blocks, a row for each: columns for levels and areas.",
+                       "blocks", Path),
+                Option("--targets", "Columns with the areas to serve, such as places,districts: their intersections "
+                       "are one level. Districts/places gives each a level of its own. An empty cell is no area.",
+                       "targets"),
+                Option("--levels", "The levels, coarsest first and blocks last. Default: those of state, county, "
+                       "tract, block_group, block that the list has. With lengths, as in state=2,county=5,block, they "
+                       "are prefixes of the last.", "levels"),
+                Option("--inside", "The level whose units are divided. Default: the second of four or more, else the "
+                       "first.", "inside"),
+                Option("--groups", "The last level above the blocks: parts of the administrative units, or even "
+                       "groups of blocks that lie in the same areas, the optimised block groups of the 2020 Census.",
+                       "groups", choices=("parts", "even"), default="parts"),
+                Option("--fan-out", "With --groups even: at most the root of the number of blocks plus this plus one "
+                       "in a group.", "fan_out", int, default=12),
+                Option("--null", "A text that stands for no area, such as NA. Repeatable.", "null", several=True),
+                Option("--out", "Write the list of geounits to this new file (.csv, .parquet or .arrow).", "out", Path),
+                Option("--json", "Print JSON.", "as_json", bool),
+            ),
+            _spine,
+        ),
+        Verb(
+            "noisy-measurements",
+            "Write the measurements of a TopDown release in the form in which the Census Bureau published its noisy "
+            "measurement files. E.g.: stirred noisy-measurements release files",
+            (
+                Option("RELEASE", "A release folder, or the folder of its measurements.", "release", Path,
+                       argument=True),
+                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+            ),
+            _noisy_measurements,
         ),
     )  # fmt: skip
 
@@ -179,6 +278,23 @@ class TopDown(Mechanism):
 
         return paid_entry(folder)
 
+    def reads_measurements(self, folder: Path) -> bool:
+        from stirred.topdown.nmf_form import is_noisy_measurements
+
+        return is_noisy_measurements(folder)
+
+    def adopt(
+        self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any
+    ) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import adopt
+
+        return adopt(measurements, folder, progress=progress, **options)
+
+    def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
+        from stirred.topdown.nmf_adopting import readopt
+
+        return readopt(measurements, work, **options)
+
     def spend_words(self, plan: TopDownPlan) -> str:
         from stirred.spec.exact import display
 
@@ -194,15 +310,42 @@ class TopDown(Mechanism):
 
         return tabulate_release(release, by, table)
 
+    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+        from stirred.topdown.verifying import place_units
+
+        return place_units(release, table)
+
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating import estimate
 
+        reading = {one.keyword: options.pop(one.keyword) for one in READING if one.keyword in options}
+        if self.reads_measurements(Path(release)):
+            from stirred.topdown.nmf_reading import open_noisy_measurements
+
+            return estimate(open_noisy_measurements(release, **reading), **options)
+        if reading:
+            raise errors.noisy_question(
+                "--states, --down-to, --nation and --totals", "are for folders of noisy measurement files"
+            )
         return estimate(release, **options)
 
     def allocation(self, release: ReleaseFolder) -> Allocation:
         from stirred.topdown.plan import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
+
+    def calibrate(
+        self,
+        plan: TopDownPlan,
+        targets: Sequence[Target],
+        data: Data | None = None,
+        *,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Calibration:
+        from stirred.topdown.calibrating import calibrate
+
+        return calibrate(plan, targets, data, progress=progress, **options)
 
     def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
         from stirred.topdown.audit_pairs import audit_pairs

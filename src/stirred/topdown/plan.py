@@ -27,8 +27,10 @@ from stirred.topdown.plan_sections import (
     PlacesInput,
     PublishSection,
     QuerySection,
+    RelationSection,
     SpineSection,
     TableSection,
+    TargetSection,
 )
 
 
@@ -43,12 +45,17 @@ class TopDownPlan(Plan):
         The confidential tables: their attributes with all possible values, their budget and queries.
     unit
         The protected unit, that of one of the released tables.
-    invariants, constraints
-        Counts that are published exactly; what counts of one table say about another.
+    invariants, constraints, relations
+        Counts that are published exactly; what such counts of one table say about another; what two released tables
+        have to do with each other in every place.
     publish
         Tables to write beside the microdata.
     earlier
         Releases that this one must agree with.
+    targets
+        Columns of the list of places with areas off the spine, whose expected errors ``check`` tells.
+    measured_by
+        Who drew the measurements, for a release from measurements that others published.
     passes, fit
         Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
         own measurements only.
@@ -73,9 +80,14 @@ class TopDownPlan(Plan):
     tables: tuple[TableSection, ...] = Field(max_length=MOST_SECTIONS)
     invariants: tuple[InvariantSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     constraints: tuple[ConstraintSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    relations: tuple[RelationSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     """Tables to be written beside the microdata."""
     earlier: tuple[EarlierSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    targets: tuple[TargetSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    """Areas off the spine whose expected errors ``check`` tells."""
+    measured_by: str | None = Field(default=None, max_length=500)
+    """Who drew the measurements, where they were published by others: the guarantee is theirs."""
     passes: Literal["auto", "one", "two"] = "auto"
     fit: Literal["least squares first", "level by level"] = "least squares first"
     format: Literal["csv", "parquet", "arrow"] = "parquet"
@@ -93,6 +105,9 @@ class TopDownPlan(Plan):
             _require_plain(table, invariant.by, "An invariant")
         for constraint in self.constraints:
             _check_constraint(self, constraint)
+        for relation in self.relations:
+            _check_relation(self, relation)
+        _ = self.order_of_fit
         for wanted in self.publish:
             _check_published(self, wanted)
         for earlier in self.earlier:
@@ -113,6 +128,25 @@ class TopDownPlan(Plan):
             if table.name == name:
                 return table
         raise errors.unknown_choice("table", name, [table.name for table in self.tables])
+
+    @property
+    def order_of_fit(self) -> tuple[TableSection, ...]:
+        """The released tables in the order in which they are fitted: that of the plan, but a table comes after those
+        that its relations count. Raises if relations go round in a circle."""
+        found: list[TableSection] = []
+        left = list(self.released)
+        while left:
+            waiting = {one.name for one in left}
+            ready = [
+                table
+                for table in left
+                if not any(one.table == table.name and one.counted in waiting for one in self.relations)
+            ]
+            if not ready:
+                raise errors.relations_in_a_circle(sorted(waiting))
+            found.append(ready[0])
+            left.remove(ready[0])
+        return tuple(found)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -207,7 +241,7 @@ class TopDownPlan(Plan):
 
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
-        later = ("publish", "earlier", "passes", "fit", "licence", "released_by", "context")
+        later = ("publish", "earlier", "targets", "passes", "fit", "licence", "released_by", "context")
         return hash_of({key: value for key, value in self.published().items() if key not in later})
 
 
@@ -237,6 +271,9 @@ def _check_names(plan: TopDownPlan) -> None:
     for what, names in (("level", plan.levels), ("table", [table.name for table in plan.tables])):
         if not names or len(set(names)) < len(names):
             raise errors.topdown_plan(f"Each {what}", "must have a name of its own, and there must be at least one")
+    called = [one.words for one in plan.targets]
+    if len(set(called)) < len(called):
+        raise errors.topdown_plan("Each target", "must have a name of its own")
     if not plan.released:
         raise errors.topdown_plan("At least one table", "must have a rho")
     if plan.unit not in [table.unit for table in plan.released]:
@@ -297,8 +334,7 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
     table, counted = _released(plan, constraint.table), plan.table(constraint.counted)
     if bool(constraint.each) == bool(constraint.where):
         raise errors.topdown_plan("A constraint", "must have either 'each' or 'where'")
-    if constraint.at_least < 0:
-        raise errors.topdown_plan("The 'at_least' of a constraint", "cannot be negative")
+    _check_numbers(constraint, "constraint")
     table.schema_of.where(constraint.where)
     _require_plain(table, tuple(constraint.each), "The 'each' of a constraint")
     _require_plain(counted, tuple(constraint.each.values()), "The 'each' of a constraint")
@@ -314,6 +350,29 @@ def _check_constraint(plan: TopDownPlan, constraint: ConstraintSection) -> None:
             f"A constraint on '{constraint.table}' by '{constraint.counted}'",
             f"reads exact counts, so the number of '{constraint.counted}'{by} in each {leaf} must be an invariant",
         )
+
+
+def _check_numbers(said: ConstraintSection | RelationSection, what: str) -> None:
+    if said.at_least < 0:
+        raise errors.topdown_plan(f"The 'at_least' of a {what}", "cannot be negative")
+    if said.at_most is not None and said.at_most < max(1, said.at_least):
+        raise errors.topdown_plan(f"The 'at_most' of a {what}", "must be 1 or more, and no less than 'at_least'")
+
+
+def _check_relation(plan: TopDownPlan, relation: RelationSection) -> None:
+    table, counted = _released(plan, relation.table), _released(plan, relation.counted)
+    if table.name == counted.name:
+        raise errors.topdown_plan("A relation", "must be between two tables")
+    _check_numbers(relation, "relation")
+    if not relation.at_least and relation.at_most is None and not relation.zero_without:
+        raise errors.topdown_plan("A relation", "must have 'at_least', 'at_most' or 'zero_without'")
+    table.schema_of.where(relation.where)
+    counted.schema_of.where(relation.counted_where)
+    for mine, theirs in relation.each.items():
+        if not set(table.schema_of.values(mine)) & set(counted.schema_of.values(theirs)):
+            raise errors.topdown_plan(
+                f"A relation that pairs '{mine}' with '{theirs}'", "needs a value that both of them have"
+            )
 
 
 def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:

@@ -212,7 +212,8 @@ class ConstraintSection(Section):
 
     ``each`` pairs an attribute of ``table`` with one of ``counted``: a value of the first goes with the same value of
     the second. Without it, ``where`` picks cells of ``table`` and the whole count of ``counted`` is looked at. Where
-    nothing is counted there are none (``zero_without``); where something is, at least ``at_least`` for each.
+    nothing is counted there are none (``zero_without``); where something is, at least ``at_least`` for each, and at
+    most ``at_most``.
     """
 
     table: str
@@ -221,6 +222,40 @@ class ConstraintSection(Section):
     where: Mapping[str, Names] = Field(default_factory=dict)
     at_least: int = 0
     zero_without: bool = True
+    at_most: int | None = None
+
+
+class RelationSection(Section):
+    """What two released tables have to do with each other in every finest geounit, and so in every unit above.
+
+    ``where`` picks records of ``table`` and ``counted_where`` records of ``counted``, all of them if they are left out;
+    ``each`` pairs an attribute of ``table`` with one of ``counted``, as in a constraint. For each record of ``counted``
+    there are at least ``at_least`` records of ``table`` and at most ``at_most``; where there is none of ``counted``
+    there is none of ``table`` (``zero_without``). ``counted`` is fitted first, and its released counts are what the
+    fit of ``table`` keeps to.
+    """
+
+    table: str
+    counted: str
+    each: Mapping[str, str] = Field(default_factory=dict)
+    where: Mapping[str, Names] = Field(default_factory=dict)
+    counted_where: Mapping[str, Names] = Field(default_factory=dict)
+    at_least: int = 0
+    at_most: int | None = None
+    zero_without: bool = True
+
+
+class TargetSection(Section):
+    """Areas off the spine that tables are wanted for, such as districts: a column of the list of geounits, in which a
+    null stands for no area. ``check`` says which errors to expect in them; nothing else reads it."""
+
+    column: str
+    name: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What the areas are called."""
+        return self.name or self.column
 
 
 class PublishSection(Section):

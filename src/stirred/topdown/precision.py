@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stirred import errors
@@ -11,6 +11,7 @@ from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Spine
 from stirred.topdown.design import Design
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.target_areas import Target, TargetError, target_errors
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,21 @@ class ExpectedError:
 
 def expected_errors(plan: TopDownPlan, spine: Spine) -> tuple[ExpectedError, ...]:
     """The expected error of every query at every level; needs no data."""
-    return tuple(_expected(plan, spine))
+    return errors_with_targets(plan, spine, ())[0]
 
 
-def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
+def errors_with_targets(
+    plan: TopDownPlan, spine: Spine, targets: Sequence[Target]
+) -> tuple[tuple[ExpectedError, ...], tuple[TargetError, ...]]:
+    """The expected error of every query at every level, and in target areas of every sort; needs no data."""
     shapes = Shapes.of(spine)
+    at_levels: list[ExpectedError] = []
+    in_targets: list[TargetError] = []
     for table in plan.released:
         fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
         combined: dict[str, list[float]] = {}
         for query in table.queries:  # one design at a time: those of a nation take gigabytes
+            design: Design | None = None
             try:
                 design = Design.of(plan, spine, table.name, query.by, None, fixed, shapes)
             except errors.StirredError as refusal:
@@ -47,16 +54,20 @@ def _expected(plan: TopDownPlan, spine: Spine) -> Iterator[ExpectedError]:
                     raise
             else:
                 combined[query.name] = [math.sqrt(variance) for variance in design.typical_variances()]
+            in_targets += target_errors(targets, table.name, query.name, design)
         for number, level in enumerate(spine.levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)
                 variance = table.variance_of(level, query, plan.one_place(level))
-                yield ExpectedError(
-                    table.name,
-                    level,
-                    query.name,
-                    table.schema_of.number_of_groups(query.by),
-                    str(rho),
-                    math.inf if variance is None else math.sqrt(variance),
-                    combined[query.name][number] if query.name in combined else None,
+                at_levels.append(
+                    ExpectedError(
+                        table.name,
+                        level,
+                        query.name,
+                        table.schema_of.number_of_groups(query.by),
+                        str(rho),
+                        math.inf if variance is None else math.sqrt(variance),
+                        combined[query.name][number] if query.name in combined else None,
+                    )
                 )
+    return tuple(at_levels), tuple(in_targets)

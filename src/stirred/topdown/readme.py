@@ -21,6 +21,7 @@ from stirred.topdown.constraints import constraint_words
 from stirred.topdown.fit_bias import ExpectedBias
 from stirred.topdown.fitting import LEAST_SQUARES
 from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.relations import relation_words
 
 
 def readme(
@@ -40,6 +41,7 @@ def readme(
     parts = [
         titled(f"A release of {units} by the TopDown Algorithm", specification),
         origin_section(plan),
+        _measured_by(plan),
         fill(
             f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
             f"{listed(plan.spine.all_levels)}. {_fitted(ways)}; the released rows are those tables. They are not "
@@ -68,6 +70,19 @@ def readme(
         context_section(plan.context),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _measured_by(plan: TopDownPlan) -> str:
+    if plan.measured_by is None:
+        return ""
+    return (
+        fill(
+            f"The measurements were not drawn for this release. They are public, and were drawn by {plan.measured_by}. "
+            "The guarantee below is theirs, as the variances that they state imply it; whether it holds for the data "
+            "that they had cannot be seen here. This release reads what is public, and spends nothing."
+        )
+        + "\n"
+    )
 
 
 def _fitted(ways: Mapping[str, str]) -> str:
@@ -103,8 +118,9 @@ def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
 def _kept(plan: TopDownPlan) -> str:
     lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or ["  nothing"]
     said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
-    if plan.constraints:
-        bound = "\n".join(fill(f"- {constraint_words(one)}", "  ") for one in plan.constraints)
+    rules = [*map(constraint_words, plan.constraints), *map(relation_words, plan.relations)]
+    if rules:
+        bound = "\n".join(fill(f"- {words}", "  ") for words in rules)
         said += f"\nAlso kept; data that break them are outside the domain, and cannot be released\n{bound}\n"
     return said
 

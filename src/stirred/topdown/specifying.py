@@ -15,6 +15,7 @@ from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.topdown.constraints import constrained_names, constraint_words
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import InvariantSection
+from stirred.topdown.relations import relation_words
 
 MECHANISM = "topdown"
 
@@ -42,6 +43,7 @@ def specify(plan: TopDownPlan, for_release: bool = True) -> Specification:
 def _domain(plan: TopDownPlan) -> Domain:
     zeros = [f"combinations of values of '{table.name}' that cannot occur" for table in plan.tables if table.zeros]
     kept = [f"{constraint_words(one)}, without which a release is refused" for one in plan.constraints]
+    kept += [f"{relation_words(one)}, without which a release is refused" for one in plan.relations]
     return Domain(
         plan.dataset or f"files of {plural(plan.unit)}, of no named dataset",
         starts="the tables that were measured, after collection, editing and imputation",
@@ -71,11 +73,14 @@ def _conversion(plan: TopDownPlan) -> str:
         spent.append(f"{written(rho)} for {table.name}")
     unspent = f"; the shares of {listed(plan.spine.absent)} are not spent" if plan.spine.absent else ""
     given = "; given an earlier release that it repeats, whose own budget comes on top" if plan.earlier else ""
+    if plan.measured_by is not None:
+        given = f"; as the published variances state it, of noise drawn by {plan.measured_by}, whose guarantee it is: "
+        given += "this release reads measurements that are public, and adds no loss"
     return f"sum of rho: {', '.join(spent)}{unspent}; the invariants cost nothing under this multiverse{given}"
 
 
 def _free_attribute(plan: TopDownPlan) -> bool:
-    """Whether one record can change alone: some attribute is in no invariant, constraint or zero."""
+    """Whether one record can change alone: some attribute is in no invariant, constraint, relation or zero."""
     table = next(one for one in plan.released if one.unit == plan.unit)
     named = {base for zero in table.zeros for name in zero for base in table.schema_of.bases(name)}
     named |= set(constrained_names(plan, table))

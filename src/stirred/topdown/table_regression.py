@@ -64,7 +64,10 @@ def covariance_of(question: Question, row: int, units: Index) -> Array:
     differences."""
     assert question.sites.level is not None
     every = units * len(question.rows) + row
-    slopes = question.measure.slopes(question.values[every])
+    slopes = np.array(question.measure.slopes(question.values[every]))
+    for at, same in question.totals_of_one.items():  # such a total is the count before it
+        slopes[same[every], at - 1] += slopes[same[every], at]
+        slopes[same[every], at] = 0.0
     varies = question.variances[every] > 0
     groups = [(margin, some[[row]]) for margin, some in map(question.groups, question.measure.counts)]
     total = np.zeros((len(units), len(units)))

@@ -50,6 +50,7 @@ from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
 from stirred.topdown.recoded_tables import columns_behind, recoded
+from stirred.topdown.relations import leaves_breaking_relation, relation_words
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
     GEOGRAPHY,
@@ -107,6 +108,10 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
             not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
         )
         for constraint in plan.constraints
+    ]
+    verdicts += [
+        Verdict(not len(leaves_breaking_relation(counted, one)), f"recounted and kept: {relation_words(one)}")
+        for one in plan.relations
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
     if all(verdict.holds for verdict in verdicts):
@@ -335,6 +340,14 @@ def _guarantee(release: ReleaseFolder, plan: TopDownPlan) -> list[Verdict]:
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:
     """Counts of a released table by some of its columns, or recodes of its plan."""
     return tabulate_release(ReleaseFolder.open(path), by, table)
+
+
+def place_units(release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
+    """By level that the released rows have a column for, the finest first, the names of its units."""
+    plan = TopDownPlan.from_published(release.certificate["plan"])
+    spine = read_geography(inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY}"), plan)
+    known = dict(zip(spine.levels, spine.names, strict=True))
+    return {name: known[name] for name in reversed(release.with_role(release.require_table(table), PLACE))}
 
 
 def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:

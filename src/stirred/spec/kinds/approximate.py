@@ -24,6 +24,7 @@ class Approximate(Kind):
     both_ways: ClassVar[bool] = True
     disjoint_is_largest: ClassVar[bool] = True
     called: ClassVar[str] = "(epsilon, delta)-differential privacy"
+    promise: ClassVar[str] = "no outcome becomes much likelier, but for outcomes of a small probability delta"
     registry_variant: ClassVar[str] = "Approximate DP"
     weaker: ClassVar[frozenset[str]] = frozenset({"total-variation"})
     rules: ClassVar[tuple[Rule, ...]] = (

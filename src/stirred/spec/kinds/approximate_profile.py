@@ -27,6 +27,7 @@ class ApproximateProfile(Kind):
     both_ways: ClassVar[bool] = True
     disjoint_is_largest: ClassVar[bool] = True
     called: ClassVar[str] = "(epsilon, delta)-differential privacy"
+    promise: ClassVar[str] = "no outcome becomes much likelier, but for outcomes of a small probability delta"
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule("approximate-profile", "approximate", lambda f, _, delta: f.epsilon(float(delta)), "section 2.4.6",
              "the curve at this delta"),

@@ -139,6 +139,9 @@ class Kind:
     called: ClassVar[str] = ""
     """The standard as analysts call it."""
 
+    promise: ClassVar[str] = ""
+    """What the standard promises, in everyday words."""
+
     sum_words: ClassVar[str] = "budgets add up"
     """How budgets of several releases are put together, where they add up."""
 

@@ -22,6 +22,8 @@ RESPONSE = "randomised response is the worst case"
 class Multiplicative(Kind):
     """D_Mult: a metric, infinite where one law gives an output that the other cannot give."""
 
+    called: ClassVar[str] = "pure differential privacy"
+    promise: ClassVar[str] = "no outcome whatever becomes likelier by more than a stated factor"
     pure: ClassVar[bool] = True
     same_support: ClassVar[bool] = True
     mirrored: ClassVar[bool] = True

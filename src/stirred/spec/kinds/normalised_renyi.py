@@ -27,6 +27,7 @@ class NormalisedRenyi(Kind):
     moved_laws: ClassVar[str] = "Gaussian laws of one variance"
     sum_words: ClassVar[str] = "sums of rho"
     called: ClassVar[str] = "zero-concentrated differential privacy"
+    promise: ClassVar[str] = "outcomes do not become much likelier on the whole; rare ones may"
     registry_variant: ClassVar[str] = "Zero-concentrated DP"
     weaker: ClassVar[frozenset[str]] = frozenset({"approximate", "renyi", "total-variation"})
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -24,6 +24,7 @@ class Renyi(Kind):
     mirrored: ClassVar[bool] = True
     explained: ClassVar[bool] = True
     called: ClassVar[str] = "Renyi differential privacy"
+    promise: ClassVar[str] = "outcomes do not become much likelier on the whole; rare ones may"
     registry_variant: ClassVar[str] = "Renyi DP"
     weaker: ClassVar[frozenset[str]] = frozenset({"approximate", "total-variation"})
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -21,6 +21,7 @@ class TotalVariation(Kind):
     disjoint_is_largest: ClassVar[bool] = True
     moved_laws: ClassVar[str] = "a coin"
     called: ClassVar[str] = "a bound on the total variation"
+    promise: ClassVar[str] = "nothing becomes likelier by more than a stated probability"
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule("total-variation", "approximate", lambda t, _, delta: Fraction(0) if t <= delta else None,
              "Definition of total variation", "no event differs by more than delta", neighbours=True),

@@ -30,6 +30,7 @@ class TradeOffFunction(Kind):
     explained: ClassVar[bool] = True
     disjoint_is_largest: ClassVar[bool] = True
     called: ClassVar[str] = "a trade-off function"
+    promise: ClassVar[str] = "a limit to what tests can notice, for each number of false alarms"
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule("trade-off", "approximate", lambda f, _, delta: conversions.power_to_epsilon(f, delta),
              "Dong, Roth and Su 2022, Proposition 2.13", "the steepest line above the curve", neighbours=True),

@@ -1,0 +1,144 @@
+"""What a calibration found: parameters that keep targets, what each target costs, and what else changes.
+
+Every mechanism gives its answer in this form; ``print`` shows it with the consequence first.
+
+The invariant a reader must know: an answer is only given where the targets were looked at again with the parameters as
+they are written, after rounding.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stirred.semantics.formatting import columns
+
+WIDTH = 110
+FORM = 1
+"""The format version of the JSON of a calibration."""
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the data. Do not publish it."
+
+
+@dataclass(frozen=True)
+class TargetAnswer:
+    """What became of one target."""
+
+    target: str
+    met: bool
+    before: float | None
+    """The value with the plan's own parameters; None where there is none, infinite where nothing limits it."""
+    after: float | None
+    limit: float
+    costs: Mapping[str, float | None] = field(default_factory=dict)
+    """What the target costs, by name."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A number before and after, as it is shown and as it is."""
+
+    what: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """Parameters that keep targets. ``print`` shows it as a page of text; ``plan`` is the plan with them."""
+
+    of: str
+    """What was calibrated: a mechanism, or the name of a number."""
+    answer: tuple[str, ...]
+    """The consequence, in sentences."""
+    targets: tuple[TargetAnswer, ...]
+    changes: tuple[Change, ...] = ()
+    """What else changes."""
+    paste: str = ""
+    """Lines for the plan."""
+    notes: tuple[str, ...] = ()
+    plan: Any = None
+    confidential: bool = False
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The mechanism's own numbers, for JSON."""
+
+    def __repr__(self) -> str:
+        met = sum(one.met for one in self.targets)
+        said = ", confidential" if self.confidential else ""
+        return f"<Calibration of {self.of}{said}: {met} of {len(self.targets)} targets met; print it to read it all>"
+
+    def __str__(self) -> str:
+        parts = [CONFIDENTIAL] if self.confidential else []
+        parts.append("\n".join(_fill(one) for one in self.answer))
+        parts.append("Targets\n" + columns(self._target_rows(), numbers_right=True))
+        if self.changes:
+            rows = [("what else changes", "before", "after")]
+            rows += [(one.what, shown(one.before), shown(one.after)) for one in self.changes]
+            parts.append(columns(rows, numbers_right=True))
+        if self.paste:
+            parts.append("For the plan:\n\n" + self.paste.rstrip())
+        parts.extend(_fill(one) for one in self.notes)
+        return "\n\n".join(parts) + "\n"
+
+    def _target_rows(self) -> list[Sequence[str]]:
+        names = list(dict.fromkeys(name for one in self.targets for name in one.costs))
+        rows: list[Sequence[str]] = [("target", "limit", "before", "after", "", *names)]
+        for one in self.targets:
+            costs = [shown(one.costs.get(name)) for name in names]
+            met = "met" if one.met else "NOT MET"
+            rows.append((one.target, shown(one.limit), shown(one.before), shown(one.after), met, *costs))
+        return rows
+
+    def to_json(self) -> str:
+        """The calibration as JSON; infinity is written as the text "infinity"."""
+        fields = {
+            "stirred_calibration": FORM,
+            "confidential": self.confidential,
+            "of": self.of,
+            "answer": list(self.answer),
+            "all_met": all(one.met for one in self.targets),
+            "targets": [
+                {
+                    "target": one.target,
+                    "met": one.met,
+                    "limit": one.limit,
+                    "before": one.before,
+                    "after": one.after,
+                    "costs": dict(one.costs),
+                }
+                for one in self.targets
+            ],
+            "changes": [{"what": one.what, "before": one.before, "after": one.after} for one in self.changes],
+            **self.fields,
+            "notes": list(self.notes),
+        }
+        return json.dumps(_finite(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def shown(value: float | None) -> str:
+    """A number with four digits that count.
+
+    >>> shown(0.123456), shown(12345.6), shown(None), shown(float("inf")), shown(0.0)
+    ('0.1235', '12,346', '-', 'unknown', '0')
+    """
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "unknown"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(text, WIDTH)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value
