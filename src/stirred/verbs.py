@@ -99,7 +99,7 @@ def calibrate(
     --------
     >>> import stirred
     >>> stirred.calibrate("rho=2.63", "power at 5% <= 20%").fields["budget"]
-    '1109/5000'
+    '2219/10000'
     """
     from stirred.semantics.inverse import calibrate_number, is_number
     from stirred.semantics.targets import read_targets

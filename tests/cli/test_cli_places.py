@@ -43,7 +43,7 @@ def test_estimates_of_a_file_of_places_as_text_csv_parquet_and_json(folder, comm
         pl.read_parquet(tmp_path / "found.parquet")["district"].to_list() == csv["district"].to_list() == ["10", "20"]
     )
     fields = json.loads(command(*asked, "--json").out)
-    assert [one["district"] for one in fields["estimates"]] == ["10", "20"] and len(fields["remarks"]) == 2
+    assert [one["district"] for one in fields["estimates"]] == ["10", "20"] and len(fields["remarks"]) == 3
     share = json.loads(command(*asked, "--share", "district", "--json").out)
     assert share["measure"] == "share of district" and len(share["estimates"]) == 2
     two = json.loads(command(*asked, "--difference", "district=10,20", "--json").out)

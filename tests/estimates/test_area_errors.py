@@ -140,3 +140,6 @@ def test_an_area_without_blocks_has_no_error_and_takes_no_unit():
     empty = Target.of(spine, Areas("none", pa.array(["a", "b"]), np.array([1, -1])))
     assert empty.distances.tolist() == [0, 1]
     assert area_variances(Design.of(plan, spine, "persons"), empty.overlap)[0] == 0
+    nothing = places.with_columns(area=pl.lit(None, pl.String))
+    _, (found,) = errors_with_targets(plan, *read_targets(plan, nothing))
+    assert found.areas == 0 and found.on_median is None and found.off_median is None and found.worst == ""

@@ -14,6 +14,7 @@ from test_least_squares import agree, build, questions
 
 from repeats import some_or
 from stirred.errors import StirredError
+from stirred.margins.areas import fewest_units
 from stirred.margins.unions import Unions
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.place_lists import place_list
@@ -169,6 +170,7 @@ def test_places_are_kept_as_the_fewest_units(tmp_path_factory, sets, sizes):
         assert found.keys() == expected.keys()
         assert all(np.array_equal(found[level], expected[level]) for level in expected)
         assert unions.units_of()[at] == sum(len(one) for one in expected.values())
+        assert unions.fewest()[at] == len(fewest_units(spine, np.isin(np.arange(6), list(some))))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,8 @@ def test_files_and_frames_say_the_same_and_codes_of_any_level_may_be_listed(rele
 def test_units_in_no_place_or_in_several_are_told(release):
     rows = {"town": ["s0c0t0", "s0c0t0", "s0c0t1", "s0c1t0"], "district": ["a", "b", None, " "]}
     listed = release.listed(rows)
-    assert listed.names == ("a", "b") and len(listed.remarks) == 2
+    assert listed.names == ("a", "b") and len(listed.remarks) == 3
+    assert "A place takes 1 to 1 units of the geography" in listed.remarks[2]
     assert "5 of 6 units of 'town' lie in no place of 'district'" in listed.remarks[0]
     assert "1 of 6 units of 'town' lies in more than one place" in listed.remarks[1]
     found = release.in_places("persons", listed=listed)

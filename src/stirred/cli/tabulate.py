@@ -15,8 +15,8 @@ from stirred.releases.mechanism import PLACE_COLUMN_HELP, PLACES_HELP
 def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     by: Annotated[
-        str, typer.Option(help="Columns to count by, e.g. county,tenure. With --places it may be left out.")
-    ] = "",
+        str | None, typer.Option(help="Columns to count by, e.g. county,tenure. With --places it may be left out.")
+    ] = None,
     table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
     places: Annotated[Path | None, typer.Option(help=PLACES_HELP)] = None,
     place_column: Annotated[str | None, typer.Option(help=PLACE_COLUMN_HELP)] = None,
@@ -34,9 +34,9 @@ def tabulate(
     from stirred.verbs import tabulate_note, tabulate_places
 
     check_new(out)
-    columns = list(dict.fromkeys(names(by)))
+    columns = list(dict.fromkeys(names(by or "")))
     if places is None:
-        if not columns or place_column is not None:
+        if by is None or place_column is not None:
             raise errors.estimate_question("A table", "needs columns (--by) or a file of places (--places)")
         found = run(release, columns, table, most_rows=most_rows)
         remarks: tuple[str, ...] = ()

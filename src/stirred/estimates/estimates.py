@@ -65,14 +65,19 @@ class Estimates:
     """What is also known of the table, and was not used."""
     sources: tuple[Source, ...] = ()
     """The measurements that a single estimate rests on, where they were asked for."""
-    remarks: tuple[str, ...] = ()
-    """What a reader must know beside the numbers."""
+    place_remarks: tuple[str, ...] = ()
+    """What a reader must know of a list of places, such as units that lie in none of them."""
     nonnegative: bool = False
     """Whether ends of intervals that lie below 0 are moved to 0. A true count is never below 0, so an interval contains
     it as often as before, or more often."""
 
     made_of: tuple[MadeOf, ...] = ()
     """For places that are not units of one level: the fewest units that each is put together from."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be said of the places, for a reader."""
+        return (*self.place_remarks, *made_of_lines(self.places, self.made_of))
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 90%."""

@@ -76,6 +76,8 @@ class Shared:
     """How many children the unit has, in the area or not."""
     whole: NDArray[np.bool_]
     """Whether the whole unit lies in the area."""
+    below: int
+    """How many pairs the level below has."""
 
     def added(self, below: NDArray[_Number]) -> NDArray[_Number]:
         """Sums over the pairs of the level below."""
@@ -84,9 +86,7 @@ class Shared:
     @property
     def touched(self) -> Index:
         """How many children have something in common with the area."""
-        return np.diff(np.append(self.first, self._pairs_below))
-
-    _pairs_below: int = 0
+        return np.diff(np.append(self.first, self.below))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,20 +123,14 @@ class Overlap:
 
     def distances(self) -> Index:
         """By area, the least number of units that are added and subtracted; 0 for an area without leaves."""
-        inside, outside, top = self._least()
-        del outside
-        return np.bincount(top, weights=inside, minlength=self.areas).astype(np.int64)
-
-    def _least(self) -> tuple[Index, Index, Index]:
-        """I and O of the pairs of the first level, and their areas."""
         if not self.levels:
-            return self.leaves, np.zeros_like(self.leaves), np.arange(self.areas)
+            return self.leaves
         inside = outside = np.zeros(0, dtype=np.int64)
         for number, here in enumerate(reversed(self.levels)):
             taken = here.touched if number == 0 else here.added(inside)
             left = here.children - here.touched + (0 if number == 0 else here.added(outside))
             inside, outside = np.minimum(taken, left + 1), np.minimum(taken + 1, left)
-        return inside, outside, self.levels[0].area
+        return np.bincount(self.levels[0].area, weights=inside, minlength=self.areas).astype(np.int64)
 
     def deepest(self) -> Index:
         """By area, the level of its smallest parts, if units that lie in it as a whole are taken as they are."""
@@ -189,11 +183,11 @@ class Overlap:
 
     def ranges(self, size: int) -> list[slice]:
         """Ranges of areas for which matrices of ``size`` numbers can be held for every pair."""
-        if not self.levels:
-            return [slice(0, self.areas)]
+        if not self.levels or not self.areas:
+            return [slice(0, self.areas)] * bool(self.areas)
         pairs = np.bincount(self.levels[-1].area, minlength=self.areas)
         group = np.cumsum(pairs * size**2) // _HELD
-        starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if self.areas else np.zeros(0)
+        starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
         ends = [*starts[1:].tolist(), self.areas]
         return [slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)]
 
@@ -202,7 +196,7 @@ class Overlap:
         here = self.levels[level]
         start, stop = np.searchsorted(here.area, [some.start, some.stop])
         first = here.first[start:stop]
-        end = int(here.first[stop]) if stop < len(here.first) else here._pairs_below
+        end = int(here.first[stop]) if stop < len(here.first) else here.below
         begin = int(first[0]) if len(first) else end
         return Shared(
             here.unit[start:stop],

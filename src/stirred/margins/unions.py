@@ -75,6 +75,28 @@ class Unions:
         """How many units each place has."""
         return np.asarray(sum(np.bincount(places, minlength=self.number) for places in self.place), dtype=np.int64)
 
+    def fewest(self) -> Index:
+        """How many units each place takes at least, if they may be added or subtracted; :mod:`stirred.margins.areas`
+        has the formula."""
+        spine = self.spine
+        place, unit, own, rest = (np.zeros(0, dtype=np.int64) for _ in range(4))
+        for level in range(len(spine.levels) - 1, -1, -1):
+            whole = len(self.unit[level])
+            place, unit = np.concatenate([place, self.place[level]]), np.concatenate([unit, self.unit[level]])
+            own = np.concatenate([own, np.ones(whole, dtype=np.int64)])
+            rest = np.concatenate([rest, np.zeros(whole, dtype=np.int64)])
+            if level:
+                units = spine.units(level - 1)
+                above, back = np.unique(place * units + spine.parents_of(level, unit), return_inverse=True)
+                place, unit = np.divmod(above, units)
+                inside, touched, outside = (
+                    np.bincount(back.ravel(), weights, len(above)).astype(np.int64)
+                    for weights in (own, np.ones_like(own), rest)
+                )
+                outside += np.diff(spine.first_child[level - 1])[unit] - touched
+                own, rest = np.minimum(inside, 1 + outside), np.minimum(outside, 1 + inside)
+        return np.bincount(place, own, self.number).astype(np.int64)
+
     def has(self) -> Index:
         """How many units of each level (a column each) each place has."""
         return np.stack([np.bincount(places, minlength=self.number) for places in self.place], axis=1)

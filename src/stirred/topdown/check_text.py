@@ -133,26 +133,6 @@ def _errors(check: TopDownCheck) -> str:
     )
 
 
-def _biases(check: TopDownCheck) -> str:
-    """The forecast of bias; empty where no table has one."""
-    if not check.biases:
-        return ""
-    rows = [("table", "records in the place", "bias", "give or take")]
-    for bias in check.biases:
-        rows += [(bias.table, one.words, f"{one.bias:+.1f}", f"{one.standard_error:.1f}") for one in bias.classes]
-    level = check.biases[0].level
-    return (
-        f"Forecast of the bias of released totals of a {level}, by its true size\n"
-        + columns(rows, numbers_right=True)
-        + "\n"
-        + fill(
-            f"A forecast from public facts only: {listed(sorted({one.sizes for one in check.biases}))} with the plan's "
-            "noise, fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right within a "
-            "factor of two. Values of stirred estimate have no bias."
-        )
-    )
-
-
 def _targets(check: TopDownCheck) -> str:
     if not check.targets:
         return ""
@@ -184,6 +164,26 @@ def _targets(check: TopDownCheck) -> str:
             "Errors are medians over areas, and the largest; every area is worked out. An area is on the spine if it "
             "is one unit of it. Else it takes several: the median and the most units that are added or subtracted. "
             "stirred spine proposes a spine for such areas (stirred docs spines)."
+        )
+    )
+
+
+def _biases(check: TopDownCheck) -> str:
+    """The forecast of bias; empty where no table has one."""
+    if not check.biases:
+        return ""
+    rows = [("table", "records in the place", "bias", "give or take")]
+    for bias in check.biases:
+        rows += [(bias.table, one.words, f"{one.bias:+.1f}", f"{one.standard_error:.1f}") for one in bias.classes]
+    level = check.biases[0].level
+    return (
+        f"Forecast of the bias of released totals of a {level}, by its true size\n"
+        + columns(rows, numbers_right=True)
+        + "\n"
+        + fill(
+            f"A forecast from public facts only: {listed(sorted({one.sizes for one in check.biases}))} with the plan's "
+            "noise, fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right within a "
+            "factor of two. Values of stirred estimate have no bias."
         )
     )
 

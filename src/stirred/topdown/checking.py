@@ -159,8 +159,8 @@ def check(
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
-    biases = [expected_bias(plan, spine, exact, table, sizes) for table in plan.released]
     at_levels, in_targets = errors_with_targets(plan, spine, [Target.of(spine, areas) for areas in counted.areas])
+    biases = [expected_bias(plan, spine, exact, table, sizes) for table in plan.released]
     ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,

@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import inside, read_json
 from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
-from stirred.estimates.estimates import made_of_lines
 from stirred.estimates.intervals import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
 from stirred.margins.areas import fewest_units
@@ -193,17 +192,8 @@ class MeasuredRelease:
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
-        made_of = (self._made_of(units),)
-        return replace(found, made_of=made_of, remarks=tuple(made_of_lines([name], made_of)))
-
-    def _made_of(self, units: Mapping[int, Index]) -> MadeOf:
-        """The fewest units whose sum, each added or subtracted, is the union of some units.
-
-        Its estimate does not depend on them: the best unbiased estimates of all units add up, so that every way to put
-        a place together gives the same value, with the same error.
-        """
         fewest = fewest_units(self.spine, self._covered(units))
-        return MadeOf(len(fewest), fewest.words(self.spine.levels))
+        return replace(found, made_of=(MadeOf(len(fewest), fewest.words(self.spine.levels)),))
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,

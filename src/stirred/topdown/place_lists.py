@@ -65,8 +65,8 @@ def place_list(
     >>> import pyarrow as pa
     >>> names = (pa.array(["s"]), pa.array(["01", "02", "03"]))
     >>> tree = Spine(("state", "town"), names, (np.array([0, 3]),))
-    >>> place_list(tree, {"town": ["01", "03"], "district": ["north", "north"]}).remarks
-    ("1 of 3 units of 'town' lies in no place of 'district'.",)
+    >>> place_list(tree, {"town": ["01", "03"], "district": ["north", "north"]}).remarks[0]
+    "1 of 3 units of 'town' lies in no place of 'district'."
     """
     file = read_places(given, unit_columns or spine.levels[::-1], column, (*spine.levels, *taken))
     level = spine.levels.index(file.unit)
@@ -76,7 +76,8 @@ def place_list(
     order = np.lexsort((leaf, place))
     place, leaf = place[order], leaf[order]
     unions = Unions.of_leaves(spine, place, leaf, len(file.names))
-    return PlaceList(file.column, file.names, unions, (place, leaf), _remarks(file, spine, level, units))
+    said = (*_remarks(file, spine, level, units), _distance(unions.fewest()))
+    return PlaceList(file.column, file.names, unions, (place, leaf), said)
 
 
 def numbers_of(file: PlaceFile, codes: pl.Series, spine: Spine, level: int) -> Index:
@@ -108,6 +109,15 @@ def _remarks(file: PlaceFile, spine: Spine, level: int, units: Index) -> tuple[s
         f"{number:,} of {every:,} units of '{file.unit}' {'lies' if number == 1 else 'lie'} in {words}."
         for number, words in said
         if number
+    )
+
+
+def _distance(fewest: Index) -> str:
+    """How many units places take, in words."""
+    least, middle, most = (f"{int(one):,}" for one in (fewest.min(), np.sort(fewest)[len(fewest) // 2], fewest.max()))
+    return (
+        f"A place takes {least} to {most} units of the geography, added or subtracted (median {middle}); errors grow "
+        "with their number."
     )
 
 
@@ -227,7 +237,7 @@ def estimate_listed(
     found = release._estimates(
         table, by, where, listed.column, listed.names, values, variances, plain, sums, bool(empty.any())
     )
-    return replace(found, remarks=listed.remarks)
+    return replace(found, place_remarks=listed.remarks)
 
 
 def _values(answer: Answer, unions: Unions, levels: Sequence[int]) -> Array:
