@@ -43,8 +43,9 @@ from stirred.cli import (
     tabulate,
     verify,
 )
+from stirred.cli.examples import EXAMPLES, add_examples, as_epilog
 from stirred.cli.options import of_verb, with_options
-from stirred.cli.printing import Printed, complain, note
+from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
@@ -65,10 +66,9 @@ def build() -> typer.Typer:
         name="stirred",
         help="Publish data under differential privacy with invariants, and explain what the guarantee means.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        epilog=_CODES,
+        epilog=f"{as_epilog('stirred demo')}\n\n{_CODES}",
     )
     app.command("init")(with_options(init.init, "init"))
     app.command("check")(with_options(check.check, "check"))
@@ -96,15 +96,29 @@ def build() -> typer.Typer:
     for mechanism in mechanisms.every():
         for verb in mechanism.verbs:
             app.command(verb.name)(of_verb(verb))
+    added = {verb.name: verb.example for mechanism in mechanisms.every() for verb in mechanism.verbs if verb.example}
+    add_examples(app, added | EXAMPLES)
     app.callback(invoke_without_command=True)(options)
     return app
 
 
-def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version, then the versions of libraries and file formats, and exit."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="With --version: print them as JSON."),
+) -> None:
     """Options of ``stirred`` itself, before any command."""
     if version:
-        print(stirred.__version__)
+        from stirred.cli.bill_of_materials import bill_of_materials, bill_text
+
+        if as_json:
+            print_json(bill_of_materials())
+        else:
+            print(bill_text(bill_of_materials()))
         raise typer.Exit
+    if as_json:
+        raise typer.BadParameter("before a command, --json goes with --version only; put it after the command.")
 
 
 def main() -> None:

@@ -30,10 +30,7 @@ def deployments(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List known deployments, or show one with its facts, how each was checked, and what is not stated.
-
-    Example: stirred deployments google-mobility-2020
-    """
+    """List known deployments, or show one with its facts, how each was checked, and what is not stated."""
     if figures is not None:
         from stirred.cli.common import check_new
 

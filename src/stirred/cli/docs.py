@@ -10,9 +10,12 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.printing import print_json
+
 
 def docs(
     name: Annotated[str | None, typer.Argument(help="The page to print; without it, all are listed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the pages of the documentation, or print one as Markdown."""
     import difflib
@@ -23,13 +26,21 @@ def docs(
     folder = (files("stirred") / "docs").iterdir()
     pages = {page.name.rpartition(".")[0]: page for page in folder if page.name.endswith((".md", ".json"))}
     if name is None:
-        for page in sorted(pages):
-            print(f"{page:24}{_title(pages[page].read_text(encoding='utf-8'))}")
+        titles = {page: _title(pages[page].read_text(encoding="utf-8")) for page in sorted(pages)}
+        if as_json:
+            print_json({"stirred_docs": 1, "pages": [{"page": page, "title": title} for page, title in titles.items()]})
+            return
+        for page, title in titles.items():
+            print(f"{page:24}{title}")
         return
     wanted = name.removeprefix("docs/").removesuffix(".md").removesuffix(".json")
     if wanted not in pages:
         raise errors.unknown_page(name, difflib.get_close_matches(wanted, pages))
-    print(pages[wanted].read_text(encoding="utf-8"), end="")
+    text = pages[wanted].read_text(encoding="utf-8")
+    if as_json:
+        print_json({"stirred_docs": 1, "page": wanted, "title": _title(text), "text": text})
+    else:
+        print(text, end="")
 
 
 def _title(text: str) -> str:
