@@ -1,7 +1,8 @@
 """The example at the end of each command's ``--help``, and the line about it in the list of commands, in one form.
 
-The list has room for 55 characters beside a name; a longer text would be cut in the middle of a sentence. A command of the package has its line in :data:`EXAMPLES`; a command that one mechanism adds brings its own
-(``Verb.example``). Tests run the lines, so that each one works as it is printed on a folder with such files.
+A command of the package has its lines in :data:`EXAMPLES` and :data:`SUMMARIES`; a command that one mechanism adds
+brings its own example (``Verb.example``). Tests run the examples, so that each one works as it is printed on a folder
+with such files. A summary has at most 52 characters: the list of commands would wrap a longer one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import typer
 EXAMPLES: Mapping[str, str] = {
     "init": "stirred init households.csv --out plan.toml",
     "check": "stirred check plan.toml --by county,tenure --rates 0.01,0.05",
-    "calibrate": "stirred calibrate plan.toml --target 'epsilon <= 2' --out stricter.toml",
+    "calibrate": "stirred calibrate plan.toml --target 'epsilon <= 3' --out stricter.toml",
     "release": "stirred release plan.toml --out release --ledger census.ledger",
     "sign": "stirred sign release --key release-key",
     "verify": "stirred verify release",
@@ -41,7 +42,7 @@ EXAMPLES: Mapping[str, str] = {
     "ledger total": "stirred ledger total census.ledger",
     "ledger verify": "stirred ledger verify census.ledger",
     "registry": "stirred registry import record.yaml",
-    "registry export": "stirred registry export das-2020-dhc --author 'A. Author'",
+    "registry export": "stirred registry export das-2020-overall --author 'A. Author'",
     "registry import": "stirred registry import record.yaml",
     "leftovers": "stirred leftovers .",
     "demo": "stirred demo topdown --out demo",

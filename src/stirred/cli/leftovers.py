@@ -32,12 +32,10 @@ def leftovers(
         stated = [entry for mechanism in mechanisms.every() if (entry := mechanism.paid_entry(path)) is not None]
         if counted is not None or stated:
             number = counted.id if counted else stated[0]
-            state, words = (
-                "paid",
-                (
-                    f"never published, but entry {number} of the ledger spent budget for it. Not removed, since it is the "
-                    "only copy of that draw. Delete it by hand if you do not need it."
-                ),
+            state = "paid"
+            words = (
+                f"never published, but entry {number} of the ledger spent budget for it. Not removed, since it is the "
+                "only copy of that draw. Delete it by hand if you do not need it."
             )
         elif opened is None and _is_complete(path):
             state = "complete"
@@ -46,12 +44,10 @@ def leftovers(
             shutil.rmtree(path)
             state, words = "removed", "removed. It was not complete and could not be made a release."
         else:
-            state, words = (
-                "incomplete",
-                (
-                    "not complete, and it cannot be made a release. Remove it with --remove. stirred ledger verify says "
-                    "whether budget was spent for it in vain."
-                ),
+            state = "incomplete"
+            words = (
+                "not complete, and it cannot be made a release. Remove it with --remove. stirred ledger verify says "
+                "whether budget was spent for it in vain."
             )
         rows.append({"folder": str(path), "state": state, "words": words})
         if not as_json:

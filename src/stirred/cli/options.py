@@ -74,7 +74,7 @@ def _save_pictures(make: Callable[..., Sequence[Any]], folder: Path | None, argu
     check_new(folder)
     pictures = make(**arguments)
     if not pictures:
-        raise errors.nothing_to_draw()
+        raise errors.nothing_to_draw("for this plan the command has no picture", "Leave --figures out.")
     save_pictures(pictures, folder)
 
 

@@ -240,7 +240,9 @@ class Study:
             if (whole := one.whole(table)) is not None
         ]
         if not bars:
-            raise errors.nothing_to_draw()
+            raise errors.nothing_to_draw(
+                "no plan or swapper releases a table of this study", "Name tables that they release."
+            )
         caption = (
             "After each name stands the bound on its privacy loss. Losses of different kinds, units or invariants "
         )

@@ -82,7 +82,7 @@ class Survey(Mechanism):
             ),
             _advise,
             _advice_pictures,
-            example="stirred advise plan.toml --figures pictures",
+            example="stirred advise survey.toml",
         ),
         Verb(
             "generate-survey",
