@@ -8,12 +8,16 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.completing import mode_names
 from stirred.cli.printing import print_json
 
 
 def context(
     mode: Annotated[
-        str | None, typer.Argument(help="The mode of access whose answers to print; without it, all are listed.")
+        str | None,
+        typer.Argument(
+            help="The mode of access whose answers to print; without it, all are listed.", autocompletion=mode_names
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

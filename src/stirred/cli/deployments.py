@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.completing import deployment_names
+
 if TYPE_CHECKING:
     from stirred.spec.accounts import Account
 
@@ -23,7 +25,10 @@ _COLUMNS = (
 
 
 def deployments(
-    name: Annotated[str | None, typer.Argument(help="The deployment to show; without it, all are listed.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The deployment to show; without it, all are listed.", autocompletion=deployment_names),
+    ] = None,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save a picture of all deployments into this new folder; one that is named stands out."),
