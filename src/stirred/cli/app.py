@@ -132,7 +132,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that was typed, say what went wrong if anything did, and give its exit code."""
     try:
-        build()(standalone_mode=True)
+        build()(prog_name="stirred", standalone_mode=True)
     except SystemExit as ending:
         if ending.code == INTERRUPTED:  # typer's way of passing on Ctrl-C
             complain(_STOPPED_WORDS)
