@@ -97,7 +97,7 @@ def build() -> typer.Typer:
         for verb in mechanism.verbs:
             app.command(verb.name)(of_verb(verb))
     added = {verb.name: verb.example for mechanism in mechanisms.every() for verb in mechanism.verbs if verb.example}
-    add_examples(app, added | EXAMPLES)
+    add_examples(app, {**added, **EXAMPLES})
     app.callback(invoke_without_command=True)(options)
     return app
 
