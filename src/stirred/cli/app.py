@@ -52,8 +52,8 @@ from stirred.releases.folder import Terminated
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped."""
 _CODES = (
-    "Exit codes: 0 done; 1 something that was verified does not hold, or unfinished folders are left; 2 refused, with "
-    "the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
+    "Exit codes: 0 done; 1 done, and the answer is no (something does not hold, is wrong, or is left over); 2 refused, "
+    "with the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
 )
 _SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE)
 """What an operating system may refuse for a reason outside of this program."""

@@ -55,7 +55,9 @@ def release(
         raise typer.BadParameter("Give either a plan or --measurements.")
     if measurements is not None:
         if confidential is not None or ledger is not None or who is not None or why is not None:
-            raise typer.BadParameter("Published measurements spend nothing: leave out ledger and confidential folder.")
+            raise typer.BadParameter(
+                "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
+            )
         _from_measurements(measurements, out, given, as_json)
         return
     assert plan is not None
