@@ -21,6 +21,7 @@ PAGES = {
     "index": ["release/microdata.parquet", "pictures/level-and-power.svg"],
     "tutorial-minister": ["briefing.md", "briefing.html"],
     "tutorial-analyse": ["methods.md"],
+    "tutorial-survey": ["release", "income.csv"],
     "tutorial-protect": ["comparison.csv", "swapped", "topdown"],
 }
 """The pages, and what is there in the end to be handed over."""
