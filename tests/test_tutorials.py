@@ -18,9 +18,11 @@ from stirred.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
+    "five-blocks": [],
     "index": ["release/microdata.parquet", "pictures/level-and-power.svg"],
     "tutorial-minister": ["briefing.md", "briefing.html"],
     "tutorial-analyse": ["methods.md"],
+    "tutorial-research": ["figures/several-definitions.svg", "figures/several-definitions.json", "table.csv"],
     "tutorial-survey": ["release", "income.csv"],
     "tutorial-protect": ["comparison.csv", "swapped", "topdown"],
 }
