@@ -15,7 +15,7 @@ help:
 	@echo "make test         linters, type checker and all tests but the long ones"
 	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
 	@echo "make docs         build the documentation site into site/, which is read without a network"
-	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced-rows.json"
+	@echo "make reproduced   compute every published number again; rewrites docs/reproduced*, docs/errata.md"
 	@echo "make referee      thousands of random cases in each room beside independent answers; SEED=5 for a seed"
 	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"
@@ -50,6 +50,7 @@ docs: $(READY)
 
 reproduced: $(READY)
 	$(BIN)/python -m stirred.reproduce.page docs
+	$(BIN)/python scripts/errata_page.py
 
 referee: $(READY)
 	@STIRRED_REFEREE_SEED=$(SEED) $(BIN)/python tests/referee/run_referee.py $(CASE)

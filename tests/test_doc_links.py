@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -55,15 +56,15 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     assert broken(page) == ["gone.md", "other.md#none", "#q"]
 
 
-def site() -> object:
-    spec = importlib.util.spec_from_file_location("build_site", ROOT / "scripts" / "site" / "build.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def module(name: str, path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
 
 
 def test_the_contents_of_the_site_list_every_page_once():
-    listed = [page for pages in site().CONTENTS.values() for page in pages]
+    listed = [page for pages in module("build_site", "site/build.py").CONTENTS.values() for page in pages]
     assert len(listed) == len({*listed})
     written = {"api/index", "results"}  # by the program that builds the site
     assert {*listed} - written == {page.stem for page in PAGES if page.parent.name == "docs"} - {"index"}
@@ -109,3 +110,10 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
     for path in (tmp_path / "site").rglob("*"):
         if path.suffix in (".html", ".css", ".js"):
             assert fetched(path.read_text(encoding="utf-8")) == [], path.name
+
+
+def test_the_page_of_errata_lists_every_erratum():
+    written = module("errata_page", "errata_page.py")
+    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    assert page == written.page(), "run make reproduced"
+    assert written.lists().count("\n| ") > 100

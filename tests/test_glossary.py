@@ -18,7 +18,9 @@ def entries() -> dict[str, str]:
 
 
 def test_the_glossary_has_every_word_that_it_must():
-    assert {word.replace("-alarm", " alarm").replace("trade-off-", "trade-off ") for word in MUST.split()} <= {*entries()}
+    assert {word.replace("-alarm", " alarm").replace("trade-off-", "trade-off ") for word in MUST.split()} <= {
+        *entries()
+    }
 
 
 def test_every_word_of_the_glossary_is_used_elsewhere_in_the_documentation():

@@ -18,6 +18,8 @@ from stirred.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
+    "coming-from-opendp": [],
+    "coming-from-the-bureau": ["release"],
     "five-blocks": [],
     "index": ["release/microdata.parquet", "pictures/level-and-power.svg"],
     "tutorial-minister": ["briefing.md", "briefing.html"],
