@@ -171,7 +171,7 @@ def main() -> None:
     per_value = race["race"]["work"] / values
     more = {"block groups": GROUPS, "blocks": BLOCKS}
     told = "; ".join(
-        f"with {name} {number * each / 1e9:.1f} thousand million values more, {number * each * per_value / 60:.0f} "
+        f"with {name} {number * each / 1e6:,.0f} million values more and {number * each * per_value / 60:.1f} "
         "processor minutes"
         for name, number in more.items()
     )

@@ -41,6 +41,7 @@ from stirred.topdown.target_plans import (
     guarantee_at,
     level_of,
     margin_of,
+    measured_margin,
     present_part,
     reached_error,
     spent_on,
@@ -90,10 +91,10 @@ def calibrate(
     shapes = Shapes.of(spine)
     most = greatest_budget(lambda budget: guarantee_at(plan, budget), limits) if limits else None
     divided: list[Divided] = []
-    for table in plan.released:
+    for number, table in enumerate(plan.released):
         mine = tuple(one for one in asked if table_of(plan, one) is table)
         if mine:
-            progress.stage(f"dividing the budget of {table.name}")
+            progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
             divided.append(_divide(plan, spine, shapes, table, mine, goal, floor))
     found = _enough(plan, spine, shapes, divided, given, goal) if divided else _scaled(plan, most, given)
     progress.stage("looking at the new plan")
@@ -149,7 +150,9 @@ def _divide(
 
     def problem(some: Sequence[ErrorTarget]) -> TreeShares:
         places = [AskedPlace(spine.levels.index(level_of(one)), margin_of(table, one.by), one.typical) for one in some]
-        candidates = [(spine.levels.index(level), margin_of(table, query.by)) for level, query in measured]
+        candidates = [
+            (spine.levels.index(level), measured_margin(plan, table, level, query)) for level, query in measured
+        ]
         fixed = [
             (spine.levels.index(one.level), margin_of(table, one.by))
             for one in plan.invariants
