@@ -33,7 +33,9 @@ CONTENTS = {
         "guarantee", "invariants", "accounting", "survey-theory", "survey-coverage", "reproduced", "errata",
     ],
     "Coming from elsewhere": ["coming-from-sdcmicro", "coming-from-opendp", "coming-from-the-bureau"],
-    "Reference": ["api/index", "exit-codes", "bounds", "security", "architecture", "results"],
+    "Reference": [
+        "api/index", "command-line", "json", "exit-codes", "bounds", "security", "architecture", "results",
+    ],
 }  # fmt: skip
 """The pages by heading, in the order in which the site lists them."""
 
