@@ -185,7 +185,7 @@ class Explanation:
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
         parts, sources = [titled], Sources()
         for name, heading in SECTIONS.items():
-            said = [one for one in self.section(name) if full or _about_this(one)]
+            said = [one for one in self.section(name) if full or about_this(one)]
             if said:
                 items = (one.words + (f" [{sources.number(one.source)}]" if full else "") for one in said)
                 parts.append("\n".join([heading.upper(), *map(bullet, items)]))
@@ -347,7 +347,7 @@ def _true_record(given: Setting) -> Iterator[pictures.Picture]:
     yield pictures.true_record_picture((below, above), others, name=EXACT)
 
 
-def _about_this(one: Statement) -> bool:
+def about_this(one: Statement) -> bool:
     """Whether a sentence is about this guarantee, and not about every one of its kind."""
     first = ("summary", "noticed", "compares", "protects", "exposed")
     return bool(one.formula) or one.section in first or one.id in SHORT
