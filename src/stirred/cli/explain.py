@@ -43,9 +43,7 @@ def explain(
         ),
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Also write a report, an HTML page, as stirred report does.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML page, as stirred report does.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Also say what holds for every guarantee of the kind, with numbered sources.")
     ] = False,

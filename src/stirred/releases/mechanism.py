@@ -303,7 +303,7 @@ class Mechanism:
     keeps_draws: ClassVar[bool] = False
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
-    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``, ``report``) the options of this mechanism."""
+    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``, ``report``) its own options."""
     verbs: ClassVar[tuple[Verb, ...]] = ()
 
     # -- plans -------------------------------------------------------------------------------------------------

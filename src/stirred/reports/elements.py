@@ -1,7 +1,7 @@
 """Elements of a report as HTML: headings, lists, tables, folded parts. Every text is escaped here, and nowhere else.
 
-Keep in mind: a :class:`Markup` is HTML already; everything else is text, whoever wrote it, and is escaped. So no name of
-a stranger's folder can become an element.
+Keep in mind: a :class:`Markup` is HTML already; everything else is text, whoever wrote it, and is escaped. So no name
+of a stranger's folder can become an element.
 """
 
 from __future__ import annotations

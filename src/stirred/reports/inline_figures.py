@@ -1,7 +1,7 @@
 """Pictures of a report as SVG inside the page, with a title and a description that can be read aloud.
 
-Keep in mind: the drawing is one image to who cannot see it (``role="img"``), so all parts of it lose roles and labels of
-their own; ids are made unique, and nothing in it refers to another file.
+Keep in mind: the drawing is one image to who cannot see it (``role="img"``), so all parts of it lose roles and labels
+of their own; ids are made unique, and nothing in it refers to another file.
 """
 
 from __future__ import annotations

@@ -123,10 +123,12 @@ def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
         return section(2, "In short", report_parts.summary(page, subjects[0]), class_="short first")
     each = [section(3, one.name, report_parts.summary(page, one)) for one in subjects]
     found = side_by_side(*(one.specification for one in subjects))
-    return joined([section(2, "In short", *each, class_="short"), _compared(page, found, [s.name for s in subjects])])
+    short = section(2, "In short", *each, class_="short")
+    return joined([short, *_compared(page, found, [one.name for one in subjects])])
 
 
-def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) -> Markup:
+def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) -> tuple[Markup, Markup]:
+    """Whether the guarantees can be ranked, and the comparison itself."""
     page.glossary.new_part()
     two = len(names) == 2
     asked = [(one.question, *one.answers, *([one.alone] if two else [])) for one in found.questions]
@@ -135,12 +137,12 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
     drawn = page.figures.figure(picture, f"Guarantees: {', '.join(names)}") if picture is not None else Markup("")
     ranked = section(
         2, "Can these be ranked?", joined(element("p", one, class_="verdict") for one in found.rankings),
-        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked",
+        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_="first",
     )  # fmt: skip
     questions = table("Five questions, and which guarantee is stricter on that row alone" if two else "Five questions",
                       ("question", *names, *(["on this row alone"] if two else [])), asked)  # fmt: skip
     answers = table(FOLLOWS, ("what follows", *names), follows)
-    return element("div", ranked, section(2, "Side by side", questions, answers, drawn, id="side"), class_="first")
+    return ranked, section(2, "Side by side", questions, answers, drawn, id="side")
 
 
 def _materials(subjects: Sequence[Subject]) -> Markup:

@@ -37,6 +37,12 @@ PICTURES = {
     "concerns": ("concerns",),
 }
 """By section of an explanation the names of the pictures that go with it."""
+TABLES = {
+    "tests": "How likely a test is to notice the change",
+    "delta": "Epsilon at probabilities of exceptions",
+    "concerns": "How likely a test is to notice, concern by concern",
+}
+"""By section of an explanation what its tables show."""
 MEANS = ("noticed", "compares", "protects", "tests", "beliefs", "delta", "groups", "concerns")
 
 
@@ -150,18 +156,21 @@ def kept(page: Page, one: Subject, level: int) -> Markup:
     stated = [entry for entry in one.certificate.get("invariants", ()) if isinstance(entry, dict)]
     rows: list[tuple[str, str]] = []
     matched: list[object] = []
-    for invariant in multiverse.invariants[:LISTED]:
+    fixed = (*multiverse.invariants, *one.specification.input_premetric.fixes())
+    for invariant in fixed[:LISTED]:
         found = _entry(invariant, stated)
         matched += [id(found)] if found else []
-        rows.append((everyday(invariant, one.specification.domain.nested), _cells(found)))
+        alone = not invariant.by and not invariant.name
+        rows.append((everyday(invariant, one.specification.domain.nested), "1" if alone else _cells(found)))
     rows += [(_text(entry, "words"), _cells(entry)) for entry in stated[:LISTED] if id(entry) not in matched]
     if not rows:
-        fixed = "Which listed group of datasets the data belong to." if multiverse.universes else "Nothing."
-        return paragraphs([page.glossary.mark(fixed)])
+        return paragraphs(
+            ["Which listed group of datasets the data belong to." if multiverse.universes else "Nothing."]
+        )
     gives = (
-        "Whoever reads the release knows these counts as they are. Where a count is 1, it shows one record as far as its "
-        "columns go; where it is 0, it rules such records out. The guarantee says nothing about what these invariants "
-        "reveal, alone or together with other sources, and no budget limits it."
+        "Whoever reads the release knows these counts as they are. Where a count is 1, it shows one record as far as "
+        "its columns go; where it is 0, it rules such records out. The guarantee says nothing about what these "
+        "invariants reveal, alone or together with other sources, and no budget limits it."
     )
     shown = table("Kept exactly", ("what", "number of counts"), rows)
     return joined([shown, element("p", page.glossary.mark(gives))])
@@ -174,12 +183,12 @@ def means(page: Page, one: Subject, level: int) -> Markup:
     made: list[Markup] = []
     for name in MEANS:
         content = [_sentences(page, explained.section(name))]
-        content += [table(rows[0][0], rows[0], rows[1:]) for rows in explained._tables(name)]
+        content += [table(TABLES[name], rows[0], rows[1:]) for rows in explained.tables(name)]
         content += [_figure(page, pictures.get(wanted), one) for wanted in PICTURES.get(name, ())]
         made.append(section(level, SECTIONS[name], *content))
     limits = of_explanation(explained)
-    rows = limits._rows() if limits.limits else []
-    tabled = table(rows[0][0], rows[0], rows[1:]) if rows else Markup("")
+    rows = limits.rows() if limits.limits else []
+    tabled = table("Powers are at most these, and beliefs stay in these ranges", rows[0], rows[1:]) if rows else ""
     made.append(section(level, LIMITS, listing(page.said(limits.statements)), tabled))
     return joined(part for part in made if part)
 

@@ -71,8 +71,8 @@ def _measured(plan: SurveyPlan) -> str:
     for query in plan.queries:
         measured, shown = spread_of(plan, query)
         lines.append(
-            f"{query.name}: {measured}, whole multiples of {written(query_step(plan, query))}; the noise has a standard "
-            f"deviation of {shown}"
+            f"{query.name}: {measured}, whole multiples of {written(query_step(plan, query))}; the noise has a "
+            f"standard deviation of {shown}"
         )
     if plan.weights is not None:
         lines.append(str(plan.weight_rule))

@@ -25,7 +25,7 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     if (changed := release.specification.fact.get(facts.CHANGED_SHARE)) is not None:
         words = (
             f"{100 * float(str(changed)):.3g}% of the records are expected to have other values of what was swapped "
-            "than in the file. How wide an interval is depends on the table: stirred estimate prints it with each number."
+            "than in the file. How wide an interval is depends on the table: stirred estimate prints it with each."
         )
         yield AnalystNote("accuracy", words)
     others = _others(plan, held)

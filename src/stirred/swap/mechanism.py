@@ -124,7 +124,7 @@ class Swapping(Mechanism):
                    "the answer is public.", "largest_stratum", int),
         ),
         "report": (
-            Option("--largest-stratum", "For a plan: the size of the largest stratum, known publicly; no data are read.",
+            Option("--largest-stratum", "The size of the largest stratum of a plan's data, known publicly.",
                    "largest_stratum", int),
         ),
         "estimate": (

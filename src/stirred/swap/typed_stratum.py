@@ -1,7 +1,7 @@
 """The guarantee of a swap plan whose data are not read, from the size of its largest stratum (Theorem 3.2.4).
 
-Epsilon depends on the rate and on b alone, so a typed b gives the whole specification. Keep in mind: it is the guarantee
-of data with such a stratum; whether the data have one, the release says.
+Epsilon depends on the rate and on b alone, so a typed b gives the whole specification. Keep in mind: it is the
+guarantee of data with such a stratum; whether the data have one, the release says.
 """
 
 from __future__ import annotations
