@@ -66,6 +66,7 @@ def draft(
             region=NOT_STATED,
             date=str(stated.get("released_on") or NOT_STATED),
             type="Dataset",
+            authors=[NOT_STATED],
         )
         return to_registry(specification, together(of_certificate(stated, specification), given))
     except errors.StirredError:
