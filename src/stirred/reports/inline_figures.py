@@ -7,7 +7,7 @@ of their own; ids are made unique, and nothing in it refers to another file.
 from __future__ import annotations
 
 import re
-from itertools import count
+from dataclasses import dataclass
 
 from stirred.reports.elements import Markup, element, paragraphs, shown
 from stirred.reports.figures import bare, caption_of
@@ -21,15 +21,16 @@ _LABELS = re.compile(r'\s(?:role|aria-[a-z]+)="[^"]*"')
 _ID = re.compile(r'(\sid="|url\(#|href="#)')
 
 
+@dataclass
 class Figures:
     """The figures of one page, numbered in their order."""
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    drawn: int = 0
 
     def figure(self, picture: AnyPicture, about: str) -> Markup:
         """A figure with its caption; ``about`` names the guarantee that it shows."""
-        number = next(self._numbers)
+        self.drawn += 1
+        number = self.drawn
         drawing = inline(bare(picture, WIDTH), f"figure-{number}", picture.title, described(picture, about))
         named = f"Figure {number}. {picture.title} {_sentence(about)}"
         words = paragraphs([named, _sentence(picture.subtitle), *caption_of(picture)])
