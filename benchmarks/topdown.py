@@ -381,8 +381,8 @@ OFFICIAL = (
     "| official, California, demonstration data of 2022-03-16 | 2.21 | | | | 3.81 |",
     "| official, California, demonstration data of 2020-05-27 | 18.0 | | | | 59.7 |",
 )
-"""Mean absolute errors of total population that public reviews of the Census Bureau's 2010 demonstration data state (New
-Jersey: Census_Uncertainty_Analysis; California: edyhsgr/DP2010DemoDataReview; both on GitHub)."""
+"""Mean absolute errors of total population that public reviews of the Census Bureau's 2010 demonstration data state
+(New Jersey: Census_Uncertainty_Analysis; California: edyhsgr/DP2010DemoDataReview; both on GitHub)."""
 
 
 def part_official(draws: int = 8) -> str:
@@ -398,9 +398,10 @@ def part_official(draws: int = 8) -> str:
 
 {table}
 
-Compare with care. The states differ; the reviews do not state rho, and their base, Summary File 1, was itself swapped; the
-detail of Rhode Island's blocks is imputed here, their totals are real. Block groups as tabulated are off the official spine,
-which has optimised ones, and on ours; errors of places on a spine of ours are in the section of topdown_spines.py."""
+Compare with care. The states differ; the reviews do not state rho, and their base, Summary File 1, was itself swapped;
+the detail of Rhode Island's blocks is imputed here, their totals are real. Block groups as tabulated are off the
+official spine, which has optimised ones, and on ours; errors of places on a spine of ours are in the section of
+topdown_spines.py."""
 
 
 def standard(errors: Any) -> Any:

@@ -13,13 +13,15 @@ import polars as pl
 import pytest
 from gls_oracle import Dense, geography, people, released
 
+import stirred
 from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.releases.progress import Silent
 from stirred.topdown import subtrees
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking import check, concern_powers
-from stirred.topdown.counting import marginal_by
+from stirred.topdown.counting import marginal_by, read_spine
+from stirred.topdown.design import Design
 from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, fit_table, way_of_fit
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
@@ -208,6 +210,16 @@ def test_two_persons_who_exchange_a_value_may_move_the_groups_of_a_recode_alike(
     each = Fraction(1, 2) / 9  # three queries at three levels
     # Origin and any race in county and town can move alike; cells of persons who are unlike in sex cannot.
     assert race.rho >= float(2 * 2 * 4 * each + 2 * 2 * each) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("root", [None, "nation"])
+def test_shares_for_an_aim_count_the_larger_noise_of_overlapping_groups(root):
+    chosen = plan_with([["any"], EACH], root=root)
+    found = stirred.calibrate(chosen, ["error of any at county <= 4"], {"geography": PLACES})
+    spine = read_spine(found.plan, PLACES)
+    design = Design.of(found.plan, spine, "persons", ("any",))
+    error = design.variances(spine.levels.index("county")).max() ** 0.5
+    assert 3.9 < error <= 4 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

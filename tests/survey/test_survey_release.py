@@ -59,6 +59,17 @@ def holds(folder: Path) -> bool:
     return all(verdict.holds for verdict in stirred.verify(folder))
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 10**6}, {"rho": 10**8}], ids=["laplace", "gaussian"])
+def test_a_budget_that_leaves_hardly_any_noise_can_be_tabulated_and_estimated(budget, tmp_path):
+    stirred.release(plan_of(**budget), FRAME, out=tmp_path / "out")
+    assert holds(tmp_path / "out")
+    counted = stirred.tabulate(tmp_path / "out", ["region"])["count"].to_pylist()
+    assert counted == pytest.approx(
+        FRAME.group_by("region").agg(pl.col("w").sum()).sort("region")["w"].to_list(), abs=1
+    )
+    assert stirred.estimate(tmp_path / "out", ["region"], of="income").to_frame()["standard_error"].is_finite().all()
+
+
 @pytest.mark.parametrize("budget", [{"epsilon": 5}, {"rho": 5}], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
 def test_a_release_verifies_and_answers(budget, form, tmp_path):
@@ -184,7 +195,7 @@ def written(tmp_path_factory) -> Path:
         (["estimate", "out", "--by", "region", "--of", "income"], "measured"),
         (["estimate", "out", "--share", "sex"], "share of sex"),
         (["explain", "out"], "epsilon"),
-        (["explain", "out"], "epsilon"),
+        (["explain", "out", "--full"], "epsilon"),
         (["lint", "out"], ""),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

@@ -111,7 +111,7 @@ def test_sizes_can_be_typed(tmp_path):
     chosen, data = plan(), tables()
     found = check(chosen, data, sizes=[5, 500])
     assert {one.least for one in found.biases[0].classes} <= {0, 1, 100}
-    assert found.biases[0].sizes == "made tables of the sizes given"
+    assert found.biases[0].sizes == "simulated records in places of the sizes given"
     assert "Forecast of the bias" in str(found) and "stirred estimate" in str(found)
     for wrong in ([], [0, 0], [-1, 4]):
         with refused("parameter-out-of-range"):
@@ -141,7 +141,7 @@ def test_a_release_tells_the_forecast_and_verify_reads_it(tmp_path):
         [],
         "x",
         [{"table": "persons"}],
-        [{"table": "homes", "level": "town", "sizes": "made tables", "classes": []}],
+        [{"table": "homes", "level": "town", "sizes": "simulated records", "classes": []}],
         "larger",
     ],
 )

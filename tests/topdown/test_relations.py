@@ -340,7 +340,10 @@ def test_what_is_refused_could_fail():
 
 def test_an_earlier_release_and_a_relation_of_one_table_are_refused():
     counted = count_tables(related(), tables())
-    earlier = Agreement(Path("before"), "persons", (), counted.leaves["persons"], "0" * 64)
+    leaf = len(counted.spine.levels) - 1
+    earlier = Agreement(
+        Path("before"), "persons", (), leaf, counted.spine.levels[leaf], counted.leaves["persons"], "0" * 64
+    )
     with refused("relation-unsure") as found:
         RelatedTables.of(related(), counted.spine, invariant_values(counted), [earlier])
     assert "'persons' must also agree with an earlier release" in str(found.value)

@@ -87,6 +87,8 @@ class SideBySide:
         for name, given in zip(self.names, self.settings, strict=True):
             if given.own is not None:
                 curves[f"{name}: the swap itself"] = given.own.worst
+            elif given.exact is not None:
+                curves[f"{name}: its own noise"] = given.exact.power_curve()
             elif given.readable is not None:
                 curves[f"{name}: any method"] = given.readable
         said = "Each line is about its own guarantee and the change that it names; lines do not rank unlike guarantees."

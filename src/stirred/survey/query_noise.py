@@ -41,6 +41,10 @@ LARGEST_SCALE = 1 << 40
 
 Classes = NDArray[np.int64]
 
+LEAST = 1e-12
+"""Smaller variances, in steps of the lattice, are told as this: such noise is hardly ever met, and least squares need
+positive ones."""
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -106,12 +110,12 @@ class CellNoise:
 
 
 def _variance(law: str, parameter: float) -> float:
-    """The variance of discrete noise; of a Gaussian its parameter, which bounds it."""
+    """The variance of discrete noise; of a Gaussian its parameter, which bounds it. At least :data:`LEAST`."""
     if law == "gaussian":
-        return parameter
+        return max(parameter, LEAST)
     if parameter > 1e6:  # 2 s^2 - 1/6, to all digits
         return 2 * parameter * parameter
-    return 1 / (2 * math.sinh(0.5 / parameter) ** 2) if parameter > 1e-2 else 0.0  # below it noise is never met
+    return max(1 / (2 * math.sinh(0.5 / parameter) ** 2) if parameter > 1e-2 else 0.0, LEAST)
 
 
 def facts_of(plan: SurveyPlan, of: str | None = None) -> SurveyFacts:

@@ -41,6 +41,7 @@ from stirred.topdown.target_plans import (
     guarantee_at,
     level_of,
     margin_of,
+    measured_margin,
     present_part,
     reached_error,
     spent_on,
@@ -149,7 +150,9 @@ def _divide(
 
     def problem(some: Sequence[ErrorTarget]) -> TreeShares:
         places = [AskedPlace(spine.levels.index(level_of(one)), margin_of(table, one.by), one.typical) for one in some]
-        candidates = [(spine.levels.index(level), margin_of(table, query.by)) for level, query in measured]
+        candidates = [
+            (spine.levels.index(level), measured_margin(plan, table, level, query)) for level, query in measured
+        ]
         fixed = [
             (spine.levels.index(one.level), margin_of(table, one.by))
             for one in plan.invariants

@@ -181,9 +181,9 @@ def _biases(check: TopDownCheck) -> str:
         + columns(rows, numbers_right=True)
         + "\n"
         + fill(
-            f"A forecast from public facts only: {listed(sorted({one.sizes for one in check.biases}))} with the plan's "
-            "noise, fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right within a "
-            "factor of two. Values of stirred estimate have no bias."
+            f"A forecast that reads no record: {' and '.join(sorted({one.sizes for one in check.biases}))}, with the "
+            "plan's noise and fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right "
+            "within a factor of two. Values of stirred estimate have no bias."
         )
     )
 

@@ -127,7 +127,7 @@ class ExpectedBias:
         return clear[0] if clear else None
 
 
-MADE, TYPED, GIVEN = "made tables", "made tables of the sizes given", "tables that are known"
+MADE, TYPED, GIVEN = "simulated records", "simulated records in places of the sizes given", "tables that are known"
 SIZES = (MADE, TYPED)
 
 

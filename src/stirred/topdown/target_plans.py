@@ -156,6 +156,20 @@ def margin_of(table: TableSection, by: Sequence[str]) -> Margin:
     return Margin.of(table.schema_of, by)
 
 
+def measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: QuerySection) -> Margin:
+    """The margin of a query, such that its precision is rho times A'A: where groups overlap, noise is larger, and the
+    margin's rows are smaller by the root of that."""
+    margin = margin_of(table, query.by)
+    moved = table.moved(query, plan.one_place(level))
+    if moved == 2:
+        return margin
+    schema = table.schema_of
+    axis = next(schema.axis_of(name) for name in query.by if schema.overlapping((name,)))
+    factors = [factor * math.sqrt(2 / moved) if at == axis and isinstance(factor, np.ndarray) else factor
+               for at, factor in enumerate(margin.factors)]  # fmt: skip
+    return replace(margin, names=(*margin.names, f"moved by {moved}"), factors=tuple(factors))
+
+
 def level_of(target: ErrorTarget) -> str:
     assert target.level is not None
     return target.level
