@@ -31,6 +31,9 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "report-needs-data": "tests/reports/test_report_page.py",
+    "report-of-nothing": "tests/reports/test_report_page.py",
+    "report-option": "tests/reports/test_report_page.py",
     "bad-target": "tests/semantics/test_targets.py",
     "no-targets": "tests/semantics/test_targets.py",
     "target-not-for": "tests/semantics/test_inverse.py",

@@ -346,6 +346,12 @@ def test_the_readme_runs_on_a_file_that_fits_it(tmp_path, monkeypatch, capsys):
     assert Path("release/microdata.csv").exists()
 
 
+def test_the_page_about_reports_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run_blocks("docs/reports.md", {}, monkeypatch)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "side-by-side.html", "page.html", "pages.html"}
+
+
 def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     commands = {
         line.split()[1]

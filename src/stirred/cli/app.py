@@ -36,6 +36,7 @@ from stirred.cli import (
     lint,
     registry,
     release,
+    report,
     reproduce,
     responses,
     sign,
@@ -80,6 +81,7 @@ def build() -> typer.Typer:
     app.command("estimate")(with_options(estimate.estimate, "estimate"))
     app.command("compare")(compare.compare)
     app.command("explain")(explain.explain)
+    app.command("report")(with_options(report.report, "report"))
     app.command("limits")(limits.limits)
     app.command("responses")(responses.responses)
     app.command("lint")(lint.lint)

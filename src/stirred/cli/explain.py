@@ -44,7 +44,7 @@ def explain(
         ),
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Also write the explanation as an HTML page.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML page, as stirred report does.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Also say what holds for every guarantee of the kind, with numbered sources.")
     ] = False,
@@ -74,9 +74,10 @@ def explain(
     if Path(specification).is_dir():
         note(f"The folder was taken as it is. Whether it is what it says: stirred verify {specification}")
     if html is not None:
-        from stirred.reports.page import report
+        from stirred.reports.page import write_report
+        from stirred.reports.subjects import subject
 
-        report(explained, html, context=context)
+        write_report([subject(specification, explanation=explained, context=context)], html)
     if figures is not None:
         from stirred.cli.common import save_pictures
 

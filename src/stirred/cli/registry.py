@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +32,7 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
     """Print a registry record in YAML. Options give what the specification does not contain."""
+    from stirred.reports.registry_entry import together
     from stirred.spec.registry import details, to_registry
 
     given = details(
@@ -47,7 +47,7 @@ def export(
         authors=author or (),
     )
     specification, known = _known(release)
-    text = to_registry(specification, _joined(known, given))
+    text = to_registry(specification, together(known, given))
     if as_json:
         from stirred.cli.printing import print_json
         from stirred.spec.registry_format import parse
@@ -71,8 +71,8 @@ def import_(
 
 def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
-    from stirred import errors
     from stirred.cli.compare import read_named, say_what_is_taken
+    from stirred.reports.registry_entry import of_deployment
     from stirred.spec import deployments
     from stirred.spec.known import exactly
 
@@ -81,30 +81,12 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
         specification = read_named(release)
         return specification, _from_certificate(Path(release), specification) if Path(release).is_dir() else {}
     say_what_is_taken(release)
-    if known.kind != "deployment":
-        raise errors.not_for_registry(f"'{known.name}'", "it is hypothetical, and nothing was released this way")
-    sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}
-    notes = [f"- {erratum.id}: {erratum.explanation}" for erratum in known.errata] + [f"- {n}" for n in known.notes]
-    record: dict[str, Any] = json.loads(json.dumps(known.registry))
-    record["deployment"]["administrative"] = sources | ({"notes": "\n".join(notes)} if notes else {})
-    return known.specification, record
+    return known.specification, of_deployment(known)
 
 
 def _from_certificate(folder: Path, specification: Any) -> dict[str, Any]:
-    """What a release's certificate adds: where its randomness came from, and the program that made it."""
+    """What a release's certificate adds."""
     from stirred.releases.documents import CERTIFICATE, read_json
-    from stirred.spec.registry import mechanism_words
+    from stirred.reports.registry_entry import of_certificate
 
-    certificate = read_json(folder, CERTIFICATE, "stirred_certificate")
-    versions = certificate.get("versions", {})
-    more = [f"randomness: {certificate.get('randomness', 'not stated')}"]
-    more += [f"made with stirred {versions['stirred']}"] if "stirred" in versions else []
-    mechanisms = mechanism_words(specification, more)
-    return {"deployment": {"implementation": {"mechanisms": mechanisms}}} if mechanisms else {}
-
-
-def _joined(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Both records, section by section; what was given on the command line wins."""
-    sections = known.get("deployment", {}), given["deployment"]
-    names = {**sections[0], **sections[1]}
-    return known | {"deployment": {name: sections[0].get(name, {}) | sections[1].get(name, {}) for name in names}}
+    return of_certificate(read_json(folder, CERTIFICATE, "stirred_certificate"), specification)

@@ -269,6 +269,7 @@ from stirred.errors.registries import (
     unknown_deployment,
 )
 from stirred.errors.relations import relation_unsure, relations_in_a_circle
+from stirred.errors.reports import report_needs_data, report_of_nothing, report_option
 from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
 from stirred.errors.specifications import (
     SpecificationError,
@@ -656,6 +657,9 @@ __all__ = [
     "regression_not_valid",
     "relation_unsure",
     "relations_in_a_circle",
+    "report_needs_data",
+    "report_of_nothing",
+    "report_option",
     "response_values",
     "round_leaves",
     "round_matches_held",

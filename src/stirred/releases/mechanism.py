@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from stirred import errors
 
@@ -280,6 +280,17 @@ class Verb:
     """A line that can be typed, shown at the end of the command's help."""
 
 
+@dataclass(frozen=True)
+class AnalystNote:
+    """Something that analysts of a release need to know, for its report."""
+
+    sort: Literal["exact", "corrected", "unusable", "accuracy", "command"]
+    words: str
+    """A text; of a command what to type, in which FOLDER stands for the release."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A table that goes with it, the first row the heading."""
+
+
 class Mechanism:
     """A way of making releases. Methods that a mechanism does not implement raise an error that says so.
 
@@ -294,7 +305,7 @@ class Mechanism:
     keeps_draws: ClassVar[bool] = False
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
-    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``) the options of this mechanism."""
+    """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``, ``report``) its own options."""
     verbs: ClassVar[tuple[Verb, ...]] = ()
 
     # -- plans -------------------------------------------------------------------------------------------------
@@ -430,8 +441,15 @@ class Mechanism:
         """Worst pairs of neighbouring inputs of a plan, to test whether the guarantee holds."""
         raise errors.not_offered(self.name, "pairs for an audit")
 
-    def report_sections(self, release: ReleaseFolder) -> Sequence[tuple[str, str]]:
-        """Sections of a report that only this mechanism has: title and HTML."""
+    def specify_plan(self, plan: Any, **options: Any) -> Specification:
+        """The guarantee of a plan whose data are not read; ``options`` are those of the command ``report``."""
+        stated = self.specify(plan)
+        if stated is None:
+            raise errors.report_needs_data(self.title)
+        return stated
+
+    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
+        """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
     def demo(self, folder: Path) -> None:

@@ -73,8 +73,22 @@ def draw(picture: AnyPicture) -> alt.VConcatChart:
     )
     if words:
         whole = whole.properties(title=below)
+    return _configured(whole, padding=14)
+
+
+def bare(picture: AnyPicture, width: int = WIDTH) -> str:
+    """The picture as SVG without title and caption, for pages that print these themselves."""
+    chart = _chart(picture)
+    if isinstance(chart, alt.LayerChart):
+        chart = chart.properties(width=width)
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    fields = _configured(alt.vconcat(chart), padding=4).to_dict()
+    return str(vl_convert.vegalite_to_svg(fields, vl_version=version))
+
+
+def _configured(whole: alt.VConcatChart, padding: int) -> alt.VConcatChart:
     chart_as_configured: alt.VConcatChart = (
-        whole.configure(background="white", font=FONT, padding=14)
+        whole.configure(background="white", font=FONT, padding=padding)
         .configure_axis(
             labelFontSize=12,
             titleFontSize=13,
@@ -398,8 +412,11 @@ def _even(text: str, most: int) -> list[str]:
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
 
 
-def _caption(picture: AnyPicture) -> list[str]:
-    """The lines below the picture: what its lines are, then its caption."""
+def caption_of(picture: AnyPicture) -> list[str]:
+    """The texts below the picture: what its lines are, then its caption."""
     lines = picture.lines if isinstance(picture, Picture) else ()
-    words = dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words)
-    return [row for text in (*words, picture.caption) for row in textwrap.wrap(text, _CAPTION)]
+    return [*dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words), picture.caption]
+
+
+def _caption(picture: AnyPicture) -> list[str]:
+    return [row for text in caption_of(picture) for row in textwrap.wrap(text, _CAPTION)]

@@ -61,12 +61,12 @@ class LimitsSection:
         """The section as text for the terminal; without ``full``, what holds for every guarantee is left out."""
         said = [one for one in self.statements if full or one.formula or one.id in SHORT]
         lines = [self.heading, *(bullet(one.words) for one in said)]
-        return "\n".join(lines) + "\n" + (f"\n{columns(self._rows())}\n" if self.limits else "")
+        return "\n".join(lines) + "\n" + (f"\n{columns(self.rows())}\n" if self.limits else "")
 
     def html(self) -> str:
         """The section as HTML, to be placed below an explanation."""
         items = "".join(f'<li title="{escape(one.source)}">{escape(one.words)}</li>' for one in self.statements)
-        rows = self._rows() if self.limits else []
+        rows = self.rows() if self.limits else []
         shown = table(rows[0], [(row, False) for row in rows[1:]]) if rows else ""
         return f"<h3>{escape(self.heading.capitalize())}</h3><ul>{items}</ul>{shown}"
 
@@ -85,7 +85,7 @@ class LimitsSection:
             json.dumps({"stirred_limits": 1, **self.to_fields()}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
-    def _rows(self) -> list[list[str]]:
+    def rows(self) -> list[list[str]]:
         """The table: for each question the greatest powers of tests, and the range of posteriors from the priors."""
         first = self.limits[0]
         head = ["question (power at a false alarm)", "distance"]

@@ -185,11 +185,11 @@ class Explanation:
         blocks = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * 18) for line in lines)
         parts, sources = [titled], Sources()
         for name, heading in SECTIONS.items():
-            said = [one for one in self.section(name) if full or _about_this(one)]
+            said = [one for one in self.section(name) if full or about_this(one)]
             if said:
                 items = (one.words + (f" [{sources.number(one.source)}]" if full else "") for one in said)
                 parts.append("\n".join([heading.upper(), *map(bullet, items)]))
-            parts += [columns(rows) for rows in self._tables(name)]
+            parts += [columns(rows) for rows in self.tables(name)]
             if name == "summary":
                 parts.append(blocks)
         if full:
@@ -204,13 +204,13 @@ class Explanation:
                     f"<li>{escape(one.words)} <sup>[{sources.number(one.source)}]</sup></li>" for one in said
                 )
                 parts.append(f"<h3>{heading}</h3><ul>{items}</ul>")
-            parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self._tables(name)]
+            parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self.tables(name)]
             if name == "summary":
                 parts.append(specification_html(self.specification))
         listed = "".join(f'<li value="{number}">{escape(words)}</li>' for number, words in sources.listed())
         return "".join([*parts, f"<h3>Sources</h3><ol>{listed}</ol>"])
 
-    def _tables(self, section: str) -> Iterator[list[list[str]]]:
+    def tables(self, section: str) -> Iterator[list[list[str]]]:
         """The tables of a section as rows of texts, the first one the heading."""
         levels = [f"false alarm {level:g}" for level in self.setting.levels]
         if section == "tests" and self.powers:
@@ -347,7 +347,7 @@ def _true_record(given: Setting) -> Iterator[pictures.Picture]:
     yield pictures.true_record_picture((below, above), others, name=EXACT)
 
 
-def _about_this(one: Statement) -> bool:
+def about_this(one: Statement) -> bool:
     """Whether a sentence is about this guarantee, and not about every one of its kind."""
     first = ("summary", "noticed", "compares", "protects", "exposed")
     return bool(one.formula) or one.section in first or one.id in SHORT

@@ -155,6 +155,12 @@ def _questions(comparison: Comparison, settings: Sequence[Setting]) -> Iterator[
         yield Answers(question, answers, _on_this_row(row.verdicts[0], comparison.names) if len(settings) == 2 else "")
 
 
+def five_questions(given: Setting) -> list[tuple[str, str]]:
+    """The five blocks of one guarantee as questions with their answers."""
+    answers = (told(given) for told in (_data, _given, _whose, _strict, _much))
+    return list(zip(QUESTIONS, answers, strict=True))
+
+
 def _on_this_row(verdict: str, names: Sequence[str]) -> str:
     stricter = {FIRST: names[0], SECOND: names[1]}.get(verdict)
     return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stirred.releases.mechanism import FORM_OPTIONS, Data, Mechanism, Option, Verb, measures
+from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, Data, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,6 +137,11 @@ class Survey(Mechanism):
         from stirred.survey.releasing import SurveyRelease
 
         return SurveyRelease(draw(plan, data, keep_truth=keep_truth, source=source, progress=progress))
+
+    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
+        from stirred.survey.for_analysts import for_analysts
+
+        return tuple(for_analysts(release))
 
     def verify(self, release: ReleaseFolder) -> list[Verdict]:
         from stirred.survey.verifying import recount

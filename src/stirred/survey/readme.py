@@ -17,6 +17,7 @@ from stirred.releases.texts import (
 from stirred.spec import Specification
 from stirred.spec.exact import written
 from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan_sections import QuerySection
 from stirred.survey.query_noise import query_noise, query_step
 from stirred.survey.settings import Change
 
@@ -54,18 +55,24 @@ def _protected(plan: SurveyPlan) -> str:
     return "What is protected\n" + "\n".join(fill(line, "  ") for line in lines) + "\n"
 
 
+def spread_of(plan: SurveyPlan, query: QuerySection) -> tuple[str, str]:
+    """What a query measures, and the standard deviation of its noise, from the smallest to the largest."""
+    noise = query_noise(plan, query)
+    spread = (noise.variances.min() ** 0.5, noise.variances.max() ** 0.5)
+    of = "weighted counts" if query.of is None else f"weighted sums of {query.of}"
+    by = f" by {', '.join(query.by)}" if query.by else ""
+    shown = f"{spread[1]:,.4g}" if spread[0] == spread[1] else f"{spread[0]:,.4g} to {spread[1]:,.4g}"
+    return f"{of}{by}", shown
+
+
 def _measured(plan: SurveyPlan) -> str:
     law = "discrete Laplace noise" if plan.noise == "laplace" else "discrete Gaussian noise"
     lines = []
     for query in plan.queries:
-        noise = query_noise(plan, query)
-        spread = (noise.variances.min() ** 0.5, noise.variances.max() ** 0.5)
-        of = "weighted counts" if query.of is None else f"weighted sums of {query.of}"
-        by = f" by {', '.join(query.by)}" if query.by else ""
-        shown = f"{spread[1]:,.4g}" if spread[0] == spread[1] else f"{spread[0]:,.4g} to {spread[1]:,.4g}"
+        measured, shown = spread_of(plan, query)
         lines.append(
-            f"{query.name}: {of}{by}, whole multiples of {written(query_step(plan, query))}; the noise has a standard "
-            f"deviation of {shown}"
+            f"{query.name}: {measured}, whole multiples of {written(query_step(plan, query))}; the noise has a "
+            f"standard deviation of {shown}"
         )
     if plan.weights is not None:
         lines.append(str(plan.weight_rule))
@@ -82,12 +89,14 @@ def _measured(plan: SurveyPlan) -> str:
     return head + "\n" + "\n".join(fill(f"- {line.rstrip('.')}.", "  ") for line in lines) + "\n"
 
 
+ANALYSTS = (
+    "Sums are unbiased and may be negative; do not cut them at 0 before adding them up. Means, shares, ratios and "
+    "quantiles are computed from them. stirred estimate gives any of these for any table that the queries "
+    "determine, with intervals that cover sampling and noise; tables/ has those that the plan asks for. Standard "
+    "errors of the design in tables/ were measured with noise, or are upper bounds from public facts (column "
+    "interval)."
+)
+
+
 def _analysts(plan: SurveyPlan) -> str:
-    words = (
-        "Sums are unbiased and may be negative; do not cut them at 0 before adding them up. Means, shares, ratios and "
-        "quantiles are computed from them. stirred estimate gives any of these for any table that the queries "
-        "determine, with intervals that cover sampling and noise; tables/ has those that the plan asks for. Standard "
-        "errors of the design in tables/ were measured with noise, or are upper bounds from public facts (column "
-        "interval)."
-    )
-    return "For analysts\n" + fill(words, "  ") + "\n"
+    return "For analysts\n" + fill(ANALYSTS, "  ") + "\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, Data, Mechanism, Option, measures
+from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, AnalystNote, Data, Mechanism, Option, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stirred.semantics.calibration import Calibration
     from stirred.semantics.swap_exposure import SwapExposure
     from stirred.semantics.targets import Target
+    from stirred.spec import Specification
     from stirred.swap.checking import SwapCheck
     from stirred.swap.plan import SwapPlan
     from stirred.swap.releasing import SwapRelease
@@ -122,6 +123,10 @@ class Swapping(Mechanism):
             Option("--largest-stratum", "The size of the largest stratum, known publicly: then no data are read and "
                    "the answer is public.", "largest_stratum", int),
         ),
+        "report": (
+            Option("--largest-stratum", "The size of the largest stratum of a plan's data, known publicly.",
+                   "largest_stratum", int),
+        ),
         "estimate": (
             Option("--level", "Estimate for every unit of this level of the geography.", "level"),
             PLACE,
@@ -169,6 +174,17 @@ class Swapping(Mechanism):
         from stirred.swap.releasing import draw
 
         return draw(plan, data, source=source, progress=progress)
+
+    def specify_plan(self, plan: SwapPlan, **options: Any) -> Specification:
+        from stirred.swap.typed_stratum import specify_typed
+
+        largest = options.get("largest_stratum")
+        return super().specify_plan(plan) if largest is None else specify_typed(plan, largest)
+
+    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
+        from stirred.swap.for_analysts import for_analysts
+
+        return tuple(for_analysts(release))
 
     def spend_words(self, plan: SwapPlan) -> str:
         at = f"rate {plan.rate}" if plan.rate is not None else "rates by rule"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from stirred.errors import listed
@@ -74,7 +74,18 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
 def analysts_section(plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     """Which tables are exact, which are weakened and which cannot be had; a function of the plan and the columns."""
     held = {table.name: [name for name, role in table.columns if role == "hold"] for table in tables}
-    main, linked = held[tables[0].name], {name: names for name, names in held.items() if name != tables[0].name}
+    exact, weakened, missing = analysts_words(plan, held)
+    lines = [fill(f"Exact, as in the file: {exact}", "  "), fill(f"Weakened: {weakened}", "  ")]
+    return (
+        "For analysts: which tables are right\n" + "\n".join([*lines, fill(f"Not to be had: {missing}", "  ")]) + "\n"
+    )
+
+
+def analysts_words(plan: SwapPlan, held: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
+    """Which tables are exact, which are weakened and which cannot be had; ``held`` has the held columns of each table,
+    that of the records first."""
+    main, *others = held.values()
+    linked = dict(zip(list(held)[1:], others, strict=True))
     match = [*plan.match]
     merged = f", with '{plan.coarsen.column}' merged as said above" if plan.coarsen else ""
     exact = [f"any table by {listed([*match, *plan.swap])}{merged}"]
@@ -83,23 +94,15 @@ def analysts_section(plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
     exact += [f"any table of {name} by {listed([*match, *main, *names])}" for name, names in linked.items()]
     every = list(dict.fromkeys([*main, *(name for names in linked.values() for name in names)]))
     other = every[0] if every else plan.swap[0]
-    lines = [
-        fill(f"Exact, as in the file: {'; '.join(exact)}; and tables by some of these columns.", "  "),
-        fill(
-            f"Weakened: every table, difference or model that relates {listed(plan.swap)} to what is held"
-            f"{f' ({listed(every)})' if len(every) <= _NAMED else ''}.{_sums_too(plan)} {_weakened(plan)} "
-            "Counted as they stand, such tables are biased, and intervals from them are wrong."
-            + _corrected(plan, other),
-            "  ",
-        ),
-        fill(
-            "Not to be had: such numbers for groups of so few records, or mixed at such a rate, that the exact tables "
-            "say as much; stirred estimate says so and gives the bounds that follow from these. Nor which records "
-            "moved, nor what a single record had before.",
-            "  ",
-        ),
-    ]
-    return "For analysts: which tables are right\n" + "\n".join(lines) + "\n"
+    return (
+        f"{'; '.join(exact)}; and tables by some of these columns.",
+        f"every table, difference or model that relates {listed(plan.swap)} to what is held"
+        f"{f' ({listed(every)})' if len(every) <= _NAMED else ''}.{_sums_too(plan)} {_weakened(plan)} "
+        "Counted as they stand, such tables are biased, and intervals from them are wrong." + _corrected(plan, other),
+        "such numbers for groups of so few records, or mixed at such a rate, that the exact tables "
+        "say as much; stirred estimate says so and gives the bounds that follow from these. Nor which records "
+        "moved, nor what a single record had before.",
+    )
 
 
 def _sums_too(plan: SwapPlan) -> str:

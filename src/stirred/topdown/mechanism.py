@@ -13,6 +13,7 @@ from stirred.releases.mechanism import (
     PLACE_COLUMN,
     PLACES,
     REGRESS,
+    AnalystNote,
     Data,
     Mechanism,
     Option,
@@ -296,6 +297,11 @@ class TopDown(Mechanism):
         from stirred.topdown.nmf_adopting import readopt
 
         return readopt(measurements, work, **options)
+
+    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
+        from stirred.topdown.for_analysts import for_analysts
+
+        return tuple(for_analysts(release))
 
     def spend_words(self, plan: TopDownPlan) -> str:
         from stirred.spec.exact import display

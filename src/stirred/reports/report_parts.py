@@ -1,0 +1,337 @@
+"""The parts of a report about one guarantee, in their order.
+
+What was released and how; the five blocks as questions; what is kept exactly; what the guarantee means, with pictures;
+what it does not mean; what analysts need; five safes; the registry's record. Keep in mind: every number comes from the
+explanation, the specification or the public documents of the release. Nothing confidential is read.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from stirred._received import plain
+from stirred.reports import registry_entry
+from stirred.reports.elements import Markup, element, folded, joined, listing, paragraphs, section, table
+from stirred.reports.glossary import Glossary
+from stirred.reports.inline_figures import Figures
+from stirred.reports.limits_section import HEADING as LIMITS
+from stirred.reports.limits_section import of_explanation
+from stirred.reports.subjects import Subject
+from stirred.semantics.pictures import AnyPicture
+from stirred.semantics.side_by_side import five_questions
+from stirred.semantics.summary import everyday
+from stirred.semantics.templates import SECTIONS, Sources, Statement
+from stirred.spec import lint
+from stirred.spec.invariant import Invariant
+
+FINDINGS = 3
+"""Findings that are shown; the others are folded."""
+LISTED = 50
+"""Rows of a table about a release that are shown; a stranger's folder may have any number."""
+PICTURES = {
+    "tests": ("level-and-power",),
+    "beliefs": ("beliefs", "belief-in-the-true-record"),
+    "delta": ("epsilon-and-delta",),
+    "concerns": ("concerns",),
+}
+"""By section of an explanation the names of the pictures that go with it."""
+TABLES = {
+    "tests": "How likely a test is to notice the change",
+    "delta": "Epsilon at probabilities of exceptions",
+    "concerns": "How likely a test is to notice, concern by concern",
+}
+"""By section of an explanation what its tables show."""
+MEANS = ("noticed", "compares", "protects", "tests", "beliefs", "delta", "groups", "concerns")
+
+
+@dataclass
+class Page:
+    """What all parts of one page share: numbered sources and figures, and the words to explain."""
+
+    sources: Sources
+    figures: Figures
+    glossary: Glossary
+
+    def said(self, statements: Iterable[Statement]) -> list[Markup]:
+        """Sentences with links on technical words and the numbers of their sources."""
+        return [Markup(self.glossary.mark(one.words) + self.cited(one.source)) for one in statements]
+
+    def cited(self, source: str) -> Markup:
+        """The number of a source, as a link to it."""
+        number = str(self.sources.number(source))
+        link = element("a", f"[{number}]", href=f"#source-{number}", aria_label=f"source {number}")
+        return Markup(f" {element('sup', link)}") if source else Markup("")
+
+
+def summary(page: Page, one: Subject) -> Markup:
+    """The sentences for people in a hurry."""
+    marks = [element("p", mark, class_="mark") for mark in one.specification.marks]
+    return joined([*marks, *(element("p", words) for words in page.said(one.explanation.section("summary")))])
+
+
+def parts(page: Page, one: Subject, level: int, prefix: str) -> Iterator[tuple[str, str, Markup]]:
+    """Id, title and content of each part after the summary; parts without content are left out."""
+    told = (
+        ("released", "What was released and how", released),
+        ("blocks", "The guarantee in five questions", blocks),
+        ("kept", "What is published exactly as it is", kept),
+        ("means", "What the guarantee means", means),
+        ("not", "What it does not mean", does_not_mean),
+        ("analysts", "For analysts", analysts),
+        ("safes", "Five safes and contextual integrity", five_safes),
+        ("registry", "Record for the public registry", registry),
+    )
+    for id, title, make in told:
+        page.glossary.new_part()
+        content = make(page, one, level + 1)
+        if content:
+            yield f"{prefix}{id}", title, section(level, title, content, id=f"{prefix}{id}")
+
+
+# -- what was released ---------------------------------------------------------------------------------------
+
+
+def released(page: Page, one: Subject, level: int) -> Markup:
+    """Where the guarantee comes from, and what was made under it."""
+    stated, plan = one.certificate, one.published_plan
+    said: list[str] = []
+    if one.release is not None and one.mechanism is not None:
+        said.append(f"A release of {_text(plan, 'dataset') or 'data without a name'}, by the {one.mechanism.title}.")
+        said += [f"Released by {by}." if (by := _text(plan, "released_by")) else ""]
+        said += [f"Released on {day}." if (day := _text(stated, "released_on")) else ""]
+        said += [f"Licence of the data: {words}" if (words := _text(plan, "licence")) else ""]
+        said += [f"Randomness came from {words}." if (words := _text(stated, "randomness")) else ""]
+        said.append(f"How the budget follows: {words}." if (words := one.specification.budget.conversion) else "")
+    elif one.plan is not None and one.mechanism is not None:
+        said.append(f"Nothing was released: this is a plan for the {one.mechanism.title}.")
+        said += [f"It is about {words}." if (words := _text(plan, "dataset")) else ""]
+        said.append(f"How the budget follows: {words}." if (words := one.specification.budget.conversion) else "")
+        said.append("No data were read for this report.")
+    elif one.deployment is not None:
+        known = one.deployment
+        real = known.kind == "deployment"
+        said.append(f"{known.title}. " + ("" if real else "Nothing was released this way: this is a what-if."))
+        said += [f"Made under this guarantee: {'; '.join(known.products)}." if known.products else ""]
+        said += [f"Not covered by it: {'; '.join(known.not_covered)}." if known.not_covered else ""]
+    else:
+        said.append("Nothing is known of a release: this report is about a guarantee as it was stated.")
+    more: list[Markup] = []
+    if one.release is not None:
+        rows = [
+            (_text(entry, "file"), _number(entry, "rows"), _columns(entry), _text(entry, "order"))
+            for entry in list(one.release.dictionary.values())[:LISTED]
+        ]
+        more.append(table("The released tables", ("file", "rows", "columns", "order of rows"), rows))
+        more.append(
+            element("p", "The folder was taken as it is. Whether it is what it says, this command tells: ",
+                    element("code", f"stirred verify {_folder(one)}"), class_="quiet")
+        )  # fmt: skip
+    if one.deployment is not None:
+        more.append(folded("Notes", listing(one.deployment.notes)))
+        more.append(folded("Sources of this deployment", listing(one.deployment.sources)))
+        errata = [f"{e.id}: printed: {e.printed}; here: {e.correct}. {e.explanation}" for e in one.deployment.errata]
+        more.append(folded("Errata", listing(errata)))
+    return joined([paragraphs(page.glossary.mark(text) for text in said if text), *(part for part in more if part)])
+
+
+# -- the guarantee -------------------------------------------------------------------------------------------
+
+
+def blocks(page: Page, one: Subject, level: int) -> Markup:
+    """The five blocks as questions, with the formal line beside each."""
+    asked, formal = five_questions(one.explanation.setting), one.specification.blocks()
+    rows = [
+        (question, page.glossary.mark(answer), Markup(f"{element('b', name)}: {page.glossary.mark(words)}"))
+        for (question, answer), (name, words) in zip(asked, formal, strict=True)
+    ]
+    near = element("p", page.glossary.mark(_sentence(one.specification.nearest_words())))
+    return joined([table("Five questions about a guarantee", ("question", "answer", "formally"), rows), near])
+
+
+def kept(page: Page, one: Subject, level: int) -> Markup:
+    """Invariants in words, how many counts each has, and what they give away."""
+    multiverse = one.specification.multiverse
+    stated = [entry for entry in one.certificate.get("invariants", ()) if isinstance(entry, dict)]
+    rows: list[tuple[str, str]] = []
+    matched: list[object] = []
+    fixed = (*multiverse.invariants, *one.specification.input_premetric.fixes())
+    for invariant in fixed[:LISTED]:
+        found = _entry(invariant, stated)
+        matched += [id(found)] if found else []
+        alone = not invariant.by and not invariant.name
+        rows.append((everyday(invariant, one.specification.domain.nested), "1" if alone else _cells(found)))
+    rows += [(_text(entry, "words"), _cells(entry)) for entry in stated[:LISTED] if id(entry) not in matched]
+    if not rows:
+        return paragraphs(
+            ["Which listed group of datasets the data belong to." if multiverse.universes else "Nothing."]
+        )
+    gives = (
+        "Whoever reads the release knows these counts as they are. Where a count is 1, it shows one record as far as "
+        "its columns go; where it is 0, it rules such records out. The guarantee says nothing about what these "
+        "invariants reveal, alone or together with other sources, and no budget limits it."
+    )
+    shown = table("Kept exactly", ("what", "number of counts"), rows)
+    return joined([shown, element("p", page.glossary.mark(gives))])
+
+
+def means(page: Page, one: Subject, level: int) -> Markup:
+    """The sections of the explanation with their tables and pictures, then the limits of learning."""
+    explained = one.explanation
+    pictures = {picture.name: picture for picture in explained.pictures()}
+    made: list[Markup] = []
+    for name in MEANS:
+        content = [_sentences(page, explained.section(name))]
+        content += [table(TABLES[name], rows[0], rows[1:]) for rows in explained.tables(name)]
+        content += [_figure(page, pictures.get(wanted), one) for wanted in PICTURES.get(name, ())]
+        made.append(section(level, SECTIONS[name], *content))
+    limits = of_explanation(explained)
+    rows = limits.rows() if limits.limits else []
+    tabled = table("Powers are at most these, and beliefs stay in these ranges", rows[0], rows[1:]) if rows else ""
+    made.append(section(level, LIMITS, listing(page.said(limits.statements)), tabled))
+    return joined(part for part in made if part)
+
+
+def does_not_mean(page: Page, one: Subject, level: int) -> Markup:
+    """What is not protected, findings, and how not to read a guarantee."""
+    explained = one.explanation
+    own = {finding.id: finding for finding in (*one.specification.findings, *lint(one.specification))}
+    found = [
+        Markup(f"{element('b', finding.words)} {page.glossary.mark(finding.why)}{page.cited(finding.source)}")
+        for finding in list(own.values())[:LISTED]
+    ]
+    rest = found[FINDINGS:]
+    more = folded(f"{len(rest)} more {'finding' if len(rest) == 1 else 'findings'}", listing(rest))
+    return joined(
+        [
+            section(level, SECTIONS["exposed"], _sentences(page, explained.section("exposed"))),
+            section(level, "Findings about the guarantee", listing(found[:FINDINGS]), more),
+            section(level, SECTIONS["careful"], _sentences(page, explained.section("careful"))),
+        ]
+    )
+
+
+# -- who uses it ---------------------------------------------------------------------------------------------
+
+_SORTS = {
+    "exact": "Exact, as in the confidential data",
+    "corrected": "To be corrected before use",
+    "unusable": "Not to be had",
+    "accuracy": "Expected accuracy",
+}
+
+
+def analysts(page: Page, one: Subject, level: int) -> Markup:
+    """Which tables are exact, corrected and unusable, how accurate numbers are, and what to type."""
+    notes = one.notes
+    made: list[Markup] = []
+    for sort, title in _SORTS.items():
+        content = [
+            joined([element("p", page.glossary.mark(_sentence(note.words))), *_note_table(note.rows)])
+            for note in notes
+            if note.sort == sort
+        ]
+        made.append(section(level, title, *content))
+    typed = [note.words.replace("FOLDER", _folder(one)) for note in notes if note.sort == "command"]
+    if one.release is not None:
+        typed = [f"stirred verify {_folder(one)}", *typed, f"stirred explain {_folder(one)} --full"]
+        made.append(section(level, "Commands", element("pre", element("code", "\n".join(typed)), tabindex="0")))
+    return joined(part for part in made if part)
+
+
+def five_safes(page: Page, one: Subject, level: int) -> Markup:
+    """What the plan answers about the context of the release; empty where it has no answers."""
+    if one.context is None:
+        return Markup("")
+    from stirred.releases.context import INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE
+
+    given = one.context
+    safes = [(safe.name, given.shown(safe.name), safe.verdict) for safe in SAFES]
+    others = [(other.title, given.shown(other.name), other.meaning) for other in PARAMETERS]
+    return joined(
+        [
+            paragraphs([page.glossary.mark(INTRODUCTION), f"Flow of information: {given.flow_words()}"]),
+            table("The five safes", ("of the five safes", "answer", "the guarantee"), safes),
+            table("Contextual integrity", ("of contextual integrity", "answer", "among the five safes"), others),
+            paragraphs([SILENCE, OUTSIDE, SOURCE]),
+        ]
+    )
+
+
+def registry(page: Page, one: Subject, level: int) -> Markup:
+    """The record of the public registry, folded."""
+    text = registry_entry.draft(one.specification, one.deployment, one.certificate or None)
+    if not text:
+        return Markup("")
+    lines = Markup("\n".join(element("span", line) for line in text.splitlines()[:1_000]))
+    said = "As stirred registry export writes it. Where nobody has said something, it says so; complete it before use."
+    return joined([element("p", said, class_="quiet"), folded("Show the record", element("pre", lines, tabindex="0"))])
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _sentences(page: Page, said: Sequence[Statement]) -> Markup:
+    """Sentences about this guarantee, and folded those that hold for every one of its kind."""
+    from stirred.semantics.explaining import about_this
+
+    own = [one for one in said if about_this(one)]
+    others = [one for one in said if not about_this(one)]
+    shown, rest = page.said(own), page.said(others)
+    fold = folded("What holds for every guarantee of this kind", listing(rest))
+    return joined(part for part in (listing(shown), fold) if part)
+
+
+def _figure(page: Page, picture: AnyPicture | None, one: Subject) -> Markup:
+    return Markup("") if picture is None else page.figures.figure(picture, f"Guarantee: {one.name}")
+
+
+def _note_table(rows: Sequence[Sequence[str]]) -> list[Markup]:
+    return [table("Noise by query", rows[0], rows[1:])] if rows else []
+
+
+def _entry(invariant: Invariant, stated: Sequence[dict[str, object]]) -> dict[str, object] | None:
+    """The certificate's entry of the same columns, if there is just one."""
+    found = [
+        entry for entry in stated if isinstance(columns := entry.get("columns"), list)
+        and all(isinstance(name, str) for name in columns) and {*columns} == {*invariant.by}
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else None
+
+
+def _cells(entry: dict[str, object] | None) -> str:
+    cells = entry.get("cells") if entry is not None else None
+    return f"{cells:,}" if isinstance(cells, int) else "not stated"
+
+
+def _columns(entry: dict[str, object]) -> str:
+    columns = entry.get("columns")
+    names = (
+        [plain(one.get("name", ""), 60) for one in columns if isinstance(one, dict)]
+        if isinstance(columns, list)
+        else []
+    )
+    more = len(names) - LISTED
+    return ", ".join(names[:LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _folder(one: Subject) -> str:
+    """The folder's own name, as one types it beside the folder."""
+    assert one.release is not None
+    return shlex.quote(one.release.path.resolve().name or ".")
+
+
+def _text(fields: object, name: str) -> str:
+    value = fields.get(name) if hasattr(fields, "get") else None
+    return plain(value, 500) if isinstance(value, str) else ""
+
+
+def _number(fields: dict[str, object], name: str) -> str:
+    value = fields.get(name)
+    return f"{value:,}" if isinstance(value, int) else ""
+
+
+def _sentence(words: str) -> str:
+    words = words[:1].upper() + words[1:]
+    return words if not words or words.endswith((".", "?", "!")) else f"{words}."

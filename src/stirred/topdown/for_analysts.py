@@ -1,0 +1,59 @@
+"""What analysts of a TopDown release need to know, for its report.
+
+The accuracy of a measurement follows from its variance, which measurements.json states exactly. Keep in mind: released
+rows are biased where counts are small; the measurements are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from stirred._received import Unacceptable, inside, parse_json, read_text
+from stirred.releases.mechanism import AnalystNote
+from stirred.releases.release_folder import ReleaseFolder
+from stirred.topdown.plan import TopDownPlan
+
+_LISTED = 60
+"""Queries whose noise is listed; a plan may have hundreds."""
+
+
+def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
+    """Which tables are exact, corrected and unusable, the noise of each query, and what to type."""
+    plan = TopDownPlan.from_published(release.certificate["plan"])
+    kept = "; ".join(str(one.margin) for one in plan.invariants)
+    yield AnalystNote("exact", f"{kept}." if kept else "no table: nothing is kept exactly.")
+    yield AnalystNote(
+        "corrected",
+        "every other table. The rows add up and have no negative counts, and that makes small counts too large on "
+        "average and large ones too small. The measurements are unbiased; stirred estimate gives estimates from them "
+        "with confidence intervals.",
+    )
+    yield AnalystNote(
+        "unusable",
+        "tables by columns that no query crosses: the rows show some relation between them, which the data did not "
+        "determine. Nor do the rows tell about any single record: they are not records of real units.",
+    )
+    if rows := tuple(_noise(release)):
+        words = "The noise of each measured count: two of three are within one standard deviation of the truth."
+        head = ("table", "level", "query", "standard deviation of a count")
+        yield AnalystNote("accuracy", words, (head, *rows[:_LISTED]))
+        if len(rows) > _LISTED:
+            yield AnalystNote("accuracy", f"{len(rows) - _LISTED:,} more queries are listed in measurements.json.")
+    level, query = plan.spine.all_levels[-1], next((one for one in rows if one[2] != "total"), None)
+    if query is not None:
+        level = query[1]
+    yield AnalystNote("command", f"stirred estimate FOLDER --level {level}")
+
+
+def _noise(release: ReleaseFolder) -> Iterator[tuple[str, ...]]:
+    """Table, level, query and standard deviation of each measurement, as measurements.json states them."""
+    try:
+        stated: Any = parse_json(read_text(inside(release.path, "measurements/measurements.json")))
+        for one in stated if isinstance(stated, list) else stated["measurements"]:
+            deviation = math.sqrt(Fraction(str(one["variance"])))
+            yield str(one["table"]), str(one["level"]), str(one["query"]), f"{deviation:,.3g}"
+    except (OSError, Unacceptable, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return
