@@ -8,13 +8,14 @@ READY := $(VENV)/.ready
 SEED ?=
 CASE ?=
 
-.PHONY: help demo test test-slow referee reproduced bench lint wheel-check clean
+.PHONY: help demo test test-slow docs referee reproduced bench lint wheel-check clean
 
 help:
 	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
 	@echo "make test         linters, type checker and all tests but the long ones"
 	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
-	@echo "make reproduced   compute every published number again; rewrites docs/reproduced.md and docs/reproduced-rows.json"
+	@echo "make docs         build the documentation site into site/, which is read without a network"
+	@echo "make reproduced   compute every published number again; rewrites docs/reproduced*, docs/errata.md"
 	@echo "make referee      thousands of random cases in each room beside independent answers; SEED=5 for a seed"
 	@echo "make bench        benchmarks; rewrites benchmarks/RESULTS.md"
 	@echo "make wheel-check  build the wheel, install it in empty environments of every Python here, and try it"
@@ -41,8 +42,15 @@ test: lint
 test-slow: $(READY)
 	STIRRED_ALL_CASES=1 $(BIN)/pytest -m "slow or repeats" -n 2 --dist worksteal
 
+# The tool is installed here only: make demo and make test do without it.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python scripts/site/build.py site
+	@echo "Open site/index.html"
+
 reproduced: $(READY)
 	$(BIN)/python -m stirred.reproduce.page docs
+	$(BIN)/python scripts/errata_page.py
 
 referee: $(READY)
 	@STIRRED_REFEREE_SEED=$(SEED) $(BIN)/python tests/referee/run_referee.py $(CASE)
@@ -66,4 +74,4 @@ wheel-check:
 	scripts/wheel_check.sh
 
 clean:
-	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

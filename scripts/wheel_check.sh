@@ -63,7 +63,7 @@ try_out() {  # with the installed commands, in an empty folder
     says das-2020-overall "$stirred" deployments
     says "^topdown " "$stirred" docs
     says "^# Plans" "$stirred" docs plans
-    says "rho" "$stirred" explain das-2020-overall --brief
+    says "rho" "$stirred" explain das-2020-overall
     says "epsilon = 12.48" "$stirred" demo swap
     {
         echo "size,county,tenure"

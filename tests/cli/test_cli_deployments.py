@@ -65,7 +65,7 @@ def test_those_with_a_specification_are_explained_questioned_and_compared(comman
     assert "one event" in command("explain", "apple-emoji-2017").out
     assert "finer-unit" in command("lint", "apple-emoji-2017").out
     said = " ".join(command("compare", "apple-emoji-2017", "microsoft-broadband-2020").out.split())
-    assert "not known to be ordered" in said
+    assert "Can these be ranked? Not known for apple-emoji-2017 and microsoft-broadband-2020" in said
 
 
 def test_the_beginning_of_several_names_is_answered_with_them(command):

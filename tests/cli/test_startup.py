@@ -37,7 +37,7 @@ def imported(code: str, *words: str) -> set[str]:
         (("--help",), {"numpy", "scipy", *DATA, *COMPILER}),
         (("deployments",), {"numpy", "scipy", *DATA, *COMPILER}),
         (("context", "open-data"), {"numpy", "scipy", *DATA, *COMPILER}),
-        (("compare", "das-2020-overall", "psa-2020-county-tract-p05"), {"scipy", *DATA, *COMPILER}),
+        (("compare", "das-2020-overall", "psa-2020-county-tract-p05"), {*DATA, *COMPILER}),
         (("lint", "das-2020"), {"scipy", *DATA, *COMPILER}),
         (("limits", "--epsilon", "1", "--records", "1000"), {"scipy", *DATA, *COMPILER}),
         (("explain", "rho=2.63"), {*DATA, *COMPILER}),

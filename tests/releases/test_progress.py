@@ -43,6 +43,31 @@ def test_a_stage_without_shares_tells_no_time_and_the_next_work_begins_anew(said
     assert said(1150, "fitting", 0.5) == "fitting ... about 17 min left"
 
 
+def test_the_time_before_the_first_share_that_is_told_does_not_count(said):
+    """Work that is continued begins at the share that was done before; what that took is not known."""
+    assert said(100, "fitting", 0.5) == "fitting ..."
+    assert said(110, "fitting", 0.6) == "fitting ... about 40 s left"
+    assert said(130, "fitting", 0.2) == "fitting ..."  # other work
+    assert said(140, "fitting", 0.3) == "fitting ... about 70 s left"
+
+
+def test_a_log_tells_the_time_left_as_it_shrinks_between_two_stages(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    shown = OnTerminal()
+    shown.stage("drawing", 0.0)
+    assert shown.line() == "0:00:00 drawing, 0% done"
+    clock[0] += 20
+    shown.stage("drawing", 0.2)
+    assert shown.line() == "0:00:20 drawing, 20% done, about 80 s left"
+    clock[0] += 30
+    assert shown.line() == "0:00:50 drawing, 20% done, about 50 s left"
+    clock[0] += 50  # longer than was expected: nothing is claimed
+    assert shown.line() == "0:01:40 drawing, 20% done"
+    shown.stage("writing")
+    assert shown.line() == "0:01:40 writing"
+
+
 # -- in a log ------------------------------------------------------------------------------------------------
 
 
@@ -85,7 +110,7 @@ def test_a_log_has_the_stage_the_share_and_the_time_once_for_every_moment(log):
             shown.stage("fitting persons", share / 100)
         second = passes()
     assert re.fullmatch(r"\d:\d\d:\d\d measuring persons at level 'tract', 37% done\n", first)
-    assert re.fullmatch(r"\d:\d\d:\d\d fitting persons, 59% done\n", second)
+    assert re.fullmatch(r"\d:\d\d:\d\d fitting persons, 59% done(, about \d+ s left)?\n", second)
 
 
 def test_a_short_run_writes_nothing_to_a_log(capfd):

@@ -229,7 +229,7 @@ def test_lint_compares_what_changes_with_what_all_rounds_select(tables):
 
 def test_explained_by_the_first_round_and_pairs_are_not_computed(written):
     said = stirred.explain(written)
-    assert said.statement("noticed.rounds") and said.statements[0].id == "noticed.worst"
+    assert said.statement("noticed.rounds") and said.section("noticed")[0].id == "noticed.worst"
     assert not [one for one in said.statements if one.id in ("noticed.both", "noticed.unique", "noticed.typical")]
     with pytest.raises(errors.StirredError, match="one rate, in one round"):
         stirred.explain(written, pairs=["county=A;county=B"])

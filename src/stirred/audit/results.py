@@ -157,7 +157,8 @@ def runs_in_time(wanted: int, seconds: float | None, progress: Progress) -> Iter
     for number in range(wanted):
         if seconds is not None and number >= 2 and time.monotonic() - began > seconds:
             return
-        progress.stage(f"run {number + 1} of {wanted}", number / wanted)
+        passed = 0.0 if not seconds else min(1.0, (time.monotonic() - began) / seconds)
+        progress.stage(f"run {number + 1} of {wanted}", max(number / wanted, passed) if number else 0.0)
         yield number
 
 

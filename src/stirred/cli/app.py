@@ -44,16 +44,17 @@ from stirred.cli import (
     tabulate,
     verify,
 )
+from stirred.cli.examples import EXAMPLES, add_examples, as_epilog
 from stirred.cli.options import of_verb, with_options
-from stirred.cli.printing import Printed, complain, note
+from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.releases.folder import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped."""
 _CODES = (
-    "Exit codes: 0 done; 1 something that was verified does not hold, or unfinished folders are left; 2 refused, with "
-    "the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
+    "Exit codes: 0 done; 1 done, and the answer is no (something does not hold, is wrong, or is left over); 2 refused, "
+    "with the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
 )
 _SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE)
 """What an operating system may refuse for a reason outside of this program."""
@@ -66,10 +67,9 @@ def build() -> typer.Typer:
         name="stirred",
         help="Publish data under differential privacy with invariants, and explain what the guarantee means.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        epilog=_CODES,
+        epilog=f"{as_epilog('stirred demo')}\n\n{_CODES}",
     )
     app.command("init")(with_options(init.init, "init"))
     app.command("check")(with_options(check.check, "check"))
@@ -98,15 +98,29 @@ def build() -> typer.Typer:
     for mechanism in mechanisms.every():
         for verb in mechanism.verbs:
             app.command(verb.name)(of_verb(verb))
+    added = {verb.name: verb.example for mechanism in mechanisms.every() for verb in mechanism.verbs if verb.example}
+    add_examples(app, {**added, **EXAMPLES})
     app.callback(invoke_without_command=True)(options)
     return app
 
 
-def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version, then the versions of libraries and file formats, and exit."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="With --version: print them as JSON."),
+) -> None:
     """Options of ``stirred`` itself, before any command."""
     if version:
-        print(stirred.__version__)
+        from stirred.cli.bill_of_materials import bill_of_materials, bill_text
+
+        if as_json:
+            print_json(bill_of_materials())
+        else:
+            print(bill_text(bill_of_materials()))
         raise typer.Exit
+    if as_json:
+        raise typer.BadParameter("before a command, --json goes with --version only; put it after the command.")
 
 
 def main() -> None:
@@ -120,7 +134,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that was typed, say what went wrong if anything did, and give its exit code."""
     try:
-        build()(standalone_mode=True)
+        build()(prog_name="stirred", standalone_mode=True)
     except SystemExit as ending:
         if ending.code == INTERRUPTED:  # typer's way of passing on Ctrl-C
             complain(_STOPPED_WORDS)

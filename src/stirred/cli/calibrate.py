@@ -29,7 +29,7 @@ def calibrate(
     """Find parameters that keep stated limits: shares and rho for TopDown, the rate of a swap, rho or epsilon alone.
 
     Says what each limit costs and what else changes; draws nothing. Exits with 1 if a given budget does not keep all
-    limits. For example: stirred calibrate plan.toml --target 'error of total at county <= 5' --out better.toml
+    limits.
     """
     from stirred import errors
     from stirred.cli.common import check_new, write_new

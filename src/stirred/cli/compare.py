@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.completing import complete_names
 from stirred.cli.printing import complain
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def say_what_is_taken(text: str) -> None:
 
 
 def compare(
-    specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}")],
+    specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}", autocompletion=complete_names)],
     false_alarm: Annotated[
         list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
     ] = None,

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from typing import Annotated
 
 import typer
 
+from stirred.cli.completing import mode_names
+from stirred.cli.printing import print_json
+
 
 def context(
     mode: Annotated[
-        str | None, typer.Argument(help="The mode of access whose answers to print; without it, all are listed.")
+        str | None,
+        typer.Argument(
+            help="The mode of access whose answers to print; without it, all are listed.", autocompletion=mode_names
+        ),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List modes of access, or print the section [context] of a plan with answers typical of one, to be corrected."""
     from stirred.releases.context import MODES, template
 
     if mode is not None:
-        sys.stdout.write(template(mode))
+        text = template(mode)
+        if as_json:
+            answers = tomllib.loads(text)["context"]
+            print_json({"stirred_context": 1, "mode": mode, "title": MODES[mode].title, "answers": answers})
+        else:
+            sys.stdout.write(text)
+        return
+    if as_json:
+        print_json({"stirred_context": 1, "modes": [{"mode": key, "title": one.title} for key, one in MODES.items()]})
         return
     for name, one in MODES.items():
         print(f"{name:20}{one.title}")

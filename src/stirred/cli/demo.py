@@ -8,9 +8,13 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.completing import mechanism_names
+
 
 def demo(
-    mechanism: Annotated[str, typer.Argument(help="Which mechanism: swap, topdown or survey.")] = "swap",
+    mechanism: Annotated[
+        str, typer.Argument(help="Which mechanism: swap, topdown or survey.", autocompletion=mechanism_names)
+    ] = "swap",
     out: Annotated[
         Path | None, typer.Option(help="The folder to write; it must not exist. Default: stirred-demo-MECHANISM.")
     ] = None,

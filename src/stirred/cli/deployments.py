@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.completing import deployment_names
+
 if TYPE_CHECKING:
     from stirred.spec.accounts import Account
 
@@ -23,17 +25,17 @@ _COLUMNS = (
 
 
 def deployments(
-    name: Annotated[str | None, typer.Argument(help="The deployment to show; without it, all are listed.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The deployment to show; without it, all are listed.", autocompletion=deployment_names),
+    ] = None,
     figures: Annotated[
         Path | None,
         typer.Option(help="Also save a picture of all deployments into this new folder; one that is named stands out."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List known deployments, or show one with its facts, how each was checked, and what is not stated.
-
-    Example: stirred deployments google-mobility-2020
-    """
+    """List known deployments, or show one with its facts, how each was checked, and what is not stated."""
     if figures is not None:
         from stirred.cli.common import check_new
 

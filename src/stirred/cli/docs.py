@@ -6,30 +6,53 @@ message can be read wherever the package is installed.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.completing import page_names
+from stirred.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
 
 def docs(
-    name: Annotated[str | None, typer.Argument(help="The page to print; without it, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The page to print; without it, all are listed.", autocompletion=page_names)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the pages of the documentation, or print one as Markdown."""
     import difflib
-    from importlib.resources import files
 
     from stirred import errors
 
-    folder = (files("stirred") / "docs").iterdir()
-    pages = {page.name.rpartition(".")[0]: page for page in folder if page.name.endswith((".md", ".json"))}
+    known = pages()
     if name is None:
-        for page in sorted(pages):
-            print(f"{page:24}{_title(pages[page].read_text(encoding='utf-8'))}")
+        titles = {page: _title(known[page].read_text(encoding="utf-8")) for page in sorted(known)}
+        if as_json:
+            print_json({"stirred_docs": 1, "pages": [{"page": page, "title": title} for page, title in titles.items()]})
+            return
+        for page, title in titles.items():
+            print(f"{page:24}{title}")
         return
     wanted = name.removeprefix("docs/").removesuffix(".md").removesuffix(".json")
-    if wanted not in pages:
-        raise errors.unknown_page(name, difflib.get_close_matches(wanted, pages))
-    print(pages[wanted].read_text(encoding="utf-8"), end="")
+    if wanted not in known:
+        raise errors.unknown_page(name, difflib.get_close_matches(wanted, known))
+    text = known[wanted].read_text(encoding="utf-8")
+    if as_json:
+        print_json({"stirred_docs": 1, "page": wanted, "title": _title(text), "text": text})
+    else:
+        print(text, end="")
+
+
+def pages() -> dict[str, Traversable]:
+    """The files of the pages, by name."""
+    from importlib.resources import files
+
+    folder = (files("stirred") / "docs").iterdir()
+    return {page.name.rpartition(".")[0]: page for page in folder if page.name.endswith((".md", ".json"))}
 
 
 def _title(text: str) -> str:

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from stirred.cli.compare import WHAT, say_what_is_taken
+from stirred.cli.completing import complete_names
 from stirred.cli.printing import note
 
 
 def explain(
-    specification: Annotated[str, typer.Argument(help=WHAT)],
+    specification: Annotated[str, typer.Argument(help=WHAT, autocompletion=complete_names)],
     concern: Annotated[
         list[str] | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.completing import mechanism_names
 from stirred.cli.options import Given, chosen
 from stirred.cli.printing import note
 
@@ -15,7 +16,9 @@ from stirred.cli.printing import note
 def init(
     file: Annotated[Path, typer.Argument(help="The confidential microdata: a file, folder or glob.")],
     given: Given,
-    mechanism: Annotated[str, typer.Option(help="The mechanism: swap, topdown or survey.")] = "swap",
+    mechanism: Annotated[
+        str, typer.Option(help="The mechanism: swap, topdown or survey.", autocompletion=mechanism_names)
+    ] = "swap",
     out: Annotated[Path | None, typer.Option(help="Write the plan here instead of to the terminal.")] = None,
 ) -> None:
     """Draft a plan from a file's form and the names of its columns; no value is looked at unless --look is given."""

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.printing import print_json
+
 
 def leftovers(
     folder: Annotated[Path, typer.Argument(help="The folder in which releases are written.")] = Path(),
     ledger: Annotated[
         str | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete those that cannot be gone on with.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete those that cannot be continued.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List unfinished folders of killed runs. They may hold confidential rows. Exits with 1 if any is left."""
     import shutil
@@ -23,35 +26,37 @@ def leftovers(
     from stirred.releases.ledger import Ledger
 
     opened = Ledger.open(ledger) if ledger is not None else None
-    left = 0
-    found = find(folder)
-    for path in found:
+    rows: list[dict[str, object]] = []
+    for path in find(folder):
         counted = opened.entry_of(path) if opened is not None else None
         stated = [entry for mechanism in mechanisms.every() if (entry := mechanism.paid_entry(path)) is not None]
         if counted is not None or stated:
-            left += 1
             number = counted.id if counted else stated[0]
-            print(
-                f"{path}: never published, but entry {number} of the ledger spent budget for it. Not removed, since it "
-                "is the only copy of that draw. Delete it by hand if you do not need it."
+            state = "paid"
+            words = (
+                f"never published, but entry {number} of the ledger spent budget for it. Not removed, since it is the "
+                "only copy of that draw. Delete it by hand if you do not need it."
             )
         elif opened is None and _is_complete(path):
-            left += 1
-            print(
-                f"{path}: its files are complete, so budget may have been spent for it. Pass --ledger FILE to find out."
-            )
+            state = "complete"
+            words = "its files are complete, so budget may have been spent for it. Pass --ledger FILE to find out."
         elif remove:
             shutil.rmtree(path)
-            print(f"{path}: removed. It was not complete and could not be made a release.")
+            state, words = "removed", "removed. It was not complete and could not be made a release."
         else:
-            left += 1
-            print(
-                f"{path}: not complete, and it cannot be made a release. Remove it with --remove. Whether budget was "
-                "spent in vain, stirred ledger verify says."
+            state = "incomplete"
+            words = (
+                "not complete, and it cannot be made a release. Remove it with --remove. stirred ledger verify says "
+                "whether budget was spent for it in vain."
             )
-    if not found:
+        rows.append({"folder": str(path), "state": state, "words": words})
+        if not as_json:
+            print(f"{path}: {words}")
+    if as_json:
+        print_json({"stirred_leftovers": 1, "folders": rows})
+    elif not rows:
         print(f"No unfinished folders of killed runs in {folder}.")
-    if left:
+    if any(row["state"] != "removed" for row in rows):
         raise typer.Exit(1)
 
 

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 from stirred.cli.compare import WHAT, read_named
+from stirred.cli.completing import complete_names
 
 
 def lint(
-    specification: Annotated[str, typer.Argument(help=WHAT)],
+    specification: Annotated[str, typer.Argument(help=WHAT, autocompletion=complete_names)],
     before: Annotated[
         str | None, typer.Option(help="An earlier or rival guarantee; also lists what is weaker than in it.")
     ] = None,

@@ -20,6 +20,7 @@ from stirred.releases.mechanism import Mechanism, Option, Verb
 
 Given = Mapping[str, Any]
 """By the option's name, what was typed; options that were not given are not in it."""
+_AS_JSON = Option("--json", "Print JSON.", "as_json", bool)
 
 
 def with_options(function: Callable[..., None], verb: str) -> Callable[..., None]:
@@ -44,16 +45,25 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
 
 
 def of_verb(verb: Verb) -> Callable[..., None]:
-    """The command for a verb that only one mechanism has."""
+    """The command for a verb that only one mechanism has; with ``--json``, also where the verb has no such option."""
+    own_json = any(option.name == "--json" for option in verb.options)
+    options = verb.options if own_json else (*verb.options, _AS_JSON)
 
     def run(**values: Any) -> None:
+        as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
         if verb.pictures is not None:
             _save_pictures(verb.pictures, arguments.pop("figures", None), arguments)
-        for line in verb.run(**arguments) or ():
+        lines = list(verb.run(**arguments) or ())
+        if as_json:
+            from stirred.cli.printing import print_json
+
+            print_json({"stirred_command": 1, "command": verb.name, "said": lines})
+            return
+        for line in lines:
             print(line)
 
-    return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in verb.options])
+    return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in options])
 
 
 def _save_pictures(make: Callable[..., Sequence[Any]], folder: Path | None, arguments: dict[str, Any]) -> None:
@@ -64,7 +74,7 @@ def _save_pictures(make: Callable[..., Sequence[Any]], folder: Path | None, argu
     check_new(folder)
     pictures = make(**arguments)
     if not pictures:
-        raise errors.nothing_to_draw()
+        raise errors.nothing_to_draw("for this plan the command has no picture", "Leave --figures out.")
     save_pictures(pictures, folder)
 
 

@@ -105,6 +105,13 @@ def show(table: pa.Table) -> None:
         printed.write(csv_text(table, one_line=True))
 
 
+def print_json(fields: object) -> None:
+    """Print a value as JSON, indented, with letters as they are."""
+    import json
+
+    print(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False))
+
+
 def complain(text: object) -> None:
     """Print a line to standard error after "stirred: ", without control characters, and cut."""
     note(f"stirred: {text}")

@@ -29,6 +29,7 @@ def export(
         list[str] | None,
         typer.Option(help="Who wrote the record; needed where it has notes or sources. Repeatable."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
     """Print a registry record in YAML. Options give what the specification does not contain."""
     from stirred.reports.registry_entry import together
@@ -46,7 +47,14 @@ def export(
         authors=author or (),
     )
     specification, known = _known(release)
-    print(to_registry(specification, together(known, given)), end="")
+    text = to_registry(specification, together(known, given))
+    if as_json:
+        from stirred.cli.printing import print_json
+        from stirred.spec.registry_format import parse
+
+        print_json(parse(text))
+    else:
+        print(text, end="")
 
 
 @app.command("import")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stirred.cli.options import Given, chosen
-from stirred.cli.printing import complain
+from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
+    from stirred.releases.mechanism import Release
     from stirred.spec import Specification
 
 GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
@@ -41,6 +42,7 @@ def release(
     ] = None,
     who: Annotated[str | None, typer.Option(help="Who makes the release. Kept in the ledger only.")] = None,
     why: Annotated[str | None, typer.Option(help="Why it is made. Kept in the ledger only.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Draw once and write a release folder, which appears complete or not at all."""
     from stirred.releases.ledger import Ledger
@@ -53,8 +55,10 @@ def release(
         raise typer.BadParameter("Give either a plan or --measurements.")
     if measurements is not None:
         if confidential is not None or ledger is not None or who is not None or why is not None:
-            raise typer.BadParameter("Published measurements spend nothing: leave out ledger and confidential folder.")
-        _from_measurements(measurements, out, given)
+            raise typer.BadParameter(
+                "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
+            )
+        _from_measurements(measurements, out, given, as_json)
         return
     assert plan is not None
     if ledger is None and (who is not None or why is not None):
@@ -71,20 +75,20 @@ def release(
     opened = None if ledger is None else Ledger.open(ledger, who=who, why=why)
     place = work or default_work(out)
     if mechanism.keeps_draws and mechanism.is_work(place):
-        print(f"Continuing from the draw in {place}: nothing is spent again.")
+        _tell(f"Continuing from the draw in {place}: nothing is spent again.", as_json)
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
             made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
     except BaseException as failure:
-        for note in getattr(failure, "__notes__", ()):
-            complain(note)
+        for words in getattr(failure, "__notes__", ()):
+            complain(words)
         raise
-    first, *others = made.summary
-    print(f"Released to {out}: {first}")
-    for line in others:
-        print(f"  {line}")
-    _print_findings(made.specification, out)
+    if as_json:
+        kept = {"confidential": confidential, "work": work, "ledger": None if opened is None else opened.path}
+        _print_as_json(made, out, None if opened is None else opened.seal, **kept)
+        return
+    _print_made(made, out)
     if confidential is not None:
         print(
             f"The comparison with the true values is in {confidential}. It is confidential. Drawing again and choosing "
@@ -101,7 +105,7 @@ def release(
     print(f"Next: stirred verify {out}")
 
 
-def _from_measurements(measurements: Path, out: Path, given: Given) -> None:
+def _from_measurements(measurements: Path, out: Path, given: Given, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
     from stirred.releases.progress import OnTerminal
@@ -115,22 +119,54 @@ def _from_measurements(measurements: Path, out: Path, given: Given) -> None:
     work = options.pop("work", None)
     _name_leftovers([out, work])
     if mechanism.is_work(work or default_work(out)):
-        print(f"Continuing from the measurements in {work or default_work(out)}.")
+        _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
             made = release_measurements(mechanism, measurements, out=out, work=work, progress=progress, **options)
     except BaseException as failure:
-        for note in getattr(failure, "__notes__", ()):
-            complain(note)
+        for words in getattr(failure, "__notes__", ()):
+            complain(words)
         raise
+    if as_json:
+        _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
+        return
+    _print_made(made, out)
+    print("Nothing was spent: the measurements are public, and the guarantee is that of those who drew them.")
+    print(f"Next: stirred verify {out}")
+
+
+def _tell(words: str, as_json: bool) -> None:
+    """Print a line; to standard error where standard output is JSON."""
+    if as_json:
+        note(words)
+    else:
+        print(words)
+
+
+def _print_made(made: Release, out: Path) -> None:
     first, *others = made.summary
     print(f"Released to {out}: {first}")
     for line in others:
         print(f"  {line}")
     _print_findings(made.specification, out)
-    print("Nothing was spent: the measurements are public, and the guarantee is that of those who drew them.")
-    print(f"Next: stirred verify {out}")
+
+
+def _print_as_json(made: Release, out: Path, seal: str | None, **kept: object) -> None:
+    import json
+
+    print_json(
+        {
+            "stirred_release": 1,
+            "folder": str(out),
+            "mechanism": made.draw.plan.mechanism,
+            "plan_sha256": made.draw.plan.hash(),
+            "summary": list(made.summary),
+            "specification": json.loads(made.specification.to_json()),
+            **{name: None if path is None else str(path) for name, path in kept.items()},
+            "last_seal": seal,
+        }
+    )
 
 
 def _name_leftovers(targets: list[Path | None]) -> None:

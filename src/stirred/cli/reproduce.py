@@ -27,12 +27,14 @@ def reproduce(
     """
     from stirred.cli.common import check_new, save_pictures
     from stirred.cli.printing import note
+    from stirred.releases.progress import OnTerminal
     from stirred.reproduce.running import reproduce as computed
 
     check_new(figures)
-    result = computed(item or (), _progress if sys.stderr.isatty() else None)
-    if sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")
+    with OnTerminal() as progress:
+        result = computed(
+            item or (), lambda done, total, name: progress.stage(f"{name}: {done + 1} of {total}", done / total)
+        )
     sys.stdout.write(result.to_json() if as_json else result.text())
     if figures is not None and result.pictures:
         save_pictures(result.pictures, figures)
@@ -40,8 +42,3 @@ def reproduce(
         note("none of these items is a figure, so no folder was made")
     if not result.holds:
         raise typer.Exit(1)
-
-
-def _progress(done: int, total: int, name: str) -> None:
-    sys.stderr.write(f"\r\x1b[K{done} of {total}: {name[:60]}")
-    sys.stderr.flush()

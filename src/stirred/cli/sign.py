@@ -14,6 +14,7 @@ def sign(
         Path,
         typer.Option(help="A key of OpenSSH: the private key file, or the .pub file of a key that an agent holds."),
     ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Verify a release, then sign its manifest with ssh-keygen. Recipients can then check who published it."""
     from stirred import errors
@@ -28,6 +29,11 @@ def sign(
             raise errors.cannot_sign(release, f"stirred verify finds a fault in it ({verdict.words})")
     written = signatures.sign(release, key)
     line = signatures.signers_line(key, "publisher@your.office")
+    if as_json:
+        from stirred.cli.printing import print_json
+
+        print_json({"stirred_signature": 1, "release": str(release), "signature": str(written), "signers_line": line})
+        return
     print(f"Signed: {written}. Publish it with the release.")
     if line is None:
         print(f"There is no file {key}.pub. Print the public key with: ssh-keygen -y -f {key}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stirred.cli.common import MostRows
-from stirred.cli.printing import note, show
+from stirred.cli.printing import note, print_json, show
 from stirred.releases.mechanism import PLACE_COLUMN_HELP, PLACES_HELP
 
 
@@ -25,6 +25,7 @@ def tabulate(
         Path | None,
         typer.Option(help="Write the table to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
 ) -> None:
     """Count released rows by some columns. This is post-processing, and spends no budget."""
     from stirred import errors
@@ -44,6 +45,10 @@ def tabulate(
             remarks = (said,)
     else:
         found, remarks = tabulate_places(release, columns, table, places, place_column, most_rows=most_rows)
+    if as_json and out is None:
+        rows = found.to_pylist()
+        print_json({"stirred_table": 1, "columns": found.column_names, "rows": rows, "remarks": list(remarks)})
+        return
     for remark in remarks:
         note(remark)
     if out is None:

@@ -78,12 +78,11 @@ def option_not_for(option: str, mechanism: str, offered: Sequence[str] = ()) -> 
     )
 
 
-def nothing_to_draw() -> PlanError:
-    return PlanError(
-        "nothing-to-draw",
-        "There is nothing to draw: figures of a check compare at least two choices of variables or rates.",
-        "Add --candidate or several --rates, where the mechanism has them, or leave --figures out.",
-    )
+def nothing_to_draw(
+    why: str = "figures of a check compare at least two choices of variables or rates",
+    remedy: str = "Add --candidate or several --rates, where the mechanism has them, or leave --figures out.",
+) -> PlanError:
+    return PlanError("nothing-to-draw", f"There is nothing to draw: {why}.", remedy)
 
 
 def plan_field(problems: Sequence[str]) -> PlanError:

@@ -276,6 +276,8 @@ class Verb:
     pictures: Callable[..., Sequence[Any]] | None = None
     """Makes pictures from the same arguments, for a verb with the option ``--figures``, which is then not given to
     ``run``; the command line saves them."""
+    example: str = ""
+    """A line that can be typed, shown at the end of the command's help."""
 
 
 @dataclass(frozen=True)

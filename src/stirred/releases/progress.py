@@ -1,6 +1,8 @@
 """Shows the progress of what takes long: a spinner on a terminal, and plain lines now and then in a log.
 
-Stages are named by the code that does the work; nothing about them is kept or written to a release.
+Where the code that works knows which share of the work is done, the time left is estimated from the time that this
+share took, and shown in both; it is the time left of the work that the shares are of. Stages are named by the code
+that does the work; nothing about them is kept or written to a release.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class OnTerminal:
         self._timer.daemon = True
         self._every, self._ended = every, threading.Event()
         self._started = time.monotonic()
-        self._began: float | None = None
+        self._began: tuple[float, float] | None = None
+        self._ends: float | None = None
         self._done: float | None = None
         self._line = self._words = "starting"
         self._told = ExitStack()
@@ -70,18 +73,23 @@ class OnTerminal:
     def stage(self, words: str, done: float | None = None) -> None:
         """Show a stage; ``done`` is the share of the work that is done, 0 at its start."""
         now = time.monotonic()
-        if done is None or done <= 0 or self._began is None:
-            self._began = now if done is not None else None
-        left = f" {time_left(now - self._began, done)}" if done and self._began and done >= _TELLING else ""
-        self._words, self._done = words, done
-        self._line = f"{words} ...{left}"
+        if done is None:
+            self._began = None
+        elif self._began is None or done <= 0 or done < self._began[1]:
+            self._began = now, done  # the time before the first share that is told says nothing about the work
+        self._words, self._done, self._ends = words, done, None
+        self._line = f"{words} ..."
+        if done is not None and self._began is not None and done - self._began[1] >= _TELLING:
+            left = (now - self._began[0]) * (1 - done) / (done - self._began[1])
+            self._ends = now + left
+            self._line += f" {time_left(left)}"
         self._status.update(self._plain(self._line))
 
     def _compiling(self, begins: bool) -> None:
         self._status.update(self._plain(COMPILING if begins else self._line))
 
     def line(self) -> str:
-        """The line of a log: the time since the start, the stage, and the share of its work that is done.
+        """The line of a log: the time since the start, the stage, the share of its work that is done, the time left.
 
         >>> shown = OnTerminal()
         >>> shown.stage("measuring persons", 0.251)
@@ -89,8 +97,9 @@ class OnTerminal:
         '0:00:00 measuring persons, 25% done'
         """
         done = "" if self._done is None else f", {self._done:.0%} done"
-        passed = timedelta(seconds=int(time.monotonic() - self._started))
-        return f"{passed} {self._words}{done}"
+        now = time.monotonic()
+        left = "" if self._ends is None or self._ends <= now else f", {time_left(self._ends - now)}"
+        return f"{timedelta(seconds=int(now - self._started))} {self._words}{done}{left}"
 
     def _log(self) -> None:
         while not self._ended.wait(self._every):
@@ -117,11 +126,12 @@ class OnTerminal:
                 self._status.stop()
 
 
-def time_left(seconds: float, done: float) -> str:
+def time_left(seconds: float) -> str:
     """The remaining time in words.
 
-    >>> time_left(10, 0.25), time_left(600, 0.5)
-    ('about 30 s left', 'about 10 min left')
+    >>> time_left(30), time_left(600), time_left(10_000)
+    ('about 30 s left', 'about 10 min left', 'about 2.8 h left')
     """
-    left = seconds * (1 - done) / done
-    return f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left"
+    if seconds < 100:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left" if seconds < 6_000 else f"about {seconds / 3600:.1f} h left"

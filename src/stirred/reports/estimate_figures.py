@@ -23,7 +23,7 @@ def interval_picture(found: Answers | Estimates, confidence: float = 0.9) -> Int
         if all(number is not None and math.isfinite(number) for number in numbers):
             shown.append(Interval(", ".join(str(row[name]) for name in names) or "all", *numbers))
     if not shown:
-        raise errors.nothing_to_draw()
+        raise errors.nothing_to_draw("no estimate here has a finite interval", "Leave --figures out.")
     measure = found.measure if isinstance(found, Answers) else "count"
     left = len(frame) - min(len(shown), MOST)
     return Intervals(

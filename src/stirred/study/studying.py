@@ -13,7 +13,7 @@ import io
 import json
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -240,7 +240,9 @@ class Study:
             if (whole := one.whole(table)) is not None
         ]
         if not bars:
-            raise errors.nothing_to_draw()
+            raise errors.nothing_to_draw(
+                "no plan or swapper releases a table of this study", "Name tables that they release."
+            )
         caption = (
             "After each name stands the bound on its privacy loss. Losses of different kinds, units or invariants "
         )
@@ -300,11 +302,18 @@ def study(
     moving = (*(name for name in data.geography if name in named), *sorted(named - set(data.geography)))
     followed = _followed(unique_on, moving)
     known, drawn = {}, {}
-    for part in parts:
-        progress.stage(f"drawing {part.name}")
+    for number, part in enumerate(parts):
+
+        def tell(done: int, name: str = part.name, before: int = number) -> None:
+            share = (before + done / draws) / len(parts)
+            progress.stage(f"drawing {name}: draw {min(done + 1, draws)} of {draws}", share)
+
+        tell(0)
         try:
             known[part.name] = part.known(data)
-            drawn[part.name] = _drawn(part, data, asked, draws, unique, followed, _source(seed, part.name, source))
+            drawn[part.name] = _drawn(
+                part, data, asked, draws, unique, followed, _source(seed, part.name, source), tell
+            )
         except StirredError as problem:
             raise errors.study_part(part.name, problem) from None
     progress.stage("comparing tables")
@@ -395,11 +404,13 @@ def _drawn(
     unique: Flags,
     followed: Sequence[str],
     source: RandomSource,
+    tell: Callable[[int], None],
 ) -> _Draws:
     counts: dict[Asked, list[pl.DataFrame]] = {table: [] for table in asked}
     changed: list[float] = []
     stayed: list[float] = []
-    for made in one.draws(data, draws, source):
+    for number, made in enumerate(one.draws(data, draws, source)):
+        tell(number)
         for table in asked:
             frame = made.tables.get(table.of)
             if frame is not None and set(table.by) <= set(frame.columns):

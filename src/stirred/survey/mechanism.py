@@ -82,6 +82,7 @@ class Survey(Mechanism):
             ),
             _advise,
             _advice_pictures,
+            example="stirred advise survey.toml",
         ),
         Verb(
             "generate-survey",
@@ -95,6 +96,7 @@ class Survey(Mechanism):
                        choices=("simple", "stratified", "two-stage", "poisson"), default="two-stage"),
             ),
             _generate,
+            example="stirred generate-survey survey --persons 20000",
         ),
     )  # fmt: skip
 

@@ -91,10 +91,10 @@ def calibrate(
     shapes = Shapes.of(spine)
     most = greatest_budget(lambda budget: guarantee_at(plan, budget), limits) if limits else None
     divided: list[Divided] = []
-    for table in plan.released:
+    for number, table in enumerate(plan.released):
         mine = tuple(one for one in asked if table_of(plan, one) is table)
         if mine:
-            progress.stage(f"dividing the budget of {table.name}")
+            progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
             divided.append(_divide(plan, spine, shapes, table, mine, goal, floor))
     found = _enough(plan, spine, shapes, divided, given, goal) if divided else _scaled(plan, most, given)
     progress.stage("looking at the new plan")

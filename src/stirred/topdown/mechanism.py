@@ -173,13 +173,13 @@ class TopDown(Mechanism):
                        default="pl94-2020"),
             ),
             _population,
+            example="stirred population country --persons 100000",
         ),
         Verb(
             "spine",
             "Propose a spine that serves districts, precincts and other areas off the administrative one, from a "
             "public list of blocks: write the list of geounits for a TopDown plan, and print how many units each sort "
-            "of area takes before and after. No count is read. Example: stirred spine --blocks blocks.csv --targets "
-            "places,districts --out geography.csv",
+            "of area takes before and after. No count is read.",
             (
                 Option("--blocks", "The public list of blocks, a row for each: columns for levels and areas.",
                        "blocks", Path),
@@ -201,17 +201,19 @@ class TopDown(Mechanism):
                 Option("--json", "Print JSON.", "as_json", bool),
             ),
             _spine,
+            example="stirred spine --blocks blocks.csv --targets places,districts --out geography.csv",
         ),
         Verb(
             "noisy-measurements",
             "Write the measurements of a TopDown release in the form in which the Census Bureau published its noisy "
-            "measurement files. E.g.: stirred noisy-measurements release files",
+            "measurement files.",
             (
                 Option("RELEASE", "A release folder, or the folder of its measurements.", "release", Path,
                        argument=True),
                 Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
             ),
             _noisy_measurements,
+            example="stirred noisy-measurements release files",
         ),
     )  # fmt: skip
 

@@ -1,0 +1,121 @@
+"""The example at the end of each command's ``--help``, and the line about it in the list of commands, in one form.
+
+A command of the package has its lines in :data:`EXAMPLES` and :data:`SUMMARIES`; a command that one mechanism adds
+brings its own example (``Verb.example``). Tests run the examples, so that each one works as it is printed on a folder
+with such files. A summary has at most 52 characters: the list of commands would wrap a longer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import typer
+
+EXAMPLES: Mapping[str, str] = {
+    "init": "stirred init households.csv --out plan.toml",
+    "check": "stirred check plan.toml --by county,tenure --rates 0.01,0.05",
+    "calibrate": "stirred calibrate plan.toml --target 'epsilon <= 3' --out stricter.toml",
+    "release": "stirred release plan.toml --out release --ledger census.ledger",
+    "sign": "stirred sign release --key release-key",
+    "verify": "stirred verify release",
+    "tabulate": "stirred tabulate release --by county,tenure --out counts.csv",
+    "estimate": "stirred estimate release --by county,tenure",
+    "compare": "stirred compare release das-2020-overall",
+    "explain": "stirred explain release --figures figures",
+    "limits": "stirred limits --epsilon 1 --records 10",
+    "responses": "stirred responses --yes 45 --answers 100 --keep 0.6",
+    "lint": "stirred lint das-2020",
+    "study": "stirred study study.toml --draws 5 --out compared",
+    "reproduce": "stirred reproduce thesis/table-3.2",
+    "deployments": "stirred deployments google-mobility-2020",
+    "context": "stirred context open-data",
+    "audit": "stirred audit release release --input households.csv",
+    "audit plan": "stirred audit plan plan.toml --time 5m",
+    "audit program": "stirred audit program plan.toml --command 'python swap.py {input} {output}' --runs 200",
+    "audit release": "stirred audit release release --input households.csv",
+    "audit noise": "stirred audit noise draws.txt --law gaussian --sigma2 10",
+    "audit exact": "stirred audit exact --held 10,10 --swapped 5,5,10 --rate 0.05",
+    "ledger": "stirred ledger total census.ledger",
+    "ledger init": "stirred ledger init census.ledger --dataset 'census 2030'",
+    "ledger add": "stirred ledger add census.ledger earlier --what 'households by county' --past",
+    "ledger list": "stirred ledger list census.ledger",
+    "ledger total": "stirred ledger total census.ledger",
+    "ledger verify": "stirred ledger verify census.ledger",
+    "registry": "stirred registry import record.yaml",
+    "registry export": "stirred registry export das-2020-overall --author 'A. Author'",
+    "registry import": "stirred registry import record.yaml",
+    "leftovers": "stirred leftovers .",
+    "demo": "stirred demo topdown --out demo",
+    "docs": "stirred docs tutorial",
+}
+"""By command, a line that can be typed; the files in it are those of docs/tutorial.md or speak for themselves."""
+
+SUMMARIES: Mapping[str, str] = {
+    "init": "Draft a plan from the columns of your file.",
+    "check": "Read data and plan: guarantee, risks, errors, cost.",
+    "calibrate": "Find the budget or swap rate that keeps limits.",
+    "release": "Draw once and write a release folder.",
+    "sign": "Sign a release, so that recipients know whose it is.",
+    "verify": "Check a release from its own files.",
+    "tabulate": "Count the rows of a release by some columns.",
+    "estimate": "Estimate true numbers from a release, unbiased.",
+    "compare": "Put guarantees side by side; can they be ranked?",
+    "explain": "Say what a guarantee means, in words and pictures.",
+    "limits": "Say what anyone can at most learn at an epsilon.",
+    "responses": "Estimate a share from randomised responses.",
+    "lint": "List what a guarantee leaves out.",
+    "study": "Try plans and other swappers side by side on data.",
+    "reproduce": "Compute published numbers and figures again.",
+    "deployments": "List known deployments, or show one.",
+    "context": "Print questions about access, to answer in a plan.",
+    "leftovers": "Find what killed runs left behind.",
+    "demo": "Make a whole release from generated data.",
+    "docs": "List the pages of the documentation, or print one.",
+    "population": "Generate a census, with a TopDown plan for it.",
+    "spine": "Propose a geography that serves districts and more.",
+    "noisy-measurements": "Write measurements as the Census Bureau does.",
+    "advise": "Say where a survey's guarantee should start.",
+    "generate-survey": "Generate a survey, with a survey plan for it.",
+    "audit": "Try whether programs keep what they promise.",
+    "audit plan": "Try this package's own program for a plan.",
+    "audit program": "Try somebody's program against a plan.",
+    "audit release": "Look for traces of the input in a release.",
+    "audit noise": "Compare draws with the law they should have.",
+    "audit exact": "Compute the true loss of a swap of one stratum.",
+    "ledger": "Record all releases of a dataset, and their total.",
+    "ledger init": "Start the ledger of a dataset.",
+    "ledger add": "Record a release that was made without the ledger.",
+    "ledger list": "List all entries, oldest first.",
+    "ledger total": "Print the guarantee of all releases together.",
+    "ledger verify": "Check the ledger and the releases in it.",
+    "registry": "Write and read records of the public registry.",
+    "registry export": "Print a registry record in YAML.",
+    "registry import": "Print the specification that a record describes.",
+}
+"""By command, what it does, in the list of commands."""
+
+
+def as_epilog(example: str) -> str:
+    r"""The last lines of a help text. The first character tells typer to leave the line breaks as they are.
+
+    >>> as_epilog("stirred lint das-2020")
+    '\x08\nExample:\n  stirred lint das-2020'
+    """
+    return f"\b\nExample:\n  {example}"
+
+
+def add_examples(app: typer.Typer, examples: Mapping[str, str], before: str = "") -> None:
+    """Give every command of ``app`` and of the groups below it its example, as the last lines of its help, and its
+    line in the list of commands."""
+    for command in app.registered_commands:
+        name = f"{before}{command.name}"
+        command.short_help = SUMMARIES.get(name, command.short_help)
+        if name in examples:
+            command.epilog = as_epilog(examples[name])
+    for group in app.registered_groups:
+        name = f"{before}{group.name}"
+        group.short_help = SUMMARIES.get(name, group.short_help)
+        if name in examples:
+            group.epilog = as_epilog(examples[name])
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, examples, f"{name} ")

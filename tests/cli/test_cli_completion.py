@@ -1,0 +1,86 @@
+"""Completion in shells: the scripts, and what is offered at Tab."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def offered_at(command, monkeypatch):
+    """``offered_at("ledger", "in")``: what bash offers after ``stirred ledger in``."""
+
+    def run(*words: str) -> list[str]:
+        with monkeypatch.context() as during:
+            during.setenv("_STIRRED_COMPLETE", "complete_bash")
+            during.setenv("COMP_WORDS", " ".join(["stirred", *words]))
+            during.setenv("COMP_CWORD", str(len(words)))
+            ended = command()
+        assert ended.code == 0 and not ended.err
+        return ended.out.split()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["led"], ["ledger"]),
+        (["ledger", "i"], ["init"]),
+        (["tabulate", "--pla"], ["--places", "--place-column"]),
+        (["deployments", "google-mob"], ["google-mobility-2020"]),
+        (["docs", "exit"], ["exit-codes"]),
+        (["context", "open"], ["open-data"]),
+        (["demo", "to"], ["topdown"]),
+        (["init", "file.csv", "--mechanism", "su"], ["survey"]),
+        (["explain", "households.c"], []),  # a file: left to the shell
+    ],
+)
+def test_what_is_offered(words, offered, offered_at):
+    assert offered_at(*words) == offered
+
+
+@pytest.mark.parametrize("verb", ["explain", "compare", "lint"])
+def test_names_of_guarantees_are_offered(verb, offered_at):
+    found = offered_at(verb, "das-2020")
+    assert "das-2020-overall" in found and all(name.startswith("das-2020") for name in found)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_the_script_for_bash_is_one_and_asks_the_program(command, monkeypatch, tmp_path):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # then the shell is named
+    script = command("--show-completion", "bash").out
+    assert "_STIRRED_COMPLETE=complete_bash" in script
+    (tmp_path / "completion.sh").write_text(script, encoding="utf-8")
+    asked = "source completion.sh; complete -p stirred"
+    ran = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "-F _stirred_completion stirred" in ran.stdout
+
+
+def test_the_help_and_the_page_name_both_options(command):
+    for option in ("--install-completion", "--show-completion"):
+        assert option in command("--help").out and f"stirred {option}" in PAGE
+
+
+def test_the_other_commands_of_the_page_run(command):
+    lines = [line for text in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.S) for line in text.splitlines()]
+    for line in (one for one in lines if "completion" not in one):
+        assert command(*line.split()[1:]).code == 0, line
+
+
+def test_the_line_of_a_log_on_the_page_is_what_is_written(monkeypatch):
+    from stirred.releases import progress
+
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    shown = progress.OnTerminal()
+    shown.stage("measuring persons at level 'tract'", 0.0)
+    clock[0] = 200.0
+    shown.stage("measuring persons at level 'tract'", 0.37)
+    assert shown.line() in PAGE
