@@ -105,7 +105,7 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     for page in (ROOT / "docs").glob("*.md"):
         assert (tmp_path / "site" / f"{page.stem}.html").exists()
-    assert "stirred.SwapPlan" in (tmp_path / "site" / "api" / "stirred.html").read_text(encoding="utf-8")
+    assert "SwapPlan" in (tmp_path / "site" / "api" / "stirred.html").read_text(encoding="utf-8")
     assert (tmp_path / "site" / "searchindex.js").exists()
     for path in (tmp_path / "site").rglob("*"):
         if path.suffix in (".html", ".css", ".js"):
