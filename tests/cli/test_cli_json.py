@@ -35,6 +35,7 @@ RUNS = [  # a folder, what is typed, and the tables of the page that list its fi
      "stirred calibrate|Further fields of stirred calibrate for TopDown"),
     ("swap", "calibrate rho --target 'rho <= 1'",
      "stirred calibrate|Further fields of stirred calibrate for a number alone"),
+    ("swap", "report rho=1 --out page.html", "stirred report"),
     ("swap", "release plan.toml --out again --ledger census.ledger", "stirred release"),
     ("topdown", "release plan.toml --out again", "stirred release"),
     ("swap", "sign release --key release-key", "stirred sign"),

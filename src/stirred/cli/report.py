@@ -25,10 +25,7 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
-    analysts need, glossary and sources. It needs no network. A plan's data are not read.
-
-    For example: stirred report release --out report.html
-    """
+    analysts need, glossary and sources. It needs no network. A plan's data are not read."""
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.cli.compare import say_what_is_taken
