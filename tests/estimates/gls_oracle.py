@@ -89,6 +89,7 @@ class Dense:
         fixed = [self.rows(self.counted.spine.levels.index(one.level), one.by) for one, _ in given]
         equations = np.vstack([np.zeros((0, size)), *fixed])
         right = np.concatenate([np.zeros(0), *(value.ravel() for _, value in given)])
+        self.empty = (equations[right == 0] != 0).any(axis=0)  # cells in a count that is kept and is 0
         start = np.linalg.pinv(equations, rcond=1e-10) @ right
         self.free = np.eye(size)
         if len(equations):
@@ -118,6 +119,10 @@ class Dense:
     def forms(self, level, by, where):
         chosen = self.schema.where(where)
         return self.rows(level, by) * np.tile(chosen, self.counted.spine.leaves)
+
+    def ruled_out(self, forms):
+        """Which counts are 0 for certain: all their cells are in counts that are kept and are 0."""
+        return ~(forms != 0)[:, ~self.empty].any(axis=1)
 
     def answer(self, forms):
         """Estimates, variances (infinite where they do not exist) and weights of the measurements."""
