@@ -23,6 +23,9 @@ pytest.register_assert_rewrite("sentence_formulas", "sentence_grid")
 settings.register_profile("repeated", deadline=None, derandomize=True)
 settings.load_profile("repeated")
 
+# Fixtures of the tests of commands. They have a module of their own: Python would take a second conftest for this one.
+from offered_files import as_json, files, offered  # noqa: E402, F401
+
 
 @dataclass(frozen=True)
 class Ended:

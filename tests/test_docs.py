@@ -363,7 +363,7 @@ def test_the_commands_of_the_readme_exist(tmp_path, monkeypatch, capsys):
     assert commands == {
         *("init", "check", "release", "verify", "tabulate", "explain", "compare", "lint", "ledger"),
         *("population", "estimate", "limits", "leftovers", "sign", "responses", "reproduce", "audit", "study"),
-        *("advise", "context", "calibrate", "spine"),
+        *("advise", "context", "calibrate", "report", "spine"),
     }
     for command in commands:
         run_command(f"stirred {command} --help", monkeypatch)

@@ -22,7 +22,8 @@ CONTENTS = {
         "tutorial-minister", "tutorial-protect", "tutorial-analyse", "tutorial-research", "tutorial-survey", "tutorial",
     ],
     "Understand a guarantee": [
-        "five-blocks", "specifications", "semantics", "limits", "calibrate", "deployments", "lint", "glossary",
+        "five-blocks", "specifications", "semantics", "reports", "limits", "calibrate", "deployments",
+        "lint", "glossary",
     ],
     "Make a release": [
         "plans", "topdown", "spines", "relations", "surveys", "weights", "imputation", "context", "ledger",
