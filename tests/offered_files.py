@@ -76,7 +76,7 @@ def offered(tmp_path_factory) -> Path:
     (swap / "draws.txt").write_text("\n".join(map(str, drawn)) + "\n", encoding="utf-8")
     if shutil.which("ssh-keygen") is not None:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", swap / "release-key"], check=True)
-    visits = Path(__file__).parents[1] / "spec" / "registry" / "counts-of-visits.yaml"
+    visits = Path(__file__).parent / "spec" / "registry" / "counts-of-visits.yaml"
     shutil.copy(visits, swap / "record.yaml")
 
     topdown.mkdir()
