@@ -22,8 +22,9 @@ def demo(
     """Make a release from generated data: swap a Massachusetts of 1940, release a county by TopDown, or a survey with
     its weights."""
     from stirred.mechanisms import named
+    from stirred.reports.releasing import REPORT
 
-    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"))
+    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
 
 
 def _free_name(name: str) -> Path:

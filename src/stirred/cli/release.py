@@ -42,6 +42,13 @@ def release(
     ] = None,
     who: Annotated[str | None, typer.Option(help="Who makes the release. Kept in the ledger only.")] = None,
     why: Annotated[str | None, typer.Option(help="Why it is made. Kept in the ledger only.")] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report/--no-report",
+            help="Write report.html, the page about the guarantee, into the folder. It is made from what is published.",
+        ),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Draw once and write a release folder, which appears complete or not at all."""
@@ -49,6 +56,7 @@ def release(
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_plan
 
     if (plan is None) == (measurements is None):
@@ -58,7 +66,7 @@ def release(
             raise typer.BadParameter(
                 "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
             )
-        _from_measurements(measurements, out, given, as_json)
+        _from_measurements(measurements, out, given, report, as_json)
         return
     assert plan is not None
     if ledger is None and (who is not None or why is not None):
@@ -79,7 +87,10 @@ def release(
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
+            made = run(
+                mechanism, read, out=out, confidential=confidential, ledger=opened,
+                documents=REPORT if report else None, progress=progress, **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)
@@ -105,11 +116,12 @@ def release(
     print(f"Next: stirred verify {out}")
 
 
-def _from_measurements(measurements: Path, out: Path, given: Given, as_json: bool) -> None:
+def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work, release_measurements
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_measurements
 
     mechanism = mechanism_of_measurements(measurements)
@@ -123,7 +135,10 @@ def _from_measurements(measurements: Path, out: Path, given: Given, as_json: boo
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = release_measurements(mechanism, measurements, out=out, work=work, progress=progress, **options)
+            made = release_measurements(
+                mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
+                **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)

@@ -25,7 +25,7 @@ def verify(
 
     Exits with 1 if anything fails.
     """
-    from stirred.verbs import verify as run
+    from stirred.reports.releasing import verify as run
 
     verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:

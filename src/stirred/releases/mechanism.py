@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.documents import Certificate
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
@@ -452,8 +453,9 @@ class Mechanism:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
-    def demo(self, folder: Path) -> None:
-        """Make a release from generated data in a new folder, and print what happened."""
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
+        """Make a release from generated data in a new folder, with a report if a writer is given, and print what
+        happened."""
         raise errors.not_offered(self.name, "a demonstration")
 
     def __repr__(self) -> str:

@@ -88,11 +88,11 @@ def write_report(subjects: Sequence[Subject], out: Path) -> Path:
     return out
 
 
-def report_text(subjects: Sequence[Subject]) -> str:
-    """The report of these subjects as HTML."""
-    page = report_parts.Page(Sources(), Figures(), Glossary())
-    subjects = _told_apart(subjects)
+def report_text(subjects: Sequence[Subject], drawing: bool = True) -> str:
+    """The report of these subjects as HTML; without ``drawing``, pictures are there in words only."""
+    page = report_parts.Page(Sources(), Figures(drawing), Glossary())
     single = len(subjects) == 1
+    subjects = [subjects[0].alone()] if single else _told_apart(subjects)
     title = f"What {subjects[0].name} means" if single else f"{len(subjects)} guarantees side by side"
     first, listed, body = _first(page, subjects), [], []
     for number, one in enumerate(subjects, 1):
@@ -147,12 +147,13 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
 
 def _materials(subjects: Sequence[Subject]) -> Markup:
     """Versions of the programs of this page and of each release, and hashes of plans. No seed."""
+    single = len(subjects) == 1
     rows = [("this report", ", ".join(f"{name} {number}" for name, number in _versions().items()))]
     for one in subjects:
         stated = one.certificate.get("versions")
         if isinstance(stated, Mapping):
             made = ", ".join(f"{name} {number}" for name, number in stated.items() if isinstance(number, str))
-            rows.append((f"release {one.name}", made))
+            rows.append((one.name if single else f"release {one.name}", made))
         hashed = one.plan.hash() if one.plan is not None else one.certificate.get("plan_sha256")
         if isinstance(hashed, str):
             rows.append((f"plan of {one.name}", f"SHA-256 {hashed}"))

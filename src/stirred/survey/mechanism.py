@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.calibration import Calibration
@@ -187,10 +188,10 @@ class Survey(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.survey.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = Survey()

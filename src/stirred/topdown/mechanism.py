@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
@@ -360,10 +361,10 @@ class TopDown(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.topdown.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = TopDown()
