@@ -292,6 +292,17 @@ class AnalystNote:
     """A table that goes with it, the first row the heading."""
 
 
+@dataclass(frozen=True)
+class CustodianNote:
+    """Something confidential about a release, for the custodian's appendix to its report."""
+
+    sort: Literal["errors", "revealed"]
+    """True errors of this release, or what its invariants reveal about these data."""
+    words: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A table that goes with it, the first row the heading."""
+
+
 class Mechanism:
     """A way of making releases. Methods that a mechanism does not implement raise an error that says so.
 
@@ -451,6 +462,13 @@ class Mechanism:
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
+        return ()
+
+    def for_custodian(
+        self, release: ReleaseFolder, plan: Any, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        """True errors of a release, and what its invariants reveal on these data. Confidential: ``plan`` and ``data``
+        are those that the release was made from."""
         return ()
 
     def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:

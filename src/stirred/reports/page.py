@@ -105,7 +105,7 @@ def report_text(subjects: Sequence[Subject], drawing: bool = True) -> str:
             listed.append((f"guarantee-{number}", one.name))
             inside = joined(content for _, _, content in made)
             body.append(section(2, one.name, inside, id=f"guarantee-{number}", class_="subject"))
-    materials = section(2, "Bill of materials", _materials(subjects), id="materials")
+    made_of = section(2, "Bill of materials", materials(subjects), id="materials")
     glossary = section(2, "Glossary", page.glossary.listed(), id="glossary")
     numbered = [element("li", source, id=f"source-{number}") for number, source in page.sources.listed()]
     sources = section(2, "Sources", element("ol", joined(numbered)) if numbered else "", id="sources")
@@ -113,8 +113,8 @@ def report_text(subjects: Sequence[Subject], drawing: bool = True) -> str:
     contents = element(
         "nav", listing(element("a", words, href=f"#{id}") for id, words in listed), aria_label="Contents"
     )
-    main = element("main", element("h1", title), first, contents, joined(body), glossary, sources, materials)
-    return _document(title, main)
+    main = element("main", element("h1", title), first, contents, joined(body), glossary, sources, made_of)
+    return document(title, main)
 
 
 def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
@@ -145,7 +145,7 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
     return ranked, section(2, "Side by side", questions, answers, drawn, id="side")
 
 
-def _materials(subjects: Sequence[Subject]) -> Markup:
+def materials(subjects: Sequence[Subject], public: bool = True) -> Markup:
     """Versions of the programs of this page and of each release, and hashes of plans. No seed."""
     single = len(subjects) == 1
     rows = [("this report", ", ".join(f"{name} {number}" for name, number in _versions().items()))]
@@ -158,7 +158,8 @@ def _materials(subjects: Sequence[Subject]) -> Markup:
         if isinstance(hashed, str):
             rows.append((f"plan of {one.name}", f"SHA-256 {hashed}"))
     said = "Everything here follows from public documents. The page holds no seed and no number from confidential data."
-    return joined([table("Programs and plans", ("of what", "versions"), rows), element("p", said, class_="quiet")])
+    listed = table("Programs and plans", ("of what", "versions"), rows)
+    return joined([listed, element("p", said, class_="quiet")]) if public else listed
 
 
 def _versions() -> dict[str, str]:
@@ -182,7 +183,8 @@ def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
     ]
 
 
-def _document(title: str, main: Markup) -> str:
+def document(title: str, main: Markup) -> str:
+    """A whole page that loads nothing."""
     style = (files("stirred.reports") / "report.css").read_text(encoding="utf-8")
     head = [
         '<meta charset="utf-8">',

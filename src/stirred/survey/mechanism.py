@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, Data, Mechanism, Option, Verb, measures
+from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote, Data, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,6 +187,14 @@ class Survey(Mechanism):
         from stirred.survey.audit_pairs import audit_pairs
 
         return audit_pairs(plan)
+
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.survey.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
 
     def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.survey.demo import run

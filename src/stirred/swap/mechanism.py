@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, AnalystNote, Data, Mechanism, Option, measures
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    REGRESS,
+    AnalystNote,
+    CustodianNote,
+    Data,
+    Mechanism,
+    Option,
+    measures,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,6 +248,14 @@ class Swapping(Mechanism):
         from stirred.swap.audit_pairs import audit_pairs
 
         return audit_pairs(plan)
+
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.swap.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
 
     def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.swap.demo import run

@@ -14,6 +14,7 @@ from stirred.releases.mechanism import (
     PLACES,
     REGRESS,
     AnalystNote,
+    CustodianNote,
     Data,
     Mechanism,
     Option,
@@ -360,6 +361,14 @@ class TopDown(Mechanism):
         from stirred.topdown.audit_pairs import audit_pairs
 
         return audit_pairs(plan)
+
+    def for_custodian(
+        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.topdown.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
 
     def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.topdown.demo import run
