@@ -91,7 +91,7 @@ def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Pat
     if plan is None and ledger is None:
         raise errors.appendix_of_nothing()
     if appendix.absolute() == out.absolute():
-        raise errors.output_exists(appendix)
+        raise errors.appendix_is_the_report(appendix)
     check_place(appendix)
 
 

@@ -11,6 +11,7 @@ their texts and their causes may quote cells.
 
 from stirred.errors.appendix import (
     appendix_in_a_release,
+    appendix_is_the_report,
     appendix_of_nothing,
     appendix_of_one_release,
     appendix_other_data,
@@ -429,6 +430,7 @@ __all__ = [
     "allocation_unit",
     "analysis_does_not_fit",
     "appendix_in_a_release",
+    "appendix_is_the_report",
     "appendix_of_nothing",
     "appendix_of_one_release",
     "appendix_other_data",

@@ -34,6 +34,14 @@ def appendix_without_file(option: str) -> PlanError:
     )
 
 
+def appendix_is_the_report(target: Path) -> OutputError:
+    return OutputError(
+        "appendix-is-the-report",
+        f"The confidential appendix is another file than the report: both would be {target}.",
+        "Name two files.",
+    )
+
+
 def appendix_in_a_release(target: Path, folder: Path) -> OutputError:
     return OutputError(
         "appendix-in-a-release",

@@ -148,7 +148,12 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
 def materials(subjects: Sequence[Subject], public: bool = True) -> Markup:
     """Versions of the programs of this page and of each release, and hashes of plans. No seed."""
     single = len(subjects) == 1
-    rows = [("this report", ", ".join(f"{name} {number}" for name, number in _versions().items()))]
+    rows = [
+        (
+            "this report" if public else "this appendix",
+            ", ".join(f"{name} {number}" for name, number in _versions().items()),
+        )
+    ]
     for one in subjects:
         stated = one.certificate.get("versions")
         if isinstance(stated, Mapping):

@@ -94,7 +94,10 @@ def _revealed(found: Revealing, alone: int) -> Iterator[CustodianNote]:
     yield CustodianNote("revealed", words, (("records", "number", "of all records"), *table))
     if found.beliefs is None:
         return
-    laws = {"hypergeometric": "every assignment of swapped values is equally likely", "uniform": "every table is"}
+    laws = {
+        "hypergeometric": "every assignment of swapped values is equally likely",
+        "uniform": "every table is equally likely",
+    }
     believed = tuple(
         (laws.get(one.law, one.law), f"{100 * one.guessed_share:.1f}%", f"{100 * one.whole_share:.2f}%")
         for one in found.beliefs.laws

@@ -56,11 +56,11 @@ def _errors(released: Counted, truth: Counted) -> CustodianNote:
     )
     if len(found) > _LISTED:
         words += f" The first {_LISTED} of {len(found):,} queries are listed."
-    head = ("table", "level", "query", "counts", "mean absolute error", "root mean square", "largest", "noise")
+    head = ("table", "level", "query", "counts", "mean absolute error", "largest", "noise")
     rows = tuple(
         (
-            one.table, one.level, one.query, f"{one.cells:,}", f"{one.mean_absolute_error:,.4g}",
-            f"{one.root_mean_square_error:,.4g}", f"{one.largest_error:,}", f"{one.noise_of_the_measurement:,.4g}",
+            one.table, one.level, one.query.replace("*", " * "), f"{one.cells:,}", f"{one.mean_absolute_error:,.4g}",
+            f"{one.largest_error:,}", f"{one.noise_of_the_measurement:,.4g}",
         )
         for one in found[:_LISTED]
     )  # fmt: skip
