@@ -6,6 +6,7 @@ of their own; ids are made unique, and nothing in it refers to another file.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from stirred.semantics.pictures import AnyPicture
 WIDTH = 400
 """Of the drawing without its axes: narrow, so that its letters can be read on a phone."""
 
+_drawing_process = 0
+"""The process that drew first. What draws has threads of its own and would wait for ever in a fork of that process, so
+pages that are made there have their pictures in words."""
 _TAG = re.compile(r"<[^<>]*>")
 _LABELS = re.compile(r'\s(?:role|aria-[a-z]+)="[^"]*"')
 _ID = re.compile(r'(\sid="|url\(#|href="#)')
@@ -38,7 +42,9 @@ class Figures:
         return element("figure", element("div", drawing, class_="drawing"), element("figcaption", words))
 
     def _drawn(self, picture: AnyPicture) -> str:
-        if not self.drawing:
+        global _drawing_process
+        _drawing_process = _drawing_process or os.getpid()
+        if not self.drawing or _drawing_process != os.getpid():
             return "<svg></svg>"
         from altair.utils.schemapi import debug_mode  # no page without pictures waits for it
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
@@ -122,7 +123,7 @@ def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
     if len(subjects) == 1:
         return section(2, "In short", report_parts.summary(page, subjects[0]), class_="short first")
     each = [section(3, one.name, report_parts.summary(page, one)) for one in subjects]
-    found = side_by_side(*(one.specification for one in subjects))
+    found = side_by_side(*(replace(one.specification, name=one.specification.name or one.name) for one in subjects))
     short = section(2, "In short", *each, class_="short")
     return joined([short, *_compared(page, found, [one.name for one in subjects])])
 
@@ -179,8 +180,6 @@ def _versions() -> dict[str, str]:
 
 def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
     """Subjects of equal names numbered, so that nobody takes one for the other."""
-    from dataclasses import replace
-
     names = [one.name for one in subjects]
     return [
         replace(one, name=f"{one.name} ({names[: at + 1].count(one.name)})") if names.count(one.name) > 1 else one
