@@ -108,7 +108,7 @@ class Overlap:
 
     @classmethod
     def of_pairs(cls, spine: Spine, area: Index, leaf: Index, areas: int) -> Overlap:
-        """From pairs of an area and a leaf, each once, sorted by area and then leaf; areas may have leaves in common."""
+        """From pairs of an area and a leaf, each once, sorted by area, then leaf; areas may have leaves in common."""
         unit = leaf
         many = np.bincount(area, minlength=areas)
         whole = np.ones(len(unit), dtype=np.bool_)
