@@ -1,7 +1,7 @@
-"""Write the researcher's tutorial as a Jupyter notebook: docs/tutorial-research.md becomes docs/tutorial-research.ipynb.
+"""Write the researcher's tutorial as a Jupyter notebook: the page tutorial-research.md of docs/ as an .ipynb beside it.
 
-The page is the only source: its text becomes cells of text, each block of Python a cell of code, and the block that shows
-what was printed its output. A test compares the notebook with the page and runs its cells.
+The page is the only source: its text becomes cells of text, each block of Python a cell of code, and the block that
+shows what was printed its output. A test compares the notebook with the page and runs its cells.
 """
 
 from __future__ import annotations

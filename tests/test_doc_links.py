@@ -47,6 +47,15 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
     assert broken(page) == []
 
 
+def test_no_paragraph_stands_on_two_pages():
+    found: dict[str, str] = {}
+    for page in PAGES:
+        for paragraph in re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S).split("\n\n"):
+            words = " ".join(paragraph.split())
+            if len(words) > 100 and not words.startswith("|"):
+                assert found.setdefault(words, page.name) == page.name, words
+
+
 def test_a_link_that_leads_nowhere_is_found(tmp_path):
     (tmp_path / "other.md").write_text("# Other\n\n## A part, with signs: `x`\n")
     page = tmp_path / "page.md"
