@@ -99,6 +99,14 @@ def test_every_page_of_the_site_is_silent_and_no_wider_than_a_phone(site, browse
 
 
 @in_a_browser
+def test_the_sentences_of_the_first_page_are_read_without_scrolling_sideways(site, browser):  # noqa: F811
+    with opened(browser, site / "index.html", width=375) as found:
+        sentences = found.page.locator("pre", has_text="* Not covered")
+        assert sentences.count() == 1
+        assert sentences.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
+
+@in_a_browser
 def test_the_site_finds_words_without_a_network(site, browser):  # noqa: F811
     with opened(browser, f"{(site / 'search.html').as_uri()}?q=stratum") as found:
         found.page.locator("#search-results li a").first.wait_for(timeout=30_000)

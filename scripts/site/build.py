@@ -63,11 +63,12 @@ REACHABLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Contents of the site">',
     '<aside class="toc-drawer': '<aside aria-label="Contents of this page" class="toc-drawer',
+    "<pre><span></span>* ": '<pre tabindex="0" style="white-space: pre-wrap"><span></span>* ',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
 """What the theme leaves out for those who do not see the page or use the keyboard only: levels of headings, names of
-parts, and that what scrolls by itself can be reached."""
+parts, and that what scrolls by itself can be reached. Printed sentences (lines after an asterisk) are wrapped."""
 
 
 def main(target: Path) -> int:
