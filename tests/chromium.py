@@ -33,7 +33,10 @@ RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 """Levels A and AA of the Web Content Accessibility Guidelines and good practice, as axe-core names them."""
 
 SCREENS = {"phone": (375, 800), "desktop": (1280, 900)}
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+SWITCHES = [
+    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--disable-component-update",
+]  # fmt: skip
 
 
 @dataclass
@@ -94,6 +97,9 @@ def opened(
     """A page in a window of its own, which is closed in the end. The browser has no network."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     try:
+        context.set_default_timeout(
+            180_000
+        )  # milliseconds; a page opens in less than two seconds, unless all else runs
         context.set_offline(True)
         found = Opened(context.new_page())
         found.page.on("console", lambda message: found.messages.append(f"{message.type}: {message.text}"))
