@@ -99,7 +99,7 @@ def opened(
     try:
         context.set_default_timeout(
             180_000
-        )  # milliseconds; a page opens in less than two seconds, unless all else runs
+        )  # milliseconds, for a busy machine
         context.set_offline(True)
         found = Opened(context.new_page())
         found.page.on("console", lambda message: found.messages.append(f"{message.type}: {message.text}"))
