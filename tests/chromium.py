@@ -97,9 +97,7 @@ def opened(
     """A page in a window of its own, which is closed in the end. The browser has no network."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     try:
-        context.set_default_timeout(
-            180_000
-        )  # milliseconds, for a busy machine
+        context.set_default_timeout(180_000)  # milliseconds, for a busy machine
         context.set_offline(True)
         found = Opened(context.new_page())
         found.page.on("console", lambda message: found.messages.append(f"{message.type}: {message.text}"))
