@@ -115,7 +115,7 @@ def test_the_site_finds_words_without_a_network(site, browser):  # noqa: F811
 
 @in_a_browser
 @pytest.mark.parametrize(("screen", "scheme"), [("desktop", "light"), ("phone", "dark")])
-@pytest.mark.parametrize("page", ["index", "tutorial-minister", "tutorial-research", "weights"])
+@pytest.mark.parametrize("page", ["index", "tutorial-minister", "tutorial-analyse", "tutorial-research"])
 def test_pages_of_the_site_keep_the_guidelines_of_accessibility(site, browser, page, screen, scheme):  # noqa: F811
     width, height = SCREENS[screen]
     with opened(browser, site / f"{page}.html", width=width, height=height, scheme=scheme) as found:

@@ -65,6 +65,7 @@ REACHABLE = {
     '<aside class="toc-drawer': '<aside aria-label="Contents of this page" class="toc-drawer',
     "<pre><span></span>* ": '<pre tabindex="0" style="white-space: pre-wrap"><span></span>* ',
     "<pre>": '<pre tabindex="0">',
+    '<th class="head"><p></p></th>': "<td></td>",
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
 """What the theme leaves out for those who do not see the page or use the keyboard only: levels of headings, names of
