@@ -31,6 +31,7 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "option-needs": "tests/cli/test_cli_figures.py",
     "report-needs-data": "tests/reports/test_report_page.py",
     "report-of-nothing": "tests/reports/test_report_page.py",
     "report-option": "tests/reports/test_report_page.py",

@@ -93,22 +93,29 @@ def _lines(picture: Picture, style: Style) -> alt.LayerChart | alt.FacetChart:
         layers.insert(0, diagonal.encode(x="x:Q", y="y:Q"))
     if picture.points:
         layers += _points(picture, style)
-    height = 0.81 if picture.diagonal else 0.65
-    return alt.layer(*layers).properties(width=style.width, height=round(height * style.width))
+    return alt.layer(*layers).properties(width=style.width, height=_height(picture, style))
 
 
 def _points(picture: Picture, style: Style) -> list[alt.Chart]:
-    """Marked points with their words, left of those in the right half and right of the others."""
-    (left, right), (low, high) = (_ends(picture, axis) for axis in "xy")
-    rows = []
+    """Marked points with their words, left of those in the right half and right of the others.
+
+    Words that would lie on those of another point are left out.
+    """
+    high = _height(picture, style)
+    rows: list[dict[str, Any]] = []
+    taken: list[tuple[float, float, float]] = []
     for point in picture.points:
-        across = (
-            (math.log(point.x) - math.log(left)) / (math.log(right) - math.log(left) or 1)
-            if picture.x_log
-            else (point.x - left) / (right - left or 1)
+        across, up = style.width * _place(picture, "x", point.x), high * _place(picture, "y", point.y)
+        left = across > style.width / 2
+        long = len(point.words) * style.letter + 9
+        start = across - long if left else across
+        free = all(abs(up - other) > 1.3 * style.text or start > to or start + long < of for other, of, to in taken)
+        if free:
+            taken.append((up, start, start + long))
+        rows.append(
+            {"x": point.x, "y": point.y, "about": point.words, "words": point.words if free else "", "left": left}
         )
-        rows.append({"x": point.x, "y": point.y, "words": point.words, "left": across > 0.5})
-    marked = alt.Chart(alt.InlineData(values=rows)).encode(x="x:Q", y="y:Q", tooltip=["words:N"])
+    marked = alt.Chart(alt.InlineData(values=rows)).encode(x="x:Q", y="y:Q", tooltip=["about:N"])
     layers = [marked.mark_point(filled=True, opacity=1, color="black", size=34 * style.step)]
     for look in ({"stroke": "white", "strokeWidth": 3}, {"color": "black"}):  # white around it, where lines cross
         for at_left, shift in ((False, 7), (True, -7)):
@@ -117,6 +124,18 @@ def _points(picture: Picture, style: Style) -> list[alt.Chart]:
             )
             layers.append(said.encode(text="words:N"))
     return layers
+
+
+def _place(picture: Picture, axis: str, number: float) -> float:
+    """Where a number lies on an axis, from 0 to 1."""
+    low, high = _ends(picture, axis)
+    if picture.x_log if axis == "x" else picture.y_log:
+        low, high, number = math.log(low), math.log(high), math.log(number)
+    return (number - low) / (high - low) if high > low else 0.0
+
+
+def _height(picture: Picture, style: Style) -> int:
+    return round((0.81 if picture.diagonal else 0.65) * style.width)
 
 
 def _dashes(lines: Sequence[Line], style: Style) -> list[list[float]]:
@@ -150,7 +169,7 @@ def _axis(picture: Picture, axis: str, style: Style) -> alt.Axis:
     low, high = (round(math.log10(end)) for end in _ends(picture, axis))
     step = max(1, math.ceil((high - low) / (10 if style.width > 250 else 6)))
     label = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, ',~g')"
-    return alt.Axis(values=[10.0**power for power in range(low, high + 1, step)], labelExpr=label)
+    return alt.Axis(values=[10.0**power for power in range(high, low - 1, -step)], labelExpr=label)
 
 
 def _legend(style: Style, **more: Any) -> alt.Legend:
@@ -182,14 +201,15 @@ def _bars(picture: Bars, style: Style) -> alt.LayerChart | alt.FacetChart:
             "group": bar.group,
             "about": bar.about or bar.words,
             "words": "\n".join(textwrap.wrap(bar.words, _WORDS, max_lines=2, placeholder=" …")),
-            "label": f"{bar.value:.4g}" + (f"  {bar.words}" if together and bar.words else ""),
+            "label": f"{bar.value:.4g}" + (f" ({bar.words})" if together and bar.words else ""),
         }
         for bar in picture.bars
     ]
     below = 0 if together else max(row["words"].count("\n") + 1 if row["words"] else 0 for row in rows)
     up = -round(6.5 * below * style.step)  # half of what the words below a bar need
     axis = alt.Axis(
-        labelLimit=0, labelFontSize=style.heading, labelOffset=up, ticks=False, domain=False, labelPadding=8 * style.step,
+        labelLimit=0, labelFontSize=style.heading, labelOffset=up, ticks=False, domain=False,
+        labelPadding=8 * style.step,
         labelExpr=_LINES if style.characters is not None else alt.Undefined,
     )  # fmt: skip
     across, ticks = _across(picture, [row["label"] for row in rows], style)
@@ -233,7 +253,7 @@ def _across(picture: Bars, labels: Sequence[str], style: Style) -> tuple[alt.Sca
     end = max([highest, *(value / (1 - room) for value, room in zip(values, rooms, strict=True))])
     step = 10.0 ** math.floor(math.log10(highest / 2))
     step = next(one for one in (step, 2 * step, 5 * step, 10 * step) if highest / one <= 6)
-    ticks = [round(number * step, 12) for number in range(math.floor(highest / step + 1e-9) + 1)]
+    ticks = [round(number * step, 12) for number in range(math.floor(highest / step + 0.02) + 1)]
     return alt.Scale(domain=[0, end], nice=False), ticks
 
 

@@ -191,7 +191,7 @@ def _libraries(version: str) -> str:
 
 def _even(text: str, most: int) -> list[str]:
     """As few lines as fit, of about one length."""
-    tries = [textwrap.wrap(text, width, break_long_words=False) for width in range(1, most + 1)]
+    tries = [textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) for width in range(1, most + 1)]
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
 
 

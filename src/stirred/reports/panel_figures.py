@@ -37,9 +37,7 @@ def panels(picture: Panels, style: Style) -> alt.HConcatChart:
         charts: list[alt.LayerChart | alt.FacetChart | alt.Chart] = [
             _panel(panel, style, labels, width) for panel in column
         ]
-        if number == many - 1 and picture.listed and many == 1:
-            charts.append(_list(picture, style, labels, width))
-        elif number == 0 and picture.listed and many > 1:
+        if number == 0 and picture.listed:
             charts.append(_list(picture, style, labels, width))
         shown.append(alt.vconcat(*charts, spacing=round(16 * style.step)))
     return alt.hconcat(*shown, spacing=round(36 * style.step))

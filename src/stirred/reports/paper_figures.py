@@ -37,8 +37,8 @@ def save_for_paper(
 ) -> tuple[Path, ...]:
     """Write ``NAME-WIDTH.pdf`` and ``.svg`` for each width, and ``NAME-caption.txt``, into the folder ``to``.
 
-    ``widths`` are ``"one-column"`` (3.5 inches) and ``"two-columns"`` (7.16 inches). The folder is made if the one above
-    it exists.
+    ``widths`` are ``"one-column"`` (3.5 inches) and ``"two-columns"`` (7.16 inches). The folder is made if the one
+    above it exists.
     """
     for width in widths:
         if width not in WIDTHS:

@@ -51,7 +51,7 @@ PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspa
 """From 0 to 1, dense near both."""
 
 _FEW = 100  # a curve of at most so many vertices is drawn with all of them
-_LEVELLED = 1.5  # so much of the axis beyond the epsilon at which a curve has come down to its delta
+_BEYOND = 2.0  # where a curve ends at some delta, the axis goes so many times as far as to its middle
 _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, and the farthest at which one may
 
 # -- what a picture is ---------------------------------------------------------------------------------------
@@ -419,7 +419,7 @@ def _delta_lines(
 ) -> list[Line]:
     """Delta at epsilons in round steps, for each curve down to ``least``; some may be below it everywhere."""
     ends = [end for end in (_reaches(curve, least) for curve in curves.values()) if end < _FARTHEST]
-    ends = ends or [_LEVELLED * end for end in map(_levels_off, curves.values()) if end < _FARTHEST]
+    ends = ends or [_BEYOND * end for end in map(_half_way, curves.values()) if end < _FARTHEST]
     epsilons = {*_round_steps(max(ends, default=_FAR)), *kinks}
     lines = []
     for name, curve in curves.items():
@@ -442,10 +442,9 @@ def _reaches(curve: Callable[[float], float], least: float) -> float:
     return end
 
 
-def _levels_off(curve: Callable[[float], float]) -> float:
-    """About where a curve that never falls below some delta has come down to it, but for a twentieth."""
-    lowest = curve(_FARTHEST)
-    return _reaches(lambda epsilon: curve(epsilon) if curve(epsilon) > 1.05 * lowest else 0.0, 0.0)
+def _half_way(curve: Callable[[float], float]) -> float:
+    """About where a curve that never falls below some delta is half way down to it, on a logarithmic axis."""
+    return _reaches(curve, math.sqrt(curve(_FARTHEST)))
 
 
 def _round_steps(end: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Pictures that can be read: another axis where curves lie along the frame or the diagonal, a sentence where none helps.
+"""Pictures that can be read: another axis where curves lie along the frame or the diagonal, or a sentence instead.
 
 A power curve or a belief is *clear* by the largest distance that any of its points keeps from the frame and from the
 diagonal, the side of the square being 1. Below :data:`CLEAR` nothing can be read off it. Then the gain over a blind
@@ -21,6 +21,7 @@ from stirred.semantics.pictures import (
     WORLDS,
     Line,
     Picture,
+    Point,
     Powers,
     level_power_picture,
 )
@@ -31,8 +32,15 @@ CLEAR = 0.02
 LEAST = 1e-12
 """The smallest probability that a logarithmic axis shows; nobody tests or believes at smaller ones."""
 
+_NEAR = 0.01
+"""A point this near a line is on it."""
+
 _STEPS = 20
 """Points between two of a line at which its distance from the frame is looked at."""
+
+
+Curves = Mapping[str, Powers | tuple[PowerCurve, PowerCurve]]
+"""Power curves by name; a pair is a lower and an upper bound."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +77,15 @@ def above_diagonal(lines: Iterable[Line]) -> float:
 
 
 def readable_powers(
-    curves: Mapping[str, Powers | tuple[PowerCurve, PowerCurve]],
+    curves: Curves,
     *,
     worlds: str = WORLDS,
     caption: str = "",
     dashed: Collection[str] = (),
     guarantee: str = "",
+    points: Sequence[Point] = (),
 ) -> Picture | NotDrawn:
-    """Power against false-alarm probability on axes that show it, or a sentence.
+    """Power against false-alarm probability on axes that show it, or a sentence; ``points`` are to be marked.
 
     >>> from stirred.loss import pure_power
     >>> readable_powers({"epsilon = 1": pure_power(1)}).y_title
@@ -90,7 +99,7 @@ def readable_powers(
 probability above 0.5, so nothing practical is ruled out.
     """
     usual = level_power_picture(curves, worlds=worlds, caption=caption, dashed=dashed)
-    usual = replace(usual, guarantee=guarantee)
+    usual = replace(usual, guarantee=guarantee, points=tuple(points))
     if clearance(usual.lines) >= CLEAR:
         return replace(usual, lines=tuple(map(_along, usual.lines)))
     gain = above_diagonal(usual.lines)
@@ -109,14 +118,13 @@ def _power_gains(usual: Picture) -> Picture:
         subtitle="Largest probability of detection less that of a false alarm: hardly better than a blind guess",
         y_title="probability of detection above that of a blind guess",
         lines=lines,
+        points=_gained(usual.points),
         diagonal=False,
         caption=usual.caption.replace("On the diagonal a test is a blind guess.", "A blind guess is at 0."),
     )
 
 
-def _at_small_levels(
-    usual: Picture, curves: Mapping[str, Powers | tuple[PowerCurve, PowerCurve]]
-) -> Picture | NotDrawn:
+def _at_small_levels(usual: Picture, curves: Curves) -> Picture | NotDrawn:
     """Powers at levels down to where the curves that can be shown have half of it, on a logarithmic axis."""
     upper = {name: curve[1] if isinstance(curve, tuple) else curve for name, curve in curves.items()}
     levels = np.logspace(math.log10(LEAST), 0, 12 * 20 + 1)
@@ -143,6 +151,7 @@ def _at_small_levels(
         subtitle="Largest probability of detection, for very small probabilities of a false alarm",
         x_title=f"{usual.x_title}, logarithmic",
         lines=lines,
+        points=_on(lines, usual.points),
         x_log=True,
         diagonal=False,
         caption=usual.caption.replace("On the diagonal a test is a blind guess.", _ALONG_BOTTOM) + said,
@@ -176,8 +185,8 @@ def readable_beliefs(usual: Picture, epsilons: Sequence[float]) -> Picture | Not
     >>> readable_beliefs(belief_picture([0.001]), [0.001]).y_title
     'belief after the release less the belief before it'
     >>> print(readable_beliefs(belief_picture([100]), [100]).words)
-    No picture of beliefs: a belief of one in a million million may become more likely than not, so nothing practical is \
-ruled out.
+    No picture of beliefs: a belief of one in a million million may become more likely than not, so nothing practical \
+is ruled out.
     """
     if clearance(usual.lines) >= CLEAR:
         return usual
@@ -191,6 +200,7 @@ ruled out.
             subtitle="Largest rise and fall of a belief, for each belief before the release",
             y_title="belief after the release less the belief before it",
             lines=lines,
+            points=_gained(usual.points),
             diagonal=False,
             caption=usual.caption.replace(
                 "Above the diagonal is the highest belief, below it the lowest; on it nothing changes.",
@@ -224,6 +234,7 @@ def _small_priors(usual: Picture, epsilons: Sequence[float]) -> Picture | NotDra
         subtitle="Highest probability after the release, from small probabilities before it",
         x_title=f"{usual.x_title}, logarithmic",
         lines=lines,
+        points=_on(lines, usual.points),
         x_log=True,
         diagonal=False,
         caption=usual.caption.replace(
@@ -244,7 +255,24 @@ def readable_deltas(usual: Picture) -> Picture | NotDrawn:
     one = usual.lines[0]
     return NotDrawn(
         usual.name,
-        f"No picture of delta: up to epsilon = {max(one.x):g} the probability of a larger loss may be {max(one.y):.3g}.",
+        f"No picture of delta: up to epsilon = {max(one.x):g} the probability of a larger loss may be "
+        f"{max(one.y):.3g}.",
+    )
+
+
+def _gained(points: Sequence[Point]) -> tuple[Point, ...]:
+    return tuple(replace(point, y=point.y - point.x) for point in points)
+
+
+def _on(lines: Sequence[Line], points: Sequence[Point]) -> tuple[Point, ...]:
+    """The points that lie on one of the lines."""
+    return tuple(
+        point
+        for point in points
+        if any(
+            line.x[0] <= point.x <= line.x[-1] and abs(float(np.interp(point.x, line.x, line.y)) - point.y) < _NEAR
+            for line in lines
+        )
     )
 
 

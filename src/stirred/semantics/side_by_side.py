@@ -104,9 +104,7 @@ class SideBySide:
                 curves[f"{name}: any method"] = given.readable
         said = "Each line is about its own guarantee and the change that it names; lines do not rank unlike guarantees."
         if not curves:
-            return NotDrawn(
-                "level-and-power", "No picture: of none of these guarantees a bound on tests is known here."
-            )
+            return NotDrawn("level-and-power", "No picture: a bound on tests is known of none of these guarantees.")
         line = guarantees_line(self.names, [given.specification for given in self.settings])
         worlds = "the data, and the nearest data that differ"
         return readable_powers(curves, worlds=worlds, caption=said, guarantee=line)
