@@ -22,6 +22,9 @@ from stirred.semantics.pictures import AnyPicture, Bars, GroupedIntervals, Inter
 _ROOM = 0.03
 """Above the highest point, as a share of the axis, so that a peak is not drawn beyond the frame."""
 
+_LOW = 0.06
+"""Below this share of the height words stand above their point, so that they do not lie on the axis."""
+
 _WORDS = 80
 """Characters of the words below a bar that fit beside each other."""
 
@@ -72,8 +75,18 @@ def _lines(picture: Picture, style: Style) -> alt.LayerChart | alt.FacetChart:
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(strokeWidth=style.stroke, strokeJoin="round")
         .encode(
-            x=alt.X("x:Q", title=picture.x_title, scale=_scale(picture, "x"), axis=_axis(picture, "x", style)),
-            y=alt.Y("y:Q", title=picture.y_title, scale=_scale(picture, "y"), axis=_axis(picture, "y", style)),
+            x=alt.X(
+                "x:Q",
+                title=_titled(picture.x_title, style.width, style),
+                scale=_scale(picture, "x"),
+                axis=_axis(picture, "x", style),
+            ),
+            y=alt.Y(
+                "y:Q",
+                title=_titled(picture.y_title, _height(picture, style), style),
+                scale=_scale(picture, "y"),
+                axis=_axis(picture, "y", style),
+            ),
             color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
             strokeDash=alt.StrokeDash(
                 "line:N", scale=alt.Scale(domain=names, range=_dashes(picture.lines, style)), legend=legend
@@ -109,19 +122,22 @@ def _points(picture: Picture, style: Style) -> list[alt.Chart]:
         left = across > style.width / 2
         long = len(point.words) * style.letter + 9
         start = across - long if left else across
-        free = all(abs(up - other) > 1.3 * style.text or start > to or start + long < of for other, of, to in taken)
+        above = up < _LOW * high
+        middle = up + (0.6 if above else -0.9) * style.text  # of the words
+        free = all(abs(middle - other) > 1.2 * style.text or start > to or start + long < of for other, of, to in taken)
         if free:
-            taken.append((up, start, start + long))
-        rows.append(
-            {"x": point.x, "y": point.y, "about": point.words, "words": point.words if free else "", "left": left}
-        )
+            taken.append((middle, start, start + long))
+        side = ("left" if left else "right") + (" above" if above else "")
+        rows.append({"x": point.x, "y": point.y, "about": point.words, "words": point.words * free, "side": side})
     marked = alt.Chart(alt.InlineData(values=rows)).encode(x="x:Q", y="y:Q", tooltip=["about:N"])
     layers = [marked.mark_point(filled=True, opacity=1, color="black", size=34 * style.step)]
     for look in ({"stroke": "white", "strokeWidth": 3}, {"color": "black"}):  # white around it, where lines cross
-        for at_left, shift in ((False, 7), (True, -7)):
-            said = marked.transform_filter(alt.datum.left == at_left).mark_text(
-                align="right" if at_left else "left", baseline="top", dx=shift, dy=3, fontSize=style.text, **look
-            )
+        for side in dict.fromkeys(row["side"] for row in rows):
+            left, above = side.startswith("left"), side.endswith("above")
+            said = marked.transform_filter(alt.datum.side == side).mark_text(
+                align="right" if left else "left", baseline="bottom" if above else "top", dx=-7 if left else 7,
+                dy=-1 if above else 3, fontSize=style.text, **look,
+            )  # fmt: skip
             layers.append(said.encode(text="words:N"))
     return layers
 
@@ -135,7 +151,14 @@ def _place(picture: Picture, axis: str, number: float) -> float:
 
 
 def _height(picture: Picture, style: Style) -> int:
-    return round((0.81 if picture.diagonal else 0.65) * style.width)
+    return round((0.81 if picture.diagonal else 0.65) * style.flat * style.width)
+
+
+def _titled(title: str, length: float, style: Style) -> str | list[str]:
+    """The title of an axis: on a screen as it is, in a paper in lines that are not longer than the axis."""
+    if style.characters is None:
+        return title
+    return textwrap.wrap(title, max(20, round(1.05 * length / (0.5 * style.heading))))
 
 
 def _dashes(lines: Sequence[Line], style: Style) -> list[list[float]]:
@@ -207,11 +230,7 @@ def _bars(picture: Bars, style: Style) -> alt.LayerChart | alt.FacetChart:
     ]
     below = 0 if together else max(row["words"].count("\n") + 1 if row["words"] else 0 for row in rows)
     up = -round(6.5 * below * style.step)  # half of what the words below a bar need
-    axis = alt.Axis(
-        labelLimit=0, labelFontSize=style.heading, labelOffset=up, ticks=False, domain=False,
-        labelPadding=8 * style.step,
-        labelExpr=_LINES if style.characters is not None else alt.Undefined,
-    )  # fmt: skip
+    axis = _names(style, names, style.heading, up)
     across, ticks = _across(picture, [row["label"] for row in rows], style)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:Q", title=picture.x_title, scale=across, axis=alt.Axis(values=ticks, grid=False)),
@@ -257,6 +276,20 @@ def _across(picture: Bars, labels: Sequence[str], style: Style) -> tuple[alt.Sca
     return alt.Scale(domain=[0, end], nice=False), ticks
 
 
+def _names(style: Style, names: Sequence[str], size: float, up: float = 0, grid: bool = False) -> alt.Axis:
+    """An axis with the names of rows; names of several lines are moved up by half of their height."""
+    most = max(name.count("\n") for name in names)
+    lines = "length(split(datum.value, '\\n'))"
+    moved: Any = up
+    if most:
+        cases = [{"test": f"{lines} == {n + 1}", "value": up - n * (size + 2) / 2} for n in range(1, most + 1)]
+        moved = {"condition": cases, "value": up}
+    return alt.Axis(
+        labelLimit=0, labelFontSize=size, labelOffset=moved, ticks=False, domain=False, grid=grid,
+        labelPadding=8 * style.step, labelExpr=_LINES if style.characters is not None else alt.Undefined,
+    )  # fmt: skip
+
+
 def _half(style: Style) -> Style:
     """Names beside rows have about half of the room that entries of a legend have."""
     from dataclasses import replace
@@ -277,10 +310,7 @@ def _intervals(picture: Intervals, style: Style) -> alt.LayerChart | alt.FacetCh
         for what, value in ((picture.value_words, one.value), (picture.beside_words, one.beside))
     ]
     what = [picture.value_words, picture.beside_words]
-    axis = alt.Axis(
-        labelLimit=0, labelFontSize=style.text, ticks=False, domain=False, labelPadding=8 * style.step, grid=True,
-        labelExpr=_LINES if style.characters is not None else alt.Undefined,
-    )  # fmt: skip
+    axis = _names(style, names, style.text, grid=True)
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("name:N", title=None, sort=names, axis=axis))
     across = alt.Scale(zero=False, nice=True)
     first, second = (style.colours[at] for at in (0, 1))
@@ -322,10 +352,7 @@ def _grouped(picture: GroupedIntervals, style: Style) -> alt.LayerChart | alt.Fa
         }
         for one in picture.intervals
     ]
-    axis = alt.Axis(
-        labelLimit=0, labelFontSize=style.heading, ticks=False, domain=False, labelPadding=8 * style.step, grid=False,
-        labelExpr=_LINES if style.characters is not None else alt.Undefined,
-    )  # fmt: skip
+    axis = _names(style, names, style.heading)
     colours = [style.colours[at % len(style.colours)] for at in range(len(groups))]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(paddingInner=0.35, paddingOuter=0.2)),

@@ -45,6 +45,8 @@ class Style:
     """Factor of the lengths of dashes."""
     step: float = 1.0
     """Factor of the heights of rows."""
+    flat: float = 1.0
+    """Factor of the heights of lines over two axes."""
     colours: tuple[str, ...] = COLOURS
     bar_colours: tuple[str, ...] = BAR_COLOURS
     outlined: bool = False
@@ -69,7 +71,7 @@ ONE_COLUMN = Style(
 """One column of a journal of two: 3.5 inches, 88.9 mm."""
 
 TWO_COLUMNS = Style(
-    "two-columns", 420, 7.16 * INCH, text=8, heading=9, small=8, stroke=1.4, dashes=0.6, step=0.75,
+    "two-columns", 420, 7.16 * INCH, text=8, heading=9, small=8, stroke=1.4, dashes=0.6, step=0.75, flat=0.6,
     colours=("#000000",) * len(COLOURS), bar_colours=DARK_TO_LIGHT, outlined=True, padding=2, characters=84,
 )  # fmt: skip
 """Across both columns: 7.16 inches, 181.9 mm."""

@@ -7,7 +7,6 @@ probabilities and priors that were asked about, which are marked; curves of the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from stirred.limits import Limit, radius
@@ -31,7 +30,7 @@ def question_pictures(asked: LimitsSection) -> tuple[Picture | NotDrawn, ...]:
     >>> from stirred.reports.limits_section import of_epsilon
     >>> tests, beliefs = question_pictures(of_epsilon(1, 10, distance=2, levels=[0.2], priors=[0.3]))
     >>> [line.name for line in tests.lines], [point.words for point in tests.points]
-    (['datasets this far apart: 2'], ['0.892 at 0.2'])
+    (['datasets this far apart (distance 2)'], ['0.892 at 0.2'])
     >>> [point.words for point in beliefs.points]
     ['0.3 becomes at most 0.76']
     """
@@ -95,7 +94,7 @@ def _beliefs(limits: list[tuple[Limit, float]], guarantee: str, caption: str) ->
 
 def _named(limit: Limit) -> str:
     far = shown_distance(limit.distance).shown
-    return f"{limit.question}: {far}" if math.isfinite(limit.distance) else limit.question
+    return f"{limit.question} (distance {far})"
 
 
 def as_picture(figure: LimitFigure) -> Picture:

@@ -1,7 +1,7 @@
 """Draw panels of dots: columns of small charts, each with an axis of its own, and a list of texts below.
 
-All row labels are given the same room, so that panels of a column stand exactly below one another. In one column of a
-paper the columns of panels stand below one another too.
+All row labels are given the same room, so that panels of a column stand exactly below one another. In a paper there
+are three columns, so that they fit on a page.
 """
 
 from __future__ import annotations
@@ -17,30 +17,42 @@ _LABELS, _WIDTH, _STEP = 175, 190, 19
 _LINE = 15
 """Height of a line of the list."""
 
-_NARROW = 300
-"""A paper style of less total width has one column of panels."""
+_COLUMNS = 3
+"""Columns of panels across two columns of a paper; one column is too narrow for any."""
 
 
 def panels(picture: Panels, style: Style) -> alt.HConcatChart:
     """The columns side by side; dots are circles in the first colour, marked ones diamonds in the second."""
-    many = len(picture.columns)
-    if style.total is not None and style.total < _NARROW:
-        many, columns = 1, [[panel for column in picture.columns for panel in column]]
-    else:
-        columns = [list(column) for column in picture.columns]
+    columns = [list(column) for column in picture.columns]
     labels, width = _LABELS, _WIDTH
     if style.total is not None:
-        labels = round(21 * style.letter)
-        width = max(40, round(style.width / many) - labels)
+        columns = _even_columns([panel for column in columns for panel in column], len(picture.listed))
+        labels = round(23 * style.letter)
+        width = max(40, round(style.width / len(columns)) - labels)
     shown = []
     for number, column in enumerate(columns):
         charts: list[alt.LayerChart | alt.FacetChart | alt.Chart] = [
             _panel(panel, style, labels, width) for panel in column
         ]
-        if number == 0 and picture.listed:
+        if number == (0 if style.total is None else len(columns) - 1) and picture.listed:
             charts.append(_list(picture, style, labels, width))
         shown.append(alt.vconcat(*charts, spacing=round(16 * style.step)))
-    return alt.hconcat(*shown, spacing=round(36 * style.step))
+    return alt.hconcat(*shown, spacing=36 if style.total is None else 10)
+
+
+def _even_columns(every: list[Panel], listed: int) -> list[list[Panel]]:
+    """The panels in their order in columns of about one height, with room for the list below the last."""
+    rows = [len(panel.dots) + 3 for panel in every]
+    most = (sum(rows) + 1.5 * listed) / _COLUMNS
+    columns: list[list[Panel]] = [[]]
+    filled = 0.0
+    for panel, high in zip(every, rows, strict=True):
+        if filled + high / 2 > most and len(columns) < _COLUMNS:
+            columns.append([])
+            filled = 0.0
+        columns[-1].append(panel)
+        filled += high
+    return columns
 
 
 def _panel(panel: Panel, style: Style, room: int, width: int) -> alt.LayerChart | alt.FacetChart:
@@ -60,10 +72,11 @@ def _panel(panel: Panel, style: Style, room: int, width: int) -> alt.LayerChart 
         labelPadding=6 * style.step,
         grid=True,
     )
-    across = alt.Scale(domain=[0, highest * 1.35], nice=False)
+    room_right = min(0.6, max(0.26, 6.5 * style.letter / width))  # for the number beside the last dot
+    across = alt.Scale(domain=[0, highest / (1 - room_right)], nice=False)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("name:N", title=None, sort=names, axis=labels),
-        x=alt.X("value:Q", title=None, scale=across, axis=alt.Axis(tickCount=4, grid=False, labelFontSize=style.small)),
+        x=alt.X("value:Q", title=None, scale=across, axis=_axis(style)),
         tooltip=["name:N", "about:N"],
     )
     shown = alt.condition("datum.marked", alt.value(style.colours[1]), alt.value(style.colours[0]))
@@ -76,6 +89,10 @@ def _panel(panel: Panel, style: Style, room: int, width: int) -> alt.LayerChart 
         fontWeight="bold", offset=4,
     )  # fmt: skip
     return alt.layer(points, texts).properties(width=width, height=alt.Step(_STEP * style.step), title=title)
+
+
+def _axis(style: Style) -> alt.Axis:
+    return alt.Axis(tickCount=4 if style.total is None else 2, grid=False, labelFontSize=style.small)
 
 
 def _list(picture: Panels, style: Style, room: int, width: int) -> alt.Chart:

@@ -21,6 +21,7 @@ from stirred import errors
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import INCH, ONE_COLUMN, TWO_COLUMNS, Style
 from stirred.reports.figures import as_svg, caption_of, configured, write_together
+from stirred.semantics.panels import Panels
 from stirred.semantics.pictures import AnyPicture
 
 WIDTHS = {style.name: style for style in (ONE_COLUMN, TWO_COLUMNS)}
@@ -37,8 +38,8 @@ def save_for_paper(
 ) -> tuple[Path, ...]:
     """Write ``NAME-WIDTH.pdf`` and ``.svg`` for each width, and ``NAME-caption.txt``, into the folder ``to``.
 
-    ``widths`` are ``"one-column"`` (3.5 inches) and ``"two-columns"`` (7.16 inches). The folder is made if the one
-    above it exists.
+    ``widths`` are ``"one-column"`` (3.5 inches) and ``"two-columns"`` (7.16 inches); panels of dots are drawn in the
+    second only. The folder is made if the one above it exists.
     """
     for width in widths:
         if width not in WIDTHS:
@@ -47,7 +48,7 @@ def save_for_paper(
     if not target.is_dir() and not target.parent.is_dir():
         raise errors.output_parent_missing(target)
     files: dict[Path, bytes] = {}
-    for width in widths:
+    for width in (TWO_COLUMNS.name,) if isinstance(picture, Panels) else widths:
         drawing = for_paper(picture, WIDTHS[width])
         files[target / f"{picture.name}-{width}.pdf"] = vl_convert.svg_to_pdf(drawing)
         files[target / f"{picture.name}-{width}.svg"] = in_inches(drawing).encode()

@@ -77,7 +77,7 @@ def concern_picture(given: Setting) -> Bars:
     for one in given.concerned:
         row = concern_row(one.exposure)
         if one.joint:
-            name = f"{row.name} ({one.worst.records} {units})"
+            name = f"{row.name} ({one.worst.records}\u00a0{units})"
             together.append(f"{row.name}: {one.change.words}.")
             row = ConcernRow(name, one.rho, one.worst.any_rho, row.about)
         rows.append(row)

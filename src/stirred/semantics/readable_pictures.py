@@ -24,6 +24,7 @@ from stirred.semantics.pictures import (
     Point,
     Powers,
     level_power_picture,
+    rounded_up,
 )
 
 CLEAR = 0.02
@@ -31,6 +32,9 @@ CLEAR = 0.02
 
 LEAST = 1e-12
 """The smallest probability that a logarithmic axis shows; nobody tests or believes at smaller ones."""
+
+_SAME = 0.004
+"""Lines this near each other look like one."""
 
 _NEAR = 0.01
 """A point this near a line is on it."""
@@ -101,7 +105,7 @@ probability above 0.5, so nothing practical is ruled out.
     usual = level_power_picture(curves, worlds=worlds, caption=caption, dashed=dashed)
     usual = replace(usual, guarantee=guarantee, points=tuple(points))
     if clearance(usual.lines) >= CLEAR:
-        return replace(usual, lines=tuple(map(_along, usual.lines)))
+        return _worded(usual, "along the diagonal, where a test is a blind guess", _AT_FRAME)
     gain = above_diagonal(usual.lines)
     if gain <= LEAST:
         return NotDrawn(usual.name, "No picture of tests: no test is better than a blind guess.")
@@ -161,16 +165,36 @@ def _at_small_levels(usual: Picture, curves: Curves) -> Picture | NotDrawn:
 _ALONG_BOTTOM = "The power of a blind guess is the false-alarm probability itself."
 
 
-def _along(line: Line) -> Line:
-    """The line, with words where it lies along the frame or the diagonal beside others that do not."""
-    if clearance([line]) >= CLEAR or line.words:
-        return line
-    where = (
-        "along the diagonal, where a test is a blind guess"
-        if above_diagonal([line]) < 0.5
-        else "along the frame: at almost every false-alarm probability nothing is ruled out"
+_AT_FRAME = "along the frame: at almost every false-alarm probability nothing is ruled out"
+_BELIEFS_AT_FRAME = "along the frame: almost every belief may become almost certain"
+
+
+def _worded(usual: Picture, at_diagonal: str, at_frame: str) -> Picture:
+    """The picture, with words for lines along the frame or the diagonal beside others that are not, and without the
+    points on them."""
+    clear = tuple(line for line in usual.lines if clearance([line]) >= CLEAR)
+    lines = tuple(
+        line
+        if line in clear or line.words
+        else replace(line, words=at_diagonal if above_diagonal([line]) < 0.5 else at_frame)
+        for line in usual.lines
     )
-    return replace(line, words=where)
+    return replace(usual, lines=tuple(map(_beside, lines, _before(lines))), points=_on(clear, usual.points))
+
+
+def _before(lines: Sequence[Line]) -> list[Sequence[Line]]:
+    return [lines[:at] for at in range(len(lines))]
+
+
+def _beside(line: Line, others: Sequence[Line]) -> Line:
+    """The line, with words where it can hardly be told from another one."""
+    for other in others:
+        if other.name != line.name and line.words not in (_AT_FRAME, _BELIEFS_AT_FRAME):
+            apart = float(np.max(np.abs(np.subtract(line.y, np.interp(line.x, other.x, other.y)))))
+            if apart < _SAME:
+                said = f"hardly to be told from '{other.name}', at most {rounded_up(apart, 1)} apart"
+                return replace(line, words=f"{line.words}; {said}" if line.words else said)
+    return line
 
 
 # -- beliefs -------------------------------------------------------------------------------------------------
@@ -189,7 +213,7 @@ def readable_beliefs(usual: Picture, epsilons: Sequence[float]) -> Picture | Not
 is ruled out.
     """
     if clearance(usual.lines) >= CLEAR:
-        return usual
+        return _worded(usual, "along the diagonal: hardly any belief moves", _BELIEFS_AT_FRAME)
     moved = above_diagonal(usual.lines)
     if moved <= LEAST:
         return NotDrawn(usual.name, "No picture of beliefs: the release does not move any belief.")
