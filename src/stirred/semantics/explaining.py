@@ -50,6 +50,9 @@ SHORT = {
 Drawn = pictures.Picture | pictures.Bars | NotDrawn
 """A picture, or a sentence in its place."""
 
+SMALLEST = 1e-10
+"""The smallest delta that is drawn, unless the guarantee itself names a smaller one."""
+
 DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
 """For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
 
@@ -317,7 +320,9 @@ def _pictures(given: Setting) -> Iterator[Drawn]:
     yield readable_powers(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
     if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
-        yield readable_deltas(pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said))
+        least = min(SMALLEST, (given.stated_delta or 1.0) / 2)
+        usual = pictures.epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
+        yield readable_deltas(usual)
     yield from _beliefs(given)
     yield from _true_record(given)
     if given.concerned:

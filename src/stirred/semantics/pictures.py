@@ -52,6 +52,7 @@ PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspa
 
 _FEW = 100  # a curve of at most so many vertices is drawn with all of them
 _BEYOND = 2.0  # where a curve ends at some delta, the axis goes so many times as far as to its middle
+_NEAREST = 1e-9  # the smallest epsilon at which a curve may end
 _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, and the farthest at which one may
 
 # -- what a picture is ---------------------------------------------------------------------------------------
@@ -436,15 +437,23 @@ def _delta_lines(
 
 def _reaches(curve: Callable[[float], float], least: float) -> float:
     """About where a curve that falls with epsilon is down to ``least``."""
-    end = 1e-3
+    end = _NEAREST
     while curve(end) > least and end < _FARTHEST:
-        end *= 1.02
+        end *= 2
+    if end in (_NEAREST, _FARTHEST) or end > _FARTHEST:
+        return end
+    low = end / 2
+    for _ in range(7):
+        middle = math.sqrt(low * end)
+        low, end = (middle, end) if curve(middle) > least else (low, middle)
     return end
 
 
 def _half_way(curve: Callable[[float], float]) -> float:
-    """About where a curve that never falls below some delta is half way down to it, on a logarithmic axis."""
-    return _reaches(curve, math.sqrt(curve(_FARTHEST)))
+    """About where a curve that never falls below some delta is half way down to it, on a logarithmic axis; the
+    farthest epsilon where it starts lower."""
+    middle = math.sqrt(curve(_FARTHEST))
+    return _reaches(curve, middle) if curve(0.0) > middle else _FARTHEST
 
 
 def _round_steps(end: float) -> list[float]:
