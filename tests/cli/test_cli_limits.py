@@ -64,8 +64,7 @@ def test_figures_are_drawn_once(run, command, tmp_path):
     target = tmp_path / "figures"
     run("limits", "--epsilon", "1", "--records", "10", "--figures", target)
     names = {path.name for path in target.iterdir()}
-    kinds = ("laplace", "count", "response", "posterior")
-    assert names == {f"limits-{kind}.{ending}" for kind in kinds for ending in ("png", "svg")}
+    assert names == {f"limits-{kind}.{ending}" for kind in ("tests", "beliefs") for ending in ("png", "svg")}
     again = command("limits", "--epsilon", "1", "--records", "10", "--figures", target)
     assert again.code == 2 and "exists" in again.err
 

@@ -19,8 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#000000", "#009E73", "#CC79A7", "#E69F00", "#5
 BAR_COLOURS = ("#0072B2", "#E69F00", "#000000", "#56B4E9", "#D55E00", "#009E73", "#CC79A7")
 """The same in another order: neighbours differ most where an area is filled."""
 
-DARK_TO_LIGHT = ("#1A1A1A", "#B8B8B8", "#6E6E6E", "#E0E0E0", "#444444", "#929292", "#CFCFCF")
-"""Greys of bars in papers; neighbours differ by at least a quarter of the way from black to white."""
+DARK_TO_LIGHT = ("#1A1A1A", "#B8B8B8", "#6A6A6A", "#E6E6E6", "#444444", "#929292", "#D0D0D0")
+"""Greys of bars in papers; neighbours differ by nearly a quarter of the way from black to white, or more."""
 
 LONG_DASHES = ((1, 0), (12, 4), (9, 3, 2, 3), (16, 3, 2, 3, 2, 3), (26, 5), (9, 2))
 SHORT_DASHES = ((5, 3), (2, 2), (5, 2, 1, 2), (1, 3), (3, 5), (4, 1))

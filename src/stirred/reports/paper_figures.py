@@ -9,6 +9,7 @@ Keep in mind: the caption is written with every picture, so that no number goes 
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from dataclasses import replace
@@ -30,6 +31,8 @@ WIDTHS = {style.name: style for style in (ONE_COLUMN, TWO_COLUMNS)}
 NOT_STATED = "The guarantee that these numbers are of is not stated."
 
 _TRIES = 6
+_SPARE = 3.0
+"""Points that may be left at the right, a millimetre."""
 _SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)" viewBox="0 0 [0-9.]+ [0-9.]+"')
 
 
@@ -70,9 +73,9 @@ def for_paper(picture: AnyPicture, style: Style = ONE_COLUMN) -> str:
         assert size is not None
         width, height = float(size[1]), float(size[2])
         spare = style.total - width
-        if 0 <= spare < 1:
+        if 0 <= spare < _SPARE:
             break
-        narrowed = replace(narrowed, width=max(40, narrowed.width + int(spare // 1)))
+        narrowed = replace(narrowed, width=max(40, narrowed.width + math.floor(spare) - (spare < 0)))
     if width > style.total:  # labels that cannot be broken: the whole is made smaller
         shrunk = f'width="{style.total:g}" height="{height * style.total / width:g}" viewBox="0 0 {width:g} {height:g}"'
         return _SIZE.sub(shrunk, drawing, count=1)

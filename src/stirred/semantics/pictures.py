@@ -439,8 +439,8 @@ def _reaches(curve: Callable[[float], float], least: float) -> float:
     """About where a curve that falls with epsilon is down to ``least``."""
     end = _NEAREST
     while curve(end) > least and end < _FARTHEST:
-        end *= 2
-    if end in (_NEAREST, _FARTHEST) or end > _FARTHEST:
+        end = min(2 * end, _FARTHEST)
+    if end == _NEAREST or curve(end) > least:
         return end
     low = end / 2
     for _ in range(7):
