@@ -24,7 +24,7 @@ PAGES = {
     "index": ["release/microdata.parquet", "pictures/level-and-power.svg"],
     "tutorial-minister": ["briefing.md", "briefing.html"],
     "tutorial-analyse": ["methods.md"],
-    "figures": ["explained", "compared", "limits", "paper", "census", "one/level-and-power-one-column.pdf"],
+    "figures": ["explained", "limits", "paper", "census", "one/level-and-power-one-column.pdf"],
     "tutorial-research": [
         "figures/several-definitions-one-column.pdf",
         "figures/several-definitions.json",

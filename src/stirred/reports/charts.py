@@ -240,7 +240,7 @@ def _bars(picture: Bars, style: Style) -> alt.LayerChart | alt.FacetChart:
     if together:
         base = base.encode(yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(paddingInner=0.1)))
     fills = [style.bar_colours[at % len(style.bar_colours)] for at in range(len(groups))]
-    outline = {"stroke": "black", "strokeWidth": 0.6} if style.outlined else {}
+    outline: dict[str, Any] = {"stroke": "black", "strokeWidth": 0.6} if style.outlined else {}
     bars = base.mark_bar(**outline) if together else base.mark_bar(yOffset=up, height=20 * style.step, **outline)
     legend = _legend(style, symbolType="square") if together else None
     layers = [bars.encode(color=alt.Color("group:N", scale=alt.Scale(domain=groups, range=fills), legend=legend))]

@@ -64,8 +64,9 @@ def _tests(limits: list[tuple[Limit, float]], guarantee: str, caption: str) -> P
         guarantee=guarantee,
         points=points,
     )
-    title = "What can the best test find out, whatever the model of the data?"
-    return replace(found, name="limits-tests", **({} if isinstance(found, NotDrawn) else {"title": title}))
+    if isinstance(found, NotDrawn):
+        return replace(found, name="limits-tests")
+    return replace(found, name="limits-tests", title="What can the best test find out, whatever the model of the data?")
 
 
 def _beliefs(limits: list[tuple[Limit, float]], guarantee: str, caption: str) -> Picture | NotDrawn:
