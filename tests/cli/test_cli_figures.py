@@ -36,7 +36,7 @@ RUNS = [  # a folder, what is typed, and what the guarantee of its pictures says
     ("swap", "check plan.toml --rates 0.01,0.1 --by county", r"^Guarantees: epsilon from [\d.]+ to .+ per household"),
     ("swap", "study study.toml", r"^Guarantees: .+ \(epsilon = [\d.]+ per household that differs\)"),
     ("swap", "reproduce thesis/figure-6.1 thesis/figure-3.2", r"^Guarantees: epsilon .*per record (replaced|that)"),
-    ("survey", "advise survey.toml --of income", r"^Guarantee: (rho|epsilon) = [\d./]+ per unit replaced"),
+    ("survey", "advise made/survey.toml --of income", r"^Guarantee: (rho|epsilon) = [\d./]+ per unit replaced"),
 ]  # fmt: skip
 
 
@@ -72,6 +72,8 @@ DRAWING = [name for name, one in commands(typer.main.get_command(app.build()))
 @pytest.mark.parametrize(("place", "typed", "says"), RUNS, ids=[f"{place}: {typed}" for place, typed, _ in RUNS])
 def test_every_picture_of_a_command_names_its_guarantee(place, typed, says, files, command, drawn):
     files(place)
+    if typed.startswith("advise"):  # of a survey whose weights differ
+        assert command("generate-survey", "made", "--persons", "4000").code == 0
     ended = command(*shlex.split(typed), "--figures", "pictures")
     assert ended.code == 0, ended.err
     assert drawn

@@ -192,7 +192,8 @@ def _axis(picture: Picture, axis: str, style: Style) -> alt.Axis:
     low, high = (round(math.log10(end)) for end in _ends(picture, axis))
     step = max(1, math.ceil((high - low) / (10 if style.width > 250 else 6)))
     label = "datum.value < 0.001 ? format(datum.value, '.0e') : format(datum.value, ',~g')"
-    return alt.Axis(values=[10.0**power for power in range(high, low - 1, -step)], labelExpr=label)
+    powers = range(high, low - 1, -step)  # from the high end, which is then labelled
+    return alt.Axis(values=[10.0**power for power in reversed(powers)], labelExpr=label)
 
 
 def _legend(style: Style, **more: Any) -> alt.Legend:
