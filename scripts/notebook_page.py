@@ -22,9 +22,11 @@ def cells(page: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     at = 0
     for block in BLOCK.finditer(page):
+        language, inside = block.groups()
+        if language == "sh":  # commands for a terminal are part of the text
+            continue
         _add_text(found, page[at : block.start()])
         at = block.end()
-        language, inside = block.groups()
         if language == "python":
             found.append({"cell_type": "code", "metadata": {}, "source": _lines(inside.rstrip("\n"))})
             found[-1] |= {"execution_count": None, "outputs": []}

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "appendix-other-data": "tests/reports/test_appendix.py",
     "appendix-other-plan": "tests/reports/test_appendix.py",
     "appendix-without-file": "tests/reports/test_appendix.py",
+    "option-needs": "tests/cli/test_cli_figures.py",
     "report-needs-data": "tests/reports/test_report_page.py",
     "report-of-nothing": "tests/reports/test_report_page.py",
     "report-option": "tests/reports/test_report_page.py",

@@ -39,8 +39,8 @@ def test_the_notebook_has_the_form_that_jupyter_reads():
 
 
 def test_a_block_without_a_place_in_a_notebook_is_refused(script):
-    with pytest.raises(ValueError, match="this block of sh"):
-        script.cells("# Title\n\n```sh\nstirred demo swap\n```\n")
+    with pytest.raises(ValueError, match="this block of toml"):
+        script.cells("# Title\n\n```toml\nrate = 1\n```\n")
 
 
 def test_every_cell_runs_and_prints_what_is_saved(tmp_path, monkeypatch, capsys):

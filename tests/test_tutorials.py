@@ -24,7 +24,14 @@ PAGES = {
     "index": ["release/microdata.parquet", "pictures/level-and-power.svg"],
     "tutorial-minister": ["briefing.md", "briefing.html"],
     "tutorial-analyse": ["methods.md"],
-    "tutorial-research": ["figures/several-definitions.svg", "figures/several-definitions.json", "table.csv"],
+    "figures": ["explained", "limits", "paper", "census", "one/level-and-power-one-column.pdf"],
+    "tutorial-research": [
+        "figures/several-definitions-one-column.pdf",
+        "figures/several-definitions.json",
+        "compared/level-and-power-two-columns.svg",
+        "limits/limits-tests-caption.txt",
+        "table.csv",
+    ],
     "tutorial-survey": ["release", "income.csv"],
     "tutorial-protect": ["comparison.csv", "swapped", "topdown"],
 }

@@ -22,7 +22,7 @@ CONTENTS = {
         "tutorial-minister", "tutorial-protect", "tutorial-analyse", "tutorial-research", "tutorial-survey", "tutorial",
     ],
     "Understand a guarantee": [
-        "five-blocks", "specifications", "semantics", "reports", "limits", "calibrate", "deployments",
+        "five-blocks", "specifications", "semantics", "reports", "figures", "limits", "calibrate", "deployments",
         "lint", "glossary",
     ],
     "Make a release": [

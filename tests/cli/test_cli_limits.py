@@ -64,8 +64,7 @@ def test_figures_are_drawn_once(run, command, tmp_path):
     target = tmp_path / "figures"
     run("limits", "--epsilon", "1", "--records", "10", "--figures", target)
     names = {path.name for path in target.iterdir()}
-    kinds = ("laplace", "count", "response", "posterior")
-    assert names == {f"limits-{kind}.{ending}" for kind in kinds for ending in ("png", "svg")}
+    assert names == {f"limits-{kind}.{ending}" for kind in ("tests", "beliefs") for ending in ("png", "svg")}
     again = command("limits", "--epsilon", "1", "--records", "10", "--figures", target)
     assert again.code == 2 and "exists" in again.err
 
@@ -93,7 +92,7 @@ def test_an_epsilon_beyond_floats_is_answered_as_infinite(run, command, tmp_path
     out = " ".join(run("limits", "--epsilon", "1e400", "--records", "3").split())
     assert "epsilon = 1e400" in out and "too large to compute with" in out
     drawn = command("limits", "--epsilon", "1e400", "--records", "3", "--figures", tmp_path / "figures")
-    assert drawn.code == 2 and "finite" in drawn.said
+    assert drawn.code == 0 and "No picture of tests: nothing practical is ruled out" in drawn.said
 
 
 def test_json_says_what_was_asked(run):
@@ -103,21 +102,17 @@ def test_json_says_what_was_asked(run):
     assert [one["distance"] for one in fields["limits"]] == [1, 2, 14]
 
 
-def test_figures_that_are_left_out_or_cut_are_named(command, tmp_path):
-    drawn = command("limits", "--epsilon", "6", "--records", "300", "--figures", tmp_path / "figures")
+def test_a_question_that_is_left_out_of_the_figures_is_named(command, tmp_path):
+    drawn = command("limits", "--epsilon", "6", "--records", "300", "--figures", tmp_path / "figures", "--paper")
     assert drawn.code == 0
-    assert "limits-count is not drawn" in drawn.err and "limits-posterior is not drawn" in drawn.err
-    assert "1 to 50 respondents, not for 300" in drawn.err
-    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"limits-laplace", "limits-response"}
+    said = (tmp_path / "figures" / "limits-tests-caption.txt").read_text(encoding="utf-8")
+    assert "Not drawn, since nothing practical is ruled out: the whole database" in " ".join(said.split())
 
 
-def test_nothing_is_drawn_at_no_epsilon(command, tmp_path):
+def test_an_epsilon_of_nothing_is_not_drawn(command, tmp_path):
     ended = command("limits", "--epsilon", "0", "--records", "10", "--figures", tmp_path / "figures")
-    assert ended.code == 2 and "above 0 to be drawn" in ended.said
+    assert ended.code == 0 and "no test is better than a blind guess" in ended.err
     assert not (tmp_path / "figures").exists()
-
-
-# -- explain -------------------------------------------------------------------------------------------------
 
 
 def test_explain_of_a_pure_guarantee_ends_with_its_limits(run):

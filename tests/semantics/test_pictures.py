@@ -19,7 +19,6 @@ from scipy.spatial import ConvexHull
 
 from stirred import loss
 from stirred.errors import LossError
-from stirred.semantics.concerns import Concern, exposure, overview
 from stirred.semantics.pictures import (
     LEVELS,
     PRIORS,
@@ -28,19 +27,16 @@ from stirred.semantics.pictures import (
     Line,
     Picture,
     belief_picture,
-    concern_bars,
     epsilon_delta_picture,
     gaussian_deltas,
     level_power_picture,
     likely_belief_picture,
     rounded_up,
 )
-from stirred.spec.allocations import allocation
 
 GOLDEN_FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((GOLDEN_FOLDER / "semantics.json").read_text(encoding="utf-8"))
 TRADEOFFS = json.loads((GOLDEN_FOLDER / "tradeoffs.json").read_text(encoding="utf-8"))
-PL94 = allocation("pl94-2020")
 NORMAL = NormalDist()
 
 PURE = loss.pure_power(1)
@@ -371,29 +367,3 @@ def test_a_guarantee_that_may_fail_for_certain_draws_no_belief():
         belief_picture([-1])
     with pytest.raises(LossError, match="lines is empty"):
         belief_picture([])
-
-
-# -- concerns ------------------------------------------------------------------------------------------------
-
-
-def test_bars_of_the_concerns_that_everybody_asks_about():
-    bars = concern_bars(overview(PL94, "person", rounded=True))
-    found = {bar.name: bar.value for bar in bars.bars}
-    for name, rho in GOLDEN["other_concerns"]["rho"].items():
-        assert found[name] == pytest.approx(float(rho), abs=6e-11), name
-    assert bars.mark is None
-    assert next(bar for bar in bars.bars if bar.name == "hhgq").words.startswith("queries 'hhinstlevels', 'hhgq'")
-
-
-@pytest.mark.parametrize(("at_level", "level"), list(enumerate([0.01, 0.05, 0.1])))
-def test_bars_of_power_are_those_of_the_scenarios(at_level, level):
-    told = {"A": Concern(within="block group"), "B": Concern(within="tract"), "C": Concern(("cenrace",))}
-    told |= {"E": Concern(("cenrace",), within="tract"), "all": Concern()}
-    bars = concern_bars([exposure(PL94, concern, rounded=True) for concern in told.values()], level=level)
-    golden = {one["id"]: one for one in GOLDEN["scenarios"]["each"]}
-    for letter, bar in zip(told, bars.bars, strict=True):
-        assert bar.value == pytest.approx(float(golden[letter]["powers_from_tables"][at_level]), abs=6e-7)
-    assert (bars.mark, bars.mark_words) == (level, "blind guess")
-    assert bars.bars[-1].words == "rho = 2.63; all queries"
-    with pytest.raises(LossError, match="level is 2"):
-        concern_bars([exposure(PL94, Concern(), rounded=True)], level=2)

@@ -12,7 +12,7 @@ from census import refused
 
 import stirred
 from stirred.topdown.counting import count_tables, read_spine
-from stirred.topdown.domains import read_domains
+from stirred.topdown.domains import read_domains, read_labels
 from stirred.topdown.draft import draft_plan
 from stirred.topdown.plan import TopDownPlan
 
@@ -150,6 +150,19 @@ def test_values_come_from_the_dictionary(folder):
     assert found["PINCP"] == found["INDP"] == ()
     (folder / "dictionary.csv").write_text('name,value,label\nrace,w,white\nrace,b,"black, or"\nsex,f,\nrace,w,twice\n')
     assert read_domains(folder / "dictionary.csv") == {"race": ("w", "b"), "sex": ("f",)}
+
+
+def test_labels_come_from_the_dictionary_into_the_plan(folder):
+    fields = json.loads((folder / "dictionary.json").read_text())
+    fields["race"]["description"] = "Race as people\nsay it, " + "at length " * 20
+    (folder / "dictionary.json").write_text(json.dumps(fields))
+    for preset_name in (None, "teaching"):
+        plan = read(folder, draft(folder, count="pop", preset_name=preset_name))
+        labels = {one.name: one.label for one in plan.tables[0].attributes}
+        assert labels.pop("race").startswith("Race as people say it, at length") and set(labels.values()) == {None}
+        assert 20 < len(plan.allocation().label("race")) <= 61
+    (folder / "d.csv").write_text("name,value,label,description\nrace,w,white,race of the person\nrace,b,,\nsex,f,,\n")
+    assert read_labels(folder / "d.csv") == {"race": "race of the person"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.common import Paper
 from stirred.cli.options import Given, chosen
 
 
@@ -22,16 +23,18 @@ def check(
         Path | None,
         typer.Option(help="Save figures that compare what the tried choices reveal into this new folder."),
     ] = None,
+    paper: Paper = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a plan against its data: guarantee, risks, expected errors and cost. Draws nothing. What it prints is
     confidential. Exits with 2 if a stop would end a release."""
     from stirred import errors
-    from stirred.cli.common import check_new, save_pictures, write_new
+    from stirred.cli.common import check_new, check_paper, save_pictures, write_new
     from stirred.releases.mechanism import Drawable
     from stirred.releases.progress import OnTerminal
     from stirred.verbs import mechanism_of_plan
 
+    check_paper(paper, figures)
     check_new(specification, figures)
     mechanism = mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "check", given)
@@ -42,7 +45,7 @@ def check(
         pictures = found.pictures() if isinstance(found, Drawable) else ()
         if not pictures:
             raise errors.nothing_to_draw()
-        save_pictures(pictures, figures)
+        save_pictures(pictures, figures, paper=paper)
     if specification is not None:
         write_new(specification, found.specification.to_json())
     sys.stdout.write(found.to_json() if as_json else str(found))

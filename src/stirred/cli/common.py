@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.semantics.pictures import AnyPicture
+    from stirred.semantics.readable_pictures import NotDrawn
 
 _WIDTH = 110
 MostRows = Annotated[
@@ -48,16 +49,45 @@ def fitted(text: str) -> str:
     return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent=indent) for line in text.splitlines())
 
 
-def save_pictures(pictures: Iterable[AnyPicture], folder: Path) -> None:
-    """Save pictures into a new folder, and print their paths."""
-    from stirred.reports.figures import save
+Paper = Annotated[
+    bool,
+    typer.Option(
+        "--paper",
+        help="With --figures: draw for papers, without titles, as PDF and SVG in the widths of one and two columns; "
+        "captions that name the guarantee are text files beside them.",
+    ),
+]
+"""The option of every command that draws."""
 
+
+def check_paper(paper: bool, figures: Path | None) -> None:
+    """Raise if figures for papers are asked for, and no folder for figures."""
+    if paper and figures is None:
+        raise errors.option_needs("--paper", "--figures FOLDER")
+
+
+def save_pictures(
+    pictures: Iterable[AnyPicture], folder: Path, *, paper: bool = False, not_drawn: Iterable[NotDrawn] = ()
+) -> None:
+    """Save pictures into a new folder, and print their paths, and sentences in place of those that show nothing.
+
+    Without any picture no folder is made.
+    """
+    from stirred.reports.figures import save
+    from stirred.reports.paper_figures import save_for_paper
+
+    for one in not_drawn:
+        note(one.words)
+    pictures = list(pictures)
+    if not pictures:
+        note(f"There is nothing to draw, so {folder} was not made.")
+        return
     try:
         folder.mkdir()
     except OSError as problem:
         raise errors.cannot_write(folder, problem.strerror or "an input/output error") from None
     for picture in pictures:
-        for path in save(picture, folder):
+        for path in save_for_paper(picture, folder) if paper else save(picture, folder):
             note(f"wrote {path}")
 
 

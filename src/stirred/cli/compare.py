@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.common import Paper
 from stirred.cli.completing import complete_names
 from stirred.cli.printing import complain
 
@@ -47,15 +48,17 @@ def compare(
         float, typer.Option(help="The belief before the release from which the belief after is told.")
     ] = 0.01,
     figures: Annotated[Path | None, typer.Option(help="Also draw what tests can notice into this new folder.")] = None,
+    paper: Paper = False,
     html: Annotated[Path | None, typer.Option(help="Also write the comparison as an HTML page.")] = None,
     reasons: Annotated[bool, typer.Option("--reasons", help="Also print the reasons for each verdict.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare guarantees: five questions, what follows from each, and whether they can be ranked."""
-    from stirred.cli.common import check_new
+    from stirred.cli.common import check_new, check_paper
     from stirred.spec.linting import lint
     from stirred.verbs import compare as run
 
+    check_paper(paper, figures)
     check_new(html, figures)
     read = [read_named(text) for text in specifications]
     found = run(*read, false_alarms=false_alarm, prior=prior)
@@ -64,10 +67,12 @@ def compare(
         from stirred.spec.pages import page
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
-    if figures is not None and (picture := found.picture()) is not None:
+    if figures is not None:
         from stirred.cli.common import save_pictures
 
-        save_pictures([picture], figures)
+        picture, instead = found.picture(), found.not_drawn()
+        drawn = [] if picture is None else [picture]
+        save_pictures(drawn, figures, paper=paper, not_drawn=[] if instead is None else [instead])
     if as_json:
         sys.stdout.write(found.to_json())
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.common import Paper, check_paper
 from stirred.cli.completing import deployment_names
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ def deployments(
         Path | None,
         typer.Option(help="Also save a picture of all deployments into this new folder; one that is named stands out."),
     ] = None,
+    paper: Paper = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List known deployments, or show one with its facts, how each was checked, and what is not stated."""
+    check_paper(paper, figures)
     if figures is not None:
         from stirred.cli.common import check_new
 
@@ -49,7 +52,7 @@ def deployments(
         from stirred.semantics.deployment_picture import deployment_picture
         from stirred.spec.known import meant
 
-        save_pictures([deployment_picture(marked=meant(name or "") or "")], figures)
+        save_pictures([deployment_picture(marked=meant(name or "") or "")], figures, paper=paper)
 
 
 def _print_all(as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from stirred.cli.common import Paper
 from stirred.cli.options import Given, chosen
 from stirred.cli.printing import note
 
@@ -36,6 +37,7 @@ def estimate(
     figures: Annotated[
         Path | None, typer.Option(help="Also save a picture of the estimates, with intervals, into this new folder.")
     ] = None,
+    paper: Paper = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the estimates to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
@@ -56,10 +58,11 @@ def estimate(
     """Estimate true numbers from a release: unbiased estimates, their standard errors and confidence intervals. Spends
     no budget. Estimates may be negative: cutting them at zero would bias them."""
     from stirred import errors
-    from stirred.cli.common import check_new, names, save_pictures, write_new, write_parquet
+    from stirred.cli.common import check_new, check_paper, names, save_pictures, write_new, write_parquet
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 
+    check_paper(paper, figures)
     check_new(out, figures)
     if (join is not None and out is None) or (key is not None and join is None):
         raise errors.estimate_question("A map with estimates", "is asked for with --join and --out; --key needs both")
@@ -70,7 +73,8 @@ def estimate(
     if figures is not None:
         from stirred.reports.estimate_figures import interval_picture
 
-        save_pictures([interval_picture(found, confidence)], figures)
+        of_others = mechanism.reads_measurements(release)
+        save_pictures([interval_picture(found, confidence, _guarantee(release, of_others))], figures, paper=paper)
     if out is not None:
         remarks = tuple(getattr(found, "remarks", ()))
         if join is not None:
@@ -96,6 +100,16 @@ def estimate(
         note(f"The folder was taken as it is. Whether it is what it says: stirred verify {release}")
     if "--sources" in given:
         _print_sources(found)
+
+
+def _guarantee(release: Path, of_others: bool) -> str:
+    """The line about the guarantee of a release; measurements that others published have that of their publisher."""
+    from stirred.semantics.guarantee_lines import guarantee_line
+    from stirred.spec.loading import load
+
+    if of_others:
+        return "Guarantee: that under which others published these noisy measurements; the files do not state it"
+    return guarantee_line(load(str(release)))
 
 
 def _print(found: Estimates | Answers, confidence: float) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.common import Paper
 from stirred.cli.compare import WHAT, say_what_is_taken
 from stirred.cli.completing import complete_names
 from stirred.cli.printing import note
@@ -44,6 +45,7 @@ def explain(
         ),
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
+    paper: Paper = False,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML page, as stirred report does.")] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Also say what holds for every guarantee of the kind, with numbered sources.")
@@ -53,12 +55,13 @@ def explain(
     """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected."""
     import json
 
-    from stirred.cli.common import check_new
+    from stirred.cli.common import check_new, check_paper
     from stirred.reports.context_section import as_fields, as_text, of_release
     from stirred.reports.limits_section import of_explanation
     from stirred.spec.allocations import read_allocation
     from stirred.verbs import explain as run
 
+    check_paper(paper, figures)
     check_new(html, figures)
     explained = run(
         specification,
@@ -81,7 +84,7 @@ def explain(
     if figures is not None:
         from stirred.cli.common import save_pictures
 
-        save_pictures(explained.pictures(), figures)
+        save_pictures(explained.pictures(), figures, paper=paper, not_drawn=explained.not_drawn())
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
         sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

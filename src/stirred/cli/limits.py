@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stirred.cli.printing import note
+from stirred.cli.common import Paper
 
 
 def limits(
@@ -27,30 +27,28 @@ def limits(
     unbounded: Annotated[
         bool, typer.Option("--unbounded", help="Epsilon is per record added or removed, not per record replaced.")
     ] = False,
-    figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw what was asked, with its answers marked, into this new folder.")
+    ] = None,
+    paper: Paper = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the most that anyone can learn about one record, and about all, whatever model of the data they have."""
+    from stirred.cli.common import check_new, check_paper
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon
 
-    if figures is not None:
-        from stirred.releases.folder import check_target
-
-        check_target(figures)
+    check_paper(paper, figures)
+    check_new(figures)
     said = of_epsilon(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
         from stirred.cli.common import save_pictures
-        from stirred.limits.figures import left_out
-        from stirred.reports.limit_figures import pictures_at
-        from stirred.reports.limits_section import as_float
-        from stirred.spec.exact import exact
+        from stirred.reports.limit_figures import question_pictures
+        from stirred.semantics.readable_pictures import NotDrawn
 
-        drawn = as_float(exact(epsilon, "Epsilon"))
-        pictures = pictures_at(drawn, records)
-        save_pictures(pictures, figures)
-        for words in left_out(drawn, records):
-            note(words)
+        found = question_pictures(said)
+        drawn = [one for one in found if not isinstance(one, NotDrawn)]
+        save_pictures(drawn, figures, paper=paper, not_drawn=[one for one in found if isinstance(one, NotDrawn)])
     sys.stdout.write(said.to_json() if as_json else said.text())

@@ -53,7 +53,8 @@ def of_verb(verb: Verb) -> Callable[..., None]:
         as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
         if verb.pictures is not None:
-            _save_pictures(verb.pictures, arguments.pop("figures", None), arguments)
+            figures, paper = arguments.pop("figures", None), bool(arguments.pop("paper", False))
+            _save_pictures(verb.pictures, figures, paper, arguments)
         lines = list(verb.run(**arguments) or ())
         if as_json:
             from stirred.cli.printing import print_json
@@ -66,16 +67,19 @@ def of_verb(verb: Verb) -> Callable[..., None]:
     return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in options])
 
 
-def _save_pictures(make: Callable[..., Sequence[Any]], folder: Path | None, arguments: dict[str, Any]) -> None:
+def _save_pictures(
+    make: Callable[..., Sequence[Any]], folder: Path | None, paper: bool, arguments: dict[str, Any]
+) -> None:
+    from stirred.cli.common import check_new, check_paper, save_pictures
+
+    check_paper(paper, folder)
     if folder is None:
         return
-    from stirred.cli.common import check_new, save_pictures
-
     check_new(folder)
     pictures = make(**arguments)
     if not pictures:
         raise errors.nothing_to_draw("for this plan the command has no picture", "Leave --figures out.")
-    save_pictures(pictures, folder)
+    save_pictures(pictures, folder, paper=paper)
 
 
 def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any], dict[str, Any]]:

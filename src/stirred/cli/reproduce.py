@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.common import Paper
+
 
 def reproduce(
     item: Annotated[
@@ -18,6 +20,7 @@ def reproduce(
         ),
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save the figures into this new folder.")] = None,
+    paper: Paper = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compute the numbers and figures of the published documents again, and say of each whether it agrees.
@@ -25,11 +28,12 @@ def reproduce(
     All of them take about a minute. The exit code is 1 if any number differs from what is published, and no erratum
     explains it.
     """
-    from stirred.cli.common import check_new, save_pictures
+    from stirred.cli.common import check_new, check_paper, save_pictures
     from stirred.cli.printing import note
     from stirred.releases.progress import OnTerminal
     from stirred.reproduce.running import reproduce as computed
 
+    check_paper(paper, figures)
     check_new(figures)
     with OnTerminal() as progress:
         result = computed(
@@ -37,7 +41,7 @@ def reproduce(
         )
     sys.stdout.write(result.to_json() if as_json else result.text())
     if figures is not None and result.pictures:
-        save_pictures(result.pictures, figures)
+        save_pictures(result.pictures, figures, paper=paper)
     elif figures is not None:
         note("none of these items is a figure, so no folder was made")
     if not result.holds:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.common import Paper
+
 
 def study(
     file: Annotated[Path, typer.Argument(metavar="STUDY", help="The study, a TOML file.")],
@@ -19,14 +21,16 @@ def study(
         Path | None, typer.Option(help="Also write the study as text, JSON and CSV into this new folder.")
     ] = None,
     figures: Annotated[Path | None, typer.Option(help="Also save its picture into this new folder.")] = None,
+    paper: Paper = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare plans and simulated swappers on one dataset: promises, records that move, what published counts reveal,
     and errors of tables, from several draws of each. What it prints is confidential, and nothing is released."""
-    from stirred.cli.common import check_new, save_pictures
+    from stirred.cli.common import check_new, check_paper, save_pictures
     from stirred.releases.progress import OnTerminal
     from stirred.study import read_study, run_study
 
+    check_paper(paper, figures)
     check_new(out, figures)
     read = read_study(file, plans or ())
     with OnTerminal() as progress:
@@ -34,5 +38,5 @@ def study(
     if out is not None:
         found.write(out)
     if figures is not None:
-        save_pictures(found.pictures(), figures)
+        save_pictures(found.pictures(), figures, paper=paper)
     sys.stdout.write(found.to_json() if as_json else str(found))

@@ -92,6 +92,7 @@ from stirred.errors.estimates import (
     too_large_to_simulate,
     unknown_geounit,
 )
+from stirred.errors.figures import option_needs
 from stirred.errors.kinds import (
     FEW,
     DataError,
@@ -628,6 +629,7 @@ __all__ = [
     "number_alone",
     "one_column",
     "one_folder_for_both",
+    "option_needs",
     "option_not_for",
     "out_of_reach",
     "output_exists",

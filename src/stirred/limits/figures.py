@@ -66,6 +66,7 @@ class LimitFigure:
     curves: tuple[Curve, ...]
     caption: str
     y_log: bool = False
+    guarantee: str = ""
 
     def curve(self, name: str) -> Curve:
         """The first curve of this name."""
@@ -156,6 +157,7 @@ def laplace_pair_figure(epsilon: float) -> LimitFigure:
         f"released, the two worlds differ by at most a factor of {_rounded(math.exp(epsilon))}. Half a unit left of q "
         f"the first is {_rounded(heights[1])} and the second {_rounded(heights[0])}. The two datasets differ in one "
         "record.",
+        guarantee=_guarantee(epsilon),
     )
 
 
@@ -184,6 +186,7 @@ def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
         "density (Lemma C.6.3) the band is wider. The band of somebody who knows the whole mechanism is narrower "
         "between the possible counts and the same outside.",
         y_log=epsilon * n > LOG_RADIUS,
+        guarantee=_guarantee(epsilon),
     )
 
 
@@ -200,6 +203,7 @@ def response_figure(epsilon: float, records: int) -> LimitFigure:
         (_curve("at most", n, band.upper), _curve("at least", n, band.lower)),
         "Equation 5.8. Each respondent's bit is turned round with probability 1/(1 + e^epsilon). Both bounds are "
         "attained: at most by a model that gives the bits that were answered, at least by one that gives the opposite.",
+        guarantee=_guarantee(epsilon),
     )
 
 
@@ -226,12 +230,17 @@ def clamped_figure(count: ClampedCount) -> LimitFigure:
         "Theorem 5.6.3: one Poisson count may be replaced by any other. Posteriors are exact, not sampled, at the "
         f"middles of ten equally probable parts of the release: {said}. Beyond the clamp the posterior does not change "
         "any more. The bounds hold for every output, mechanism and model with this epsilon and this prior.",
+        guarantee=_guarantee(count.epsilon),
     )
 
 
 def _curve(name: str, x: ArrayLike | Sequence[float], y: ArrayLike | Sequence[float], dashed: bool = False) -> Curve:
     across, up = (np.asarray(values, dtype=np.float64).tolist() for values in (x, y))
     return Curve(name, tuple(across), tuple(up), dashed)
+
+
+def _guarantee(epsilon: float) -> str:
+    return f"Guarantee: epsilon = {epsilon:g} per record replaced, pure differential privacy"
 
 
 def _respondents(records: int) -> int:

@@ -12,8 +12,9 @@ MOST = 60
 """Estimates that one picture shows."""
 
 
-def interval_picture(found: Answers | Estimates, confidence: float = 0.9) -> Intervals:
-    """The first estimates with their intervals; those without an estimate are left out."""
+def interval_picture(found: Answers | Estimates, confidence: float = 0.9, guarantee: str = "") -> Intervals:
+    """The first estimates with their intervals; those without an estimate are left out. ``guarantee`` is that of the
+    release that they are made from."""
     frame = found.to_frame(confidence)
     names = frame.columns[: frame.columns.index("estimate")]
     shown = []
@@ -36,4 +37,5 @@ def interval_picture(found: Answers | Estimates, confidence: float = 0.9) -> Int
         "released rows, uncorrected" if "naive" in frame.columns else "estimate again",
         "Each interval by itself contains the true number about as often as it says, or more often."
         + (f" {left:,} more are not shown." if left else ""),
+        guarantee,
     )

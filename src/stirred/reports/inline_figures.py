@@ -33,7 +33,8 @@ class Figures:
     drawn: int = 0
 
     def figure(self, picture: AnyPicture, about: str) -> Markup:
-        """A figure with its caption; ``about`` names the guarantee that it shows."""
+        """A figure with its caption; ``about`` names the guarantee, where the picture does not itself."""
+        about = picture.guarantee or about
         self.drawn += 1
         number = self.drawn
         drawing = inline(self._drawn(picture), f"figure-{number}", picture.title, described(picture, about))

@@ -180,11 +180,14 @@ def means(page: Page, one: Subject, level: int) -> Markup:
     """The sections of the explanation with their tables and pictures, then the limits of learning."""
     explained = one.explanation
     pictures = {picture.name: picture for picture in explained.pictures()}
+    instead = {absent.name: absent.words for absent in explained.not_drawn()}
     made: list[Markup] = []
     for name in MEANS:
         content = [_sentences(page, explained.section(name))]
         content += [table(TABLES[name], rows[0], rows[1:]) for rows in explained.tables(name)]
-        content += [_figure(page, pictures.get(wanted), one) for wanted in PICTURES.get(name, ())]
+        for wanted in PICTURES.get(name, ()):
+            content += [_figure(page, pictures.get(wanted), one)]
+            content += [element("p", instead[wanted], class_="quiet")] if wanted in instead else []
         made.append(section(level, SECTIONS[name], *content))
     if one.unseen_rows:
         many = "The release has too many rows for a page to look at single records in it; stirred explain does."

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from stirred.noise import SeededSource
 from stirred.semantics.pictures import Line, Picture
+from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.expectation import expected_table
-from stirred.swap.guarantee import best_rate, rates_for, smallest_epsilon
+from stirred.swap.guarantee import best_rate, epsilon, rates_for, smallest_epsilon
+from stirred.swap.margins import count_margins, strata_of_dataset
 from stirred.swap.plan import SwapPlan
 from stirred.tables.synthetic import massachusetts_1940
 
@@ -55,6 +57,7 @@ def rate_against_epsilon(name: str = "figure-3-2") -> Picture:
         "swap rate p",
         tuple(lines),
         caption=caption,
+        guarantee="Guarantees: epsilon per record that differs, pure differential privacy; its counts held fixed",
     )
 
 
@@ -78,7 +81,16 @@ def error_by_rate(name: str = "figure-3-1") -> Picture:
         "mean absolute percentage error",
         (forecast, *boxes),
         caption=caption,
+        guarantee="Guarantees: " + _epsilons(),
     )
+
+
+def _epsilons() -> str:
+    """The epsilon of each rate, for the largest stratum of the dwellings."""
+    data = dwellings()
+    largest = strata_of_dataset(data, count_margins(data, prints=False)).largest
+    told = ", ".join(f"{display(epsilon(largest, rate))} at {float(rate):g}" for rate in RATES)
+    return f"epsilon = {told}, per dwelling that differs, pure differential privacy"
 
 
 @cache

@@ -18,6 +18,7 @@ from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reproduce.catalogue import published
 from stirred.semantics.belief_bounds import AnyPriorBelief, BeliefBound, PredictiveBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, PublishedExposure, exposure, published_exposures
+from stirred.semantics.guarantee_lines import guarantee_line
 from stirred.semantics.pictures import (
     Bar,
     Bars,
@@ -29,6 +30,7 @@ from stirred.semantics.pictures import (
     rounded_up,
 )
 from stirred.spec.allocations import PublishedConcern, allocation
+from stirred.spec.deployments import deployment
 
 PAPER = "Kifer et al. (2022)"
 GRID = 1e-3
@@ -78,7 +80,14 @@ def kifer_concerns() -> Bars:
         f"understate what can be learned. {_INVARIANTS}"
     )
     title = "What the 2020 redistricting data spent on each concern"
-    return Bars("kifer-concerns", title, "Printed values, and sums over the queries", "rho", tuple(bars), caption)
+    return Bars(
+        "kifer-concerns", title, "Printed values, and sums over the queries", "rho", tuple(bars), caption,
+        guarantee=_guarantee(),
+    )  # fmt: skip
+
+
+def _guarantee() -> str:
+    return guarantee_line(deployment("topdown-2020-pl").specification)
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -125,7 +134,8 @@ def kifer_figure(number: int) -> Picture:
         picture = _belief(scenario, _THEOREMS[figure.shows])
     subtitle = f"{picture.subtitle}; {scenario.published.what}, 2020 redistricting data"
     caption = f"Figure {number} of {PAPER}, computed again. {picture.caption} {_INVARIANTS}"
-    return replace(picture, name=f"kifer-figure-{number}", subtitle=subtitle, caption=caption)
+    name = f"kifer-figure-{number}"
+    return replace(picture, name=name, subtitle=subtitle, caption=caption, guarantee=_guarantee())
 
 
 def _definitions(scenario: PublishedExposure) -> Picture:

@@ -147,6 +147,8 @@ def figure_6_1() -> tuple[Picture, ...]:
             ),
             caption="Compared are frames in which one record has another value, for someone who does not know who was "
             "sampled.",
+            guarantee="Guarantees: epsilon of the horizontal axis for each of two mechanisms, per record replaced in "
+            "the sample, pure differential privacy",
         ),
     )
 

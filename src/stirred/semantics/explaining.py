@@ -13,7 +13,7 @@ import json
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -24,16 +24,18 @@ from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.semantics import pictures
 from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief
+from stirred.semantics.concern_pictures import concern_picture
 from stirred.semantics.concerns import Concern, published_exposures
 from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, shown_up, up
+from stirred.semantics.guarantee_lines import guarantee_line
+from stirred.semantics.readable_pictures import NotDrawn, readable_beliefs, readable_deltas, readable_powers
 from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.summary import summary
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.templates import SECTIONS, Sources, Statement, of_distributions
 from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, written
-from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification, specification_html
 
@@ -44,6 +46,12 @@ SHORT = {
     "beliefs.outside", "delta.reading", "tests.none", "careful.finding", "careful.checklist",
 }  # fmt: skip
 """What a short explanation keeps besides sentences with numbers and the first sections."""
+
+Drawn = pictures.Picture | pictures.Bars | NotDrawn
+"""A picture, or a sentence in its place."""
+
+SMALLEST = 1e-10
+"""The smallest delta that is drawn, unless the guarantee itself names a smaller one."""
 
 DRAWN_DELTAS = (0.5, 0.1, 0.05, 0.01)
 """For beliefs: at smaller probabilities of exceptions the curves of a census fill the whole square."""
@@ -144,8 +152,22 @@ class Explanation:
     # -- pictures --------------------------------------------------------------------------------------------
 
     def pictures(self) -> tuple[pictures.Picture | pictures.Bars, ...]:
-        """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`."""
-        return tuple(_pictures(self.setting))
+        """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`.
+
+        Those that would be an empty frame are not among them: :meth:`not_drawn` has a sentence for each.
+        """
+        return tuple(one for one in self._drawn if not isinstance(one, NotDrawn))
+
+    def not_drawn(self) -> tuple[NotDrawn, ...]:
+        """The pictures that would show nothing, each with what is to be said in its place."""
+        return tuple(one for one in self._drawn if isinstance(one, NotDrawn))
+
+    @cached_property
+    def _drawn(self) -> tuple[Drawn, ...]:
+        line = guarantee_line(self.specification)
+        return tuple(
+            one if isinstance(one, NotDrawn) else replace(one, guarantee=line) for one in _pictures(self.setting)
+        )
 
     # -- JSON, text and HTML ---------------------------------------------------------------------------------
 
@@ -279,9 +301,11 @@ def explain(
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
+def _pictures(given: Setting) -> Iterator[Drawn]:
+    """Pictures, and sentences in place of those that would show nothing."""
     curve = given.readable
     if curve is None:
+        yield NotDrawn("level-and-power", _why_nothing(given))
         return
     worlds = f"the data as they are, and data in which {given.change.words}"
     if given.specification.domain.objects == "distributions":
@@ -293,22 +317,24 @@ def _pictures(given: Setting) -> Iterator[pictures.Picture | pictures.Bars]:
         powers[EXACT] = given.exact.power_curve()
     for what, own in given.own.rows() if given.own is not None else ():
         powers[what] = own.curve if isinstance(own, SwapPair) else own
-    yield pictures.level_power_picture(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
+    yield readable_powers(powers, worlds=worlds, dashed=[EXACT] if EXACT in powers else ())
     if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
-        yield pictures.epsilon_delta_picture(_deltas(curve), worlds=worlds, caption=said)
+        least = min(SMALLEST, (given.stated_delta or 1.0) / 2)
+        usual = pictures.epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
+        yield readable_deltas(usual)
     yield from _beliefs(given)
     yield from _true_record(given)
     if given.concerned:
-        near = [one.exposure for one in given.concerned if not one.joint]
-        units = plural(given.specification.input_premetric.unit)
-        joint = [one for one in given.concerned if one.joint]
-        further = [
-            (str(one.exposure.concern), one.rho, f"{one.worst.records} {units} change together") for one in joint
-        ]
-        told = [f"{one.exposure.concern}: {one.change.words}" for one in joint]
-        said = f"Where one record alone cannot change so, several do. {'. '.join(told)}." if told else ""
-        yield pictures.concern_bars(near, level=given.level, caption=said, joint=further)
+        yield concern_picture(given)
+
+
+def _why_nothing(given: Setting) -> str:
+    if not given.change.exists:
+        return "No picture: what is held fixed determines the data, so there is nothing to tell apart."
+    if given.unbounded:
+        return "No picture: the budget is infinite or as good as, so nothing that can be drawn is ruled out."
+    return "No picture: for this definition, or between these datasets, no bound on the power of tests is known here."
 
 
 def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:
@@ -320,19 +346,20 @@ def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:
     return {"pbdp": lambda epsilon: tradeoff_to_pbdp_delta(curve, epsilon)}
 
 
-def _beliefs(given: Setting) -> Iterator[pictures.Picture]:
+def _beliefs(given: Setting) -> Iterator[Drawn]:
     """How far a belief about the redrawn record can move, by the first theorem that applies."""
     for bound in given.beliefs[:1]:
         if isinstance(bound, PureBelief):
-            yield pictures.belief_picture([bound.limit])
+            yield readable_beliefs(pictures.belief_picture([bound.limit]), [bound.limit])
         elif isinstance(bound, TrueRecordBelief):
             deltas = [delta for delta in DRAWN_DELTAS if bound.epsilon(delta) < math.inf]
             if deltas:
                 said = "For Gaussian noise with this budget." if given.gaussian is not None else ""
-                yield pictures.likely_belief_picture(bound.curve, deltas, caption=said)
+                usual = pictures.likely_belief_picture(bound.curve, deltas, caption=said)
+                yield readable_beliefs(usual, [bound.epsilon(delta) for delta in deltas])
 
 
-def _true_record(given: Setting) -> Iterator[pictures.Picture]:
+def _true_record(given: Setting) -> Iterator[Drawn]:
     """Theorem 7.4 for the noise of the mechanism itself, beside Gaussian noise and what holds for any noise."""
     if given.exact_beliefs is None:
         return
@@ -344,7 +371,7 @@ def _true_record(given: Setting) -> Iterator[pictures.Picture]:
             others["any noise with this budget (Theorem 7.5)"] = bound.delta
     below, above = (bound.curve for bound in given.exact_beliefs)
     assert isinstance(below, PowerCurve) and isinstance(above, PowerCurve)
-    yield pictures.true_record_picture((below, above), others, name=EXACT)
+    yield readable_deltas(pictures.true_record_picture((below, above), others, name=EXACT))
 
 
 def about_this(one: Statement) -> bool:

@@ -62,6 +62,7 @@ class Panels:
     listed_title: str = ""
     listed: tuple[str, ...] = ()
     caption: str = ""
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
         columns = tuple(tuple(column) for column in self.columns)

@@ -1,8 +1,9 @@
 """Pictures as data: lines over an axis, or bars, with titles, labels and captions.
 
 Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: the
-power of tests, how delta falls with epsilon, how far a belief can move, what each concern costs. They choose
-names and titles, which ``dataclasses.replace`` changes.
+power of tests, how delta falls with epsilon, how far a belief can move. They choose names and titles, which
+``dataclasses.replace`` changes. :mod:`stirred.semantics.concern_pictures` has the bars of concerns, and
+:mod:`stirred.semantics.readable_pictures` another axis where nothing could be read off these.
 
 Keep in mind: a picture is checked when made and never changes. Its numbers are finite, each line
 runs from left to right, and its caption names the counterfactual: which two datasets somebody tries to tell apart.
@@ -12,10 +13,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from decimal import ROUND_UP, Context
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,9 +35,7 @@ from stirred.loss import (
 )
 from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
-from stirred.semantics.concerns import Exposure
 from stirred.semantics.panels import Panels
-from stirred.semantics.testing import gaussian_curve
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
@@ -53,6 +51,8 @@ PRIORS = tuple(sorted({*(k / 50 for k in range(51)), *(1 / (1 + np.exp(np.linspa
 """From 0 to 1, dense near both."""
 
 _FEW = 100  # a curve of at most so many vertices is drawn with all of them
+_BEYOND = 2.0  # where a curve ends at some delta, the axis goes so many times as far as to its middle
+_NEAREST = 1e-9  # the smallest epsilon at which a curve may end
 _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, and the farthest at which one may
 
 # -- what a picture is ---------------------------------------------------------------------------------------
@@ -81,12 +81,28 @@ class Line:
             raise errors.not_a_curve("line", "x must not decrease")
 
 
+@dataclass(frozen=True)
+class Point:
+    """One point of a picture that is marked, and the words beside it."""
+
+    x: float
+    y: float
+    words: str
+
+    def __post_init__(self) -> None:
+        for one in ("x", "y"):
+            object.__setattr__(self, one, finite(f"{one} of a point", getattr(self, one)))
+        _not_empty("the words of a point", self.words)
+
+
 @brief
 @dataclass(frozen=True)
 class Picture:
     """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
 
     ``name`` is that of the files it is saved to. With ``diagonal`` y = x is shown, and both axes go from 0 to 1.
+    ``guarantee`` says which guarantee the numbers are of (:mod:`stirred.semantics.guarantee_lines`); it is drawn below
+    the subtitle. ``points`` are answers that somebody asked for, drawn on the lines with their numbers.
 
     >>> Picture("a-guess", "A guess", "", "level", "power", (Line("blind", (0, 1), (0, 1)),)).to_fields()["lines"]
     [{'name': 'blind', 'x': [0.0, 1.0], 'y': [0.0, 1.0], 'dashed': False, 'words': ''}]
@@ -102,9 +118,12 @@ class Picture:
     y_log: bool = False
     diagonal: bool = False
     caption: str = ""
+    guarantee: str = ""
+    points: tuple[Point, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "points", tuple(self.points))
         _named(self.name, self.title)
         _not_empty("lines", self.lines)
         if self.diagonal and (self.x_log or self.y_log):
@@ -114,6 +133,9 @@ class Picture:
                 raise errors.not_a_curve(f"line '{line.name}'", "numbers on a logarithmic axis must be above 0")
             if self.diagonal and not all(0 <= number <= 1 for number in (*line.x, *line.y)):
                 raise errors.not_a_curve(f"line '{line.name}'", "beside the diagonal numbers are between 0 and 1")
+        for point in self.points:
+            if (self.x_log and point.x <= 0) or (self.y_log and point.y <= 0):
+                raise errors.not_a_curve(f"point '{point.words}'", "numbers on a logarithmic axis must be above 0")
 
     def to_fields(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -123,12 +145,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar; bars of one group share a colour. ``words`` are shown beside it."""
+    """One bar; bars of one group share a colour. ``words`` are shown beside it; ``about`` is in the JSON only."""
 
     name: str
     value: float
     group: str = ""
     words: str = ""
+    about: str = ""
 
     def __post_init__(self) -> None:
         _not_empty("the name of a bar", self.name)
@@ -148,6 +171,7 @@ class Bars:
     caption: str = ""
     mark: float | None = None
     mark_words: str = ""
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bars", tuple(self.bars))
@@ -194,6 +218,7 @@ class Intervals:
     value_words: str = "estimate"
     beside_words: str = "naive"
     caption: str = ""
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "intervals", tuple(self.intervals))
@@ -250,6 +275,7 @@ class GroupedIntervals:
     x_from: float
     x_to: float
     caption: str = ""
+    guarantee: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "intervals", tuple(self.intervals))
@@ -394,6 +420,7 @@ def _delta_lines(
 ) -> list[Line]:
     """Delta at epsilons in round steps, for each curve down to ``least``; some may be below it everywhere."""
     ends = [end for end in (_reaches(curve, least) for curve in curves.values()) if end < _FARTHEST]
+    ends = ends or [_BEYOND * end for end in map(_half_way, curves.values()) if end < _FARTHEST]
     epsilons = {*_round_steps(max(ends, default=_FAR)), *kinks}
     lines = []
     for name, curve in curves.items():
@@ -410,10 +437,23 @@ def _delta_lines(
 
 def _reaches(curve: Callable[[float], float], least: float) -> float:
     """About where a curve that falls with epsilon is down to ``least``."""
-    end = 1e-3
+    end = _NEAREST
     while curve(end) > least and end < _FARTHEST:
-        end *= 1.02
+        end = min(2 * end, _FARTHEST)
+    if end == _NEAREST or curve(end) > least:
+        return end
+    low = end / 2
+    for _ in range(7):
+        middle = math.sqrt(low * end)
+        low, end = (middle, end) if curve(middle) > least else (low, middle)
     return end
+
+
+def _half_way(curve: Callable[[float], float]) -> float:
+    """About where a curve that never falls below some delta is half way down to it, on a logarithmic axis; the
+    farthest epsilon where it starts lower."""
+    middle = math.sqrt(curve(_FARTHEST))
+    return _reaches(curve, middle) if curve(0.0) > middle else _FARTHEST
 
 
 def _round_steps(end: float) -> list[float]:
@@ -530,44 +570,6 @@ def _beliefs(epsilons: list[tuple[float, str]], caption: str) -> Picture:
     before = "belief in a record before the release (prior probability)"
     after, said = "belief after the release (posterior probability)", _joined(_BELIEFS, caption)
     return Picture("beliefs", title, subtitle, before, after, tuple(lines), diagonal=True, caption=said)
-
-
-# -- concerns ------------------------------------------------------------------------------------------------
-
-
-def concern_bars(
-    exposures: Iterable[Exposure],
-    *,
-    level: Number | None = None,
-    caption: str = "",
-    joint: Iterable[tuple[str, Fraction, str]] = (),
-) -> Bars:
-    """A bar for each concern: rho of the queries about it, or the power at the false-alarm probability ``level``.
-
-    A concern restricts the two worlds to records that differ in nothing else (:mod:`stirred.semantics.concerns`); the
-    power is that of Gaussian noise of the same rho. ``joint`` are concerns in which several records must differ: the
-    name, rho between the two worlds, and the words beside the bar.
-
-    >>> from stirred.semantics.concerns import exposure
-    >>> from stirred.spec.allocations import allocation
-    >>> bars = concern_bars([exposure(allocation("pl94-2020"), "block within tract", rounded=True)], level=0.05)
-    >>> round(bars.bars[0].value, 4), bars.bars[0].words
-    (0.3882, "rho = 0.926; all queries at levels 'block group' and 'block'")
-    """
-    title, worlds = "What can the release tell, concern by concern?", "two records that differ only in what a bar names"
-    said = _joined(f"Told apart are {worlds}, all other records being known.", caption)
-    told = [(str(one.concern), one.rho, "all queries" if one.concern.whole else one.queries()) for one in exposures]
-    told += joint
-    if level is None:
-        bars = tuple(Bar(name, float(rho), words=words) for name, rho, words in told)
-        return Bars("concerns", title, "The budget of the queries that tell about it", "rho", bars, said)
-    at = probability("level", level)
-    bars = tuple(
-        Bar(name, float(gaussian_curve(rho).power(at)), words=f"rho = {rounded_up(float(rho), 4)}; {words}")
-        for name, rho, words in told
-    )
-    subtitle = f"Largest probability of detection where that of a false alarm is {at:g}"
-    return Bars("concerns", title, subtitle, DETECTION, bars, said, at, "blind guess")
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from stirred.loss import PowerCurve, TradeOff
 from stirred.semantics import pictures
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH
+from stirred.semantics.guarantee_lines import guarantees_line
+from stirred.semantics.readable_pictures import NotDrawn, readable_powers
 from stirred.semantics.summary import TOGETHER, alone, everyday, of_hundred, power_together
 from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, Comparison, Row, Verdict, compare, wrapped_line
 from stirred.spec.exact import significant
@@ -82,7 +84,16 @@ class SideBySide:
         return self.comparison.notes
 
     def picture(self) -> pictures.Picture | None:
-        """The greatest power of a test at each level, a line for each guarantee; None where none is known."""
+        """The greatest power of a test at each level, a line for each guarantee; None where none can be shown."""
+        found = self._drawn()
+        return None if isinstance(found, NotDrawn) else found
+
+    def not_drawn(self) -> NotDrawn | None:
+        """Why there is no picture; None where there is one."""
+        found = self._drawn()
+        return found if isinstance(found, NotDrawn) else None
+
+    def _drawn(self) -> pictures.Picture | NotDrawn:
         curves: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {}
         for name, given in zip(self.names, self.settings, strict=True):
             if given.own is not None:
@@ -92,11 +103,11 @@ class SideBySide:
             elif given.readable is not None:
                 curves[f"{name}: any method"] = given.readable
         said = "Each line is about its own guarantee and the change that it names; lines do not rank unlike guarantees."
-        return (
-            pictures.level_power_picture(curves, worlds="the data, and the nearest data that differ", caption=said)
-            if curves
-            else None
-        )
+        if not curves:
+            return NotDrawn("level-and-power", "No picture: a bound on tests is known of none of these guarantees.")
+        line = guarantees_line(self.names, [given.specification for given in self.settings])
+        worlds = "the data, and the nearest data that differ"
+        return readable_powers(curves, worlds=worlds, caption=said, guarantee=line)
 
     def __str__(self) -> str:
         parts = [_table(("", *self.names, *(["on this row alone"] if len(self.names) == 2 else [])), self.questions)]

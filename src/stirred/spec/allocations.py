@@ -136,6 +136,8 @@ class Allocation:
     said of them is an upper bound: they are taken to change as much as they can whenever one of the attributes may."""
     single_root: bool = False
     """Whether the first level is known to be one place, such as a nation."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Attributes and levels in plain words, for reports and figures."""
 
     def _repr_html_(self) -> str:
         rows = [
@@ -153,6 +155,17 @@ class Allocation:
     def attributes(self) -> tuple[str, ...]:
         """All attributes that some query tells about."""
         return tuple(dict.fromkeys(name for part in self.parts for query in part.queries for name in query.attributes))
+
+    def label(self, name: str) -> str:
+        """An attribute or level in plain words, with its name where two have the same; its name where it has none.
+
+        >>> allocation("pl94-2020").label("hhgq"), allocation("pl94-2020").label("county")
+        ('household or kind of group quarters', 'county')
+        """
+        known = dict(self.labels)
+        others = {known.get(one, one) for one in (*self.attributes, *self.levels) if one != name}
+        said = known.get(name, name)
+        return f"{said} ({name})" if said in others and said != name else said
 
     def rho(self, level: str, query: str, *, rounded: bool) -> Fraction:
         """rho of one query at one level; 0 where it was not asked."""
@@ -254,7 +267,8 @@ def allocation_of(deployment: str) -> Allocation | None:
 
 def read_allocation(path: str | Path) -> Allocation:
     """An allocation of one's own from a TOML file: ``levels``, and for each ``[[part]]`` its ``unit``, ``rho``,
-    ``level_shares`` and ``[[part.query]]`` tables with ``name``, ``attributes`` and ``shares``. Numbers are text."""
+    ``level_shares`` and ``[[part.query]]`` tables with ``name``, ``attributes`` and ``shares``. Numbers are text.
+    ``[labels]`` may have attributes and levels in plain words."""
     try:
         fields = _received.read_toml(Path(path), number=str)
     except tomllib.TOMLDecodeError as problem:
@@ -306,12 +320,13 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
         errata=tuple(Erratum(**one) for one in fields.get("errata", ())),
         recodes=tuple((recode, of) for recode, of in fields.get("recodes", ())),
         single_root=fields.get("single_root", False) is True,
+        labels=tuple(dict(fields.get("labels", {})).items()),
     )
     texts = [*result.levels, *(part.unit for part in result.parts), *result.queries]
     texts += [name for part in result.parts for query in part.queries for name in (*query.attributes, *query.columns)]
-    texts += [name for pair in result.recodes for name in pair]
+    texts += [name for pair in (*result.recodes, *result.labels) for name in pair]
     if not all(isinstance(one, str) and one and not _received.has_controls(one) for one in texts):
-        raise errors.not_an_allocation("a level, unit, query or attribute is not a name")
+        raise errors.not_an_allocation("a level, unit, query, attribute or label is not a name")
     names = result.queries
     if len(set(names)) < len(names):
         raise errors.not_an_allocation("it names a query twice")

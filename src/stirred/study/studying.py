@@ -28,6 +28,7 @@ from stirred.noise import RandomSource, SeededSource, SystemSource
 from stirred.releases.folder import CONFIDENTIAL, appearing
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
+from stirred.semantics.guarantee_lines import guarantees_line
 from stirred.semantics.pictures import Bar, Bars
 from stirred.study.contenders import Contender, Known, contender
 from stirred.study.data import PLACES, StudyData
@@ -254,6 +255,9 @@ class Study:
             "mean absolute error of a cell",
             tuple(bars),
             caption,
+            guarantee=guarantees_line(
+                [one.name for one in self.contenders], [one.known.specification for one in self.contenders]
+            ),
         )
         return (picture,)
 

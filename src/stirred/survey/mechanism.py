@@ -79,6 +79,8 @@ class Survey(Mechanism):
                        "what sampling would buy if it were part of the mechanism.", "sampled"),
                 Option("--figures", "Save a picture of bias against noise by the largest weight into this new folder.",
                        "figures", Path),
+                Option("--paper", "With --figures: draw for papers, without titles, as PDF and SVG in the widths of "
+                       "one and two columns.", "paper", bool),
                 Option("--json", "Print JSON.", "as_json", bool),
             ),
             _advise,

@@ -330,7 +330,13 @@ class WeightTrade:
             "all other records being known. Computed from public facts only; sampling error is not part of it."
         )
         y_title = f"error of {'the sum over all cells' if total else 'one cell'}"
-        return Picture(name, title, subtitle, axis, y_title, lines, caption=caption)
+        whose = "unit" if self.change == "unit" else "answer of a unit"
+        standard = "pure" if self.epsilon is not None else "zero-concentrated"
+        budget = f"epsilon = {written(self.epsilon)}" if self.epsilon is not None else f"rho = {written(self.rho or 0)}"
+        guarantee = f"Guarantee: {budget} per {whose} replaced, {standard} differential privacy"
+        if self.share != 1:
+            guarantee += f"; {written(self.share)} of it is spent here"
+        return Picture(name, title, subtitle, axis, y_title, lines, caption=caption, guarantee=guarantee)
 
 
 _OF = {"cell": "One cell", "total": "The sum over all cells"}

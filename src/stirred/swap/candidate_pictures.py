@@ -39,7 +39,7 @@ class _Point:
     shares: tuple[float, ...]
 
 
-def candidate_pictures(entries: Sequence[WhatIf]) -> tuple[Picture, ...]:
+def candidate_pictures(entries: Sequence[WhatIf], unit: str = "record") -> tuple[Picture, ...]:
     """Shares of records against epsilon, and against the expected error of the tables asked for.
 
     Where several choices of variables were tried, each is one point, at the first rate; else each rate is. Nothing is
@@ -58,8 +58,25 @@ def candidate_pictures(entries: Sequence[WhatIf]) -> tuple[Picture, ...]:
             shares = zip(*(one.shares for one in drawn), strict=True)
             lines = tuple(Line(words, x, share) for words, share in zip(_SHARES, shares, strict=True))
             caption = _CAPTION + "; ".join(one.words for one in drawn) + " (from left to right)."
-            found.append(Picture(name, title, _SUBTITLE, x_title, "share of records", lines, caption=caption))
+            found.append(
+                Picture(
+                    name,
+                    title,
+                    _SUBTITLE,
+                    x_title,
+                    "share of records",
+                    lines,
+                    caption=caption,
+                    guarantee=_guarantee(drawn, unit),
+                )
+            )
     return tuple(found)
+
+
+def _guarantee(drawn: Sequence[_Point], unit: str) -> str:
+    finite = [one.epsilon for one in drawn if isfinite(one.epsilon)]
+    budgets = f"epsilon from {min(finite):.4g} to {max(finite):.4g}" if finite else "no finite epsilon"
+    return f"Guarantees: {budgets} per {unit} that differs, pure differential privacy; each choice holds others fixed"
 
 
 def _points(entries: Sequence[WhatIf]) -> list[_Point]:

@@ -198,7 +198,7 @@ class SwapCheck:
         """What other rates and variables reveal, against epsilon and against the error they cost. Confidential."""
         from stirred.swap.candidate_pictures import candidate_pictures
 
-        return candidate_pictures(self.what_if)
+        return candidate_pictures(self.what_if, self.plan.unit)
 
     def __str__(self) -> str:
         from stirred.swap.check_text import describe

@@ -27,7 +27,7 @@ from stirred.tables import open_input
 from stirred.tables.columns import as_text
 from stirred.tables.form import Form, form_of
 from stirred.tables.read import read_table
-from stirred.topdown.domains import Domains, read_domains
+from stirred.topdown.domains import Domains, read_domains, read_labels
 from stirred.topdown.plan_sections import OPEN, PlacesInput, slug
 
 CENSUS = {"state": 2, "county": 5, "tract": 11, "block_group": 12}
@@ -86,12 +86,13 @@ def draft_plan(
     if geography is None:
         raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
     domains = {} if dictionary is None else read_domains(dictionary)
+    labels = {} if dictionary is None else read_labels(dictionary)
     places = _read_places(geography, prefixes)
     file = _read_file(path, form_of(path, delimiter, encoding), places, domains, count, dictionary is not None)
     question = _question(file)
     if preset_name is not None:
-        return "\n".join([*question, _from_preset(preset_name, places, file, domains, folder)])
-    return "\n".join([*question, *_lines(places, file, domains, folder)]) + "\n"
+        return "\n".join([*question, _from_preset(preset_name, places, file, domains, labels, folder)])
+    return "\n".join([*question, *_lines(places, file, domains, labels, folder)]) + "\n"
 
 
 def _read_places(geography: Path, prefixes: str | None) -> _Places:
@@ -155,7 +156,9 @@ def _question(file: _File) -> list[str]:
     ]
 
 
-def _from_preset(name: str, places: _Places, file: _File, domains: Domains, folder: Path) -> str:
+def _from_preset(
+    name: str, places: _Places, file: _File, domains: Domains, labels: Mapping[str, str], folder: Path
+) -> str:
     """A built-in plan for these files, with the values of the dictionary."""
     from stirred.topdown.presets import CENSUS_LEVELS, preset
 
@@ -169,6 +172,9 @@ def _from_preset(name: str, places: _Places, file: _File, domains: Domains, fold
         update={
             "place": file.place if file.place != places.levels[-1] else None,
             "count": file.count,
+            "attributes": tuple(
+                one.model_copy(update={"label": labels.get(one.name)}) for one in plan.tables[0].attributes
+            ),
             "input": InputSection(path=_relative(file.path, folder), **_read_as(file.form)),
         }
     )
@@ -186,7 +192,7 @@ def _read_as(form: Form) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _lines(places: _Places, file: _File, domains: Domains, folder: Path) -> list[str]:
+def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, str], folder: Path) -> list[str]:
     """The draft without a preset: even shares, the total and all combinations of values."""
     levels, share = list(places.levels), f"1/{len(places.levels)}"
     name = slug(file.path.name.split(".")[0]) or "records"
@@ -225,6 +231,8 @@ def _lines(places: _Places, file: _File, domains: Domains, folder: Path) -> list
     ]
     for attribute in file.attributes:
         lines += ["[[tables.attributes]]", f"name = {_text(attribute)}"]
+        if attribute in labels:
+            lines.append(f"label = {_text(labels[attribute])}")
         if domains.get(attribute):
             lines.append(f"values = {_text(list(domains[attribute]))}")
         else:

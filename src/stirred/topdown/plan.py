@@ -103,6 +103,9 @@ class TopDownPlan(Plan):
             if invariant.level not in self.spine.all_levels:
                 raise errors.unknown_choice("level", invariant.level, self.spine.all_levels)
             _require_plain(table, invariant.by, "An invariant")
+        for level in self.spine.labels:
+            if level not in self.spine.all_levels:
+                raise errors.unknown_choice("level", level, self.spine.all_levels)
         for constraint in self.constraints:
             _check_constraint(self, constraint)
         for relation in self.relations:
@@ -205,8 +208,15 @@ class TopDownPlan(Plan):
             if table.schema_of.joint(one.name)
         )
         name, title = self.dataset or "plan", self.dataset or "the plan"
-        one = self.spine.root is not None
-        return Allocation(name, title, levels, tuple(parts), recodes=recodes, joint=joint, single_root=one)
+        one, labels = self.spine.root is not None, tuple(self._labels().items())
+        return Allocation(
+            name, title, levels, tuple(parts), recodes=recodes, joint=joint, single_root=one, labels=labels
+        )
+
+    def _labels(self) -> dict[str, str]:
+        """Attributes and levels in plain words."""
+        told = [(one.name, one.label) for table in self.released for one in table.attributes]
+        return {**{name: label for name, label in told if label}, **self.spine.labels}
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:
@@ -242,7 +252,11 @@ class TopDownPlan(Plan):
     def drawn_hash(self) -> str:
         """SHA-256 of what is fixed once measurements are drawn; the rest of the plan is for the fit only."""
         later = ("publish", "earlier", "targets", "passes", "fit", "licence", "released_by", "context")
-        return hash_of({key: value for key, value in self.published().items() if key not in later})
+        fields = {key: value for key, value in self.published().items() if key not in later}
+        fields["spine"].pop("labels", None)
+        for attribute in (one for table in fields["tables"] for one in table.get("attributes", ())):
+            attribute.pop("label", None)
+        return hash_of(fields)
 
 
 # -- checks --------------------------------------------------------------------------------------------------

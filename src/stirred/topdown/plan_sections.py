@@ -67,6 +67,8 @@ class SpineSection(Section):
     levels: Names
     root: str | None = None
     absent: Names = ()
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Levels in plain words, for reports and figures."""
     input: PlacesInput = Field(default_factory=PlacesInput)
 
     @property
@@ -76,11 +78,12 @@ class SpineSection(Section):
 
 
 class AttributeSection(Section):
-    """A categorical column with its full domain."""
+    """A categorical column with its full domain. ``label`` says in plain words what it is, for reports and figures."""
 
     name: str
     values: Names
     column: str | None = None
+    label: str | None = None
 
 
 class RecodeSection(Section):
