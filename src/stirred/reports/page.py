@@ -124,11 +124,12 @@ def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
         return section(2, "In short", report_parts.summary(page, subjects[0]), class_="short first")
     each = [section(3, one.name, report_parts.summary(page, one)) for one in subjects]
     found = side_by_side(*(replace(one.specification, name=one.specification.name or one.name) for one in subjects))
-    short = section(2, "In short", *each, class_="short")
-    return joined([short, *_compared(page, found, [one.name for one in subjects])])
+    size = "several many" if len(subjects) > 3 else "several"  # printed smaller, so that two pages are enough
+    short = section(2, "In short", *each, class_=f"short {size}")
+    return joined([short, *_compared(page, found, [one.name for one in subjects], f"first {size}")])
 
 
-def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) -> tuple[Markup, Markup]:
+def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str], class_: str) -> tuple[Markup, Markup]:
     """Whether the guarantees can be ranked, and the comparison itself."""
     page.glossary.new_part()
     two = len(names) == 2
@@ -138,7 +139,7 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
     drawn = page.figures.figure(picture, f"Guarantees: {', '.join(names)}") if picture is not None else Markup("")
     ranked = section(
         2, "Can these be ranked?", joined(element("p", one, class_="verdict") for one in found.rankings),
-        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_="first",
+        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_=class_,
     )  # fmt: skip
     questions = table("Five questions, and which guarantee is stricter on that row alone" if two else "Five questions",
                       ("question", *names, *(["on this row alone"] if two else [])), asked)  # fmt: skip
