@@ -53,7 +53,7 @@ def test_it_says_that_it_is_confidential_and_states_the_total(kept, name, tmp_pa
     assert found.faults == []
     assert found.text.count(WARNING) == 2 and CAREFUL in found.text and "CONFIDENTIAL: appendix" in found.text
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
-    assert "1 entries for rows, of which 1 spent budget." in found.text and "This release is entry 1" in found.text
+    assert "Entries for rows: 1, of which 1 spent budget." in found.text and "This release is entry 1" in found.text
     total = Ledger.open(place / "rows.ledger").standing().total
     for _, words in total.specification.blocks():
         assert " ".join(words.split()) in found.text

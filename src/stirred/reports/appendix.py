@@ -137,7 +137,7 @@ def _ledger(one: Subject, ledger: Ledger | None) -> Markup:
     standing, entry = ledger.standing(), ledger.entry_of(one.release.path)
     total = standing.total
     said = [
-        f"{standing.entries:,} entries for {ledger.dataset}, of which {standing.counted:,} spent budget.",
+        f"Entries for {ledger.dataset}: {standing.entries:,}, of which {standing.counted:,} spent budget.",
         "No release has spent budget yet." if total is None else "",
         f"Limit: {standing.limit.output_premetric.kind.budget} = {standing.limit.budget.shown()} per "
         f"{standing.limit.input_premetric.unit}." if standing.limit is not None else "",
