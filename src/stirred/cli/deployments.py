@@ -27,15 +27,18 @@ _COLUMNS = (
 def deployments(
     name: Annotated[
         str | None,
-        typer.Argument(help="The deployment to show; without it, all are listed.", autocompletion=deployment_names),
+        typer.Argument(help="The deployment to show. Default: all are listed.", autocompletion=deployment_names),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Also save a picture of all deployments into this new folder; one that is named stands out."),
+        typer.Option(help="Also save a figure of all deployments into this new folder; NAME is marked in it."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """List known deployments, or show one with its facts, how each was checked, and what is not stated."""
+    """List known uses of differential privacy, or show one: what its sources state, how that was checked, and what they
+    do not state."""
     if figures is not None:
         from stirred.cli.common import check_new
 

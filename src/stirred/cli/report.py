@@ -13,19 +13,22 @@ from stirred.cli.options import Given
 from stirred.cli.printing import note
 
 WHAT = (
-    "One or more: a release folder, a plan, a specification.json, a deployment's name, a registry's YAML file, or a "
-    "budget typed by hand ('rho=2.63', 'epsilon=1,delta=1e-6,unit=household'). Several are also compared."
+    "One or more: a release folder, a plan, a specification.json, the name of a known deployment, a YAML record of the "
+    "public registry, or a budget such as 'rho=2.63' or 'epsilon=1,delta=1e-6,unit=household'. Several are also "
+    "compared."
 )
 
 
 def report(
     what: Annotated[list[str], typer.Argument(help=WHAT)],
     given: Given,
-    out: Annotated[Path, typer.Option(help="The HTML file to write; it must not exist.")] = Path("report.html"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    out: Annotated[Path, typer.Option(help="The HTML file to write; it must not exist yet.")] = Path("report.html"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was written as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
     """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
-    analysts need, glossary and sources. It needs no network. A plan's data are not read."""
+    analysts need, glossary and sources. The page can be read without a network. A plan's data are not read."""
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.cli.compare import say_what_is_taken

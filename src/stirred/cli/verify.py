@@ -13,17 +13,23 @@ from stirred.cli.common import MostRows
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, typer.Argument(help="The release folder to verify.")],
     signers: Annotated[
         Path | None,
-        typer.Option(help="A file of trusted keys (OpenSSH's allowed_signers): one of them must have signed."),
+        typer.Option(
+            help="A file of trusted public keys (OpenSSH's allowed_signers): the release must be signed with one of "
+            "them. Default: a signature is checked, but not whose it is."
+        ),
     ] = None,
     most_rows: MostRows = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Verify a release from its own files: manifest, contents, invariants, budget, signature.
+    """Verify a release from its own files: that they are complete and unchanged, that the counts which the mechanism
+    keeps are kept, that the stated budget follows from what was done, and the signature.
 
-    Exits with 1 if anything fails.
+    Exits with 1 if anything does not hold.
     """
     from stirred.verbs import verify as run
 
