@@ -128,4 +128,8 @@ def test_a_mechanism_without_calibration_says_so(tmp_path, command):
 
 def test_the_help_has_an_example(command):
     said = " ".join(command("calibrate", "--help").out.split())
-    assert "stirred calibrate plan.toml --target" in said and "[swap]" in said and "[topdown]" in said
+    assert (
+        "stirred calibrate plan.toml --target" in said
+        and "Options for swap:" in said
+        and "Options for topdown:" in said
+    )

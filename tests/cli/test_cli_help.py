@@ -14,8 +14,9 @@ OWN = {"--help", "--install-completion", "--show-completion"}
 """Options whose text is typer's."""
 JARGON = (
     r"\btold\b", r"\btells?\b", r"\bstops?\b", r"\bmade (files|inputs)\b", r"\bswappers?\b", r"\bgeounits?\b",
-    r"\blattice\b",    r"\bverdict", r"\bbetray", r"\bkilled\b", r"\bfinest\b", r"\bcoarse", r"\bso many\b", r"\bthe law\b",
-    r"\bpremetric",     r"\bmultiverse", r"\brival\b", r"\bsort of\b", r"\be\.g\.", r"\bi\.e\.", r"\bvia\b", r"\bglob\b", r"\bnonce\b",
+    r"\blattice\b", r"\bverdict", r"\bbetray", r"\bkilled\b", r"\bfinest\b", r"\bcoarse", r"\bso many\b",
+    r"\bthe law\b", r"\bpremetric", r"\bmultiverse", r"\brival\b", r"\bsort of\b", r"\be\.g\.", r"\bi\.e\.",
+    r"\bvia\b", r"\bglob\b", r"\bnonce\b",
 )  # fmt: skip
 """Words of ours, metaphors and abbreviations that a newcomer would have to guess."""
 

@@ -65,7 +65,9 @@ def _print_all(as_json: bool) -> None:
     hypothetical = {name: title for name, title in titles().items() if name not in known}
     if as_json:
         what_if = [{"name": name, "title": title} for name, title in hypothetical.items()]
-        _print_json({"deployments": [one.to_fields() for one in known.values()], "what_if": what_if})
+        _print_json(
+            {"stirred_deployments": 1, "deployments": [one.to_fields() for one in known.values()], "what_if": what_if}
+        )
         return
     print("\n".join(_table(list(known.values()))))
     said = "; ".join(f"{one}: {BLOCKS[one]}" for one in ("domain", "fixed", "neighbours", "period"))
@@ -90,7 +92,8 @@ def _print_one(name: str, as_json: bool) -> None:
         found = deployment(name)
     say_what_is_taken(name)
     if as_json:
-        fields: dict[str, Any] = {"name": found.name, "title": found.title} if found else {}
+        fields: dict[str, Any] = {"stirred_deployment": 1}
+        fields |= {"name": found.name, "title": found.title} if found else {}
         fields |= known.to_fields() if known else {}
         if found is not None:
             import json

@@ -207,7 +207,7 @@ def verify(
     ledger = Ledger.open(file)
     verdicts = ledger.verify(seal)
     if as_json:
-        _print_json([asdict(verdict) for verdict in verdicts])
+        _print_json([{"stirred_ledger_verify": 1, **asdict(verdict)} for verdict in verdicts])
     else:
         for verdict in verdicts:
             print(f"{'holds ' if verdict.holds else 'FAILS '} {one_line(verdict.words)}")
@@ -321,6 +321,7 @@ def _when(seconds: int) -> str:
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
     return {
+        "stirred_ledger_entry": 1,
         "id": entry.id,
         "what": entry.what,
         "when": _when(entry.spent_at),
@@ -358,6 +359,7 @@ def _standing_fields(ledger: Ledger, standing: Standing) -> dict[str, Any]:
 
     total, within = standing.total, standing.within
     return {
+        "stirred_ledger": 1,
         "dataset": ledger.dataset,
         "entries": standing.entries,
         "counted": standing.counted,

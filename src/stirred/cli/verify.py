@@ -35,7 +35,9 @@ def verify(
 
     verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:
-        print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
+        print(
+            json.dumps([{"stirred_verify": 1, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
+        )
     else:
         print(verdicts)
     if not all(verdict.holds for verdict in verdicts):
