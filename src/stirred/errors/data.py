@@ -47,11 +47,15 @@ def unreadable_format(path: object, kind: str) -> DataError:
     )
 
 
-def ragged_csv(path: object) -> DataError:
+def ragged_csv(path: object, line: int = 0, fields: int = 0, wanted: int = 0) -> DataError:
+    """``line`` is the first line with another number of fields than the header, or 0 where it was not found."""
+    where = f"Line {line:,} of {path}" if line else f"A line of {path}"
+    counted = f": {fields:,}, not {wanted:,}" if line else ""
     return DataError(
         "ragged-csv",
-        f"A line of {path} has more or fewer fields than its header.",
-        "Correct the file, or name the right delimiter in [input].",
+        f"{where} has more or fewer fields than its header{counted}.",
+        "Correct that line: a field with the delimiter in it must stand in quotation marks. If all lines look right, "
+        "write the right delimiter in [input] of the plan.",
     )
 
 
@@ -80,12 +84,14 @@ def unsupported_type(table: str, column: str, kind: str) -> DataError:
     )
 
 
-def wrong_type(table: str, column: str, wanted: str) -> DataError:
+def wrong_type(table: str, column: str, wanted: str, path: object = None, line: int = 0) -> DataError:
+    """``line`` is the first line with such a value, or 0 where it was not found."""
+    where = f" The first is in line {line:,} of {path}." if line else ""
     return DataError(
         "wrong-type",
-        f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.",
-        "Correct the cells, or types in [input] (without a type a column is carried as text); texts that stand for an "
-        "empty cell belong under null_values in [input].",
+        f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.{where}",
+        "Correct the cells, or change types in [input] of the plan: a column without a type is kept as text. If such a "
+        "value means an empty cell, list it under null_values in [input].",
     )
 
 
