@@ -16,7 +16,7 @@ SECRET = "SECRET-7731"
 
 def read(path, **options):
     found = open_input("rows", path, InputOptions(**options))
-    return [batch for batch in found.read(list(found.kinds), [])]
+    return list(found.read(list(found.kinds), []))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])

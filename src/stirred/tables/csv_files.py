@@ -109,7 +109,7 @@ def open_csv(found: Found) -> Input:
         raise errors.mixed_formats(found.path)
     unknown = [name for name in options.types if name not in header]
     if unknown:
-        raise errors.missing_columns(table, unknown)
+        raise errors.missing_columns(table, unknown, header)
     kinds = {name: TYPES[options.types.get(name, "text")] for name in header}
     rewritten: dict[str, Rewritten] = {}
     cells = _Cells(table, options, kinds, CsvStyle(delimiter, decimal=options.decimal), rewritten)
