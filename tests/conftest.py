@@ -17,7 +17,7 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
 # Their assertions then say what was compared, as those of test modules do.
-pytest.register_assert_rewrite("sentence_formulas", "sentence_grid")
+pytest.register_assert_rewrite("sentence_formulas", "sentence_grid", "summary_formulas", "swap_formulas")
 
 # No deadline: the first example may have to compile a kernel. The same examples in every run; the referee draws others.
 settings.register_profile("repeated", deadline=None, derandomize=True)
@@ -25,6 +25,9 @@ settings.load_profile("repeated")
 
 # Fixtures of the tests of commands. They have a module of their own: Python would take a second conftest for this one.
 from offered_files import as_json, files, offered  # noqa: E402, F401
+
+# Every test draws the same noise in every run.
+from repeated_draws import pytest_configure, pytest_fixture_setup, pytest_runtest_setup  # noqa: E402, F401
 
 
 @dataclass(frozen=True)

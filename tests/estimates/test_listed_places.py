@@ -169,8 +169,8 @@ def test_places_are_kept_as_the_fewest_units(tmp_path_factory, sets, sizes):
         found = unions.of(at)
         assert found.keys() == expected.keys()
         assert all(np.array_equal(found[level], expected[level]) for level in expected)
-        assert unions.units_of()[at] == sum(len(one) for one in expected.values())
-        assert unions.fewest()[at] == len(fewest_units(spine, np.isin(np.arange(6), list(some))))
+        assert unions.has().sum(axis=1)[at] == sum(len(one) for one in expected.values())
+        assert unions.overlap.distances()[at] == len(fewest_units(spine, np.isin(np.arange(6), list(some))))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_files_and_frames_say_the_same_and_codes_of_any_level_may_be_listed(rele
     counties = release.listed({"county": ["s0c0", "s1c0"], "district": ["x", "y"]})
     assert counties.unions.of(0).keys() == {1} and counties.unions.of(1).keys() == {0}  # all of s1
     both = pl.DataFrame({"county": ["s0c0"], "town": ["s0c0t0"], "district": ["x"]})
-    assert release.listed(both).unions.units_of().tolist() == [1]  # the finest level speaks
+    assert release.listed(both).unions.has().sum(axis=1).tolist() == [1]  # the finest level speaks
 
 
 def test_units_in_no_place_or_in_several_are_told(release):

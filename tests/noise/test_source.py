@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ def test_the_system_source_is_for_release():
     assert SystemSource().for_release is True
 
 
+@pytest.mark.fresh_draws
 def test_the_system_source_never_serves_the_same_bytes_twice():
     # 32 bytes agree by chance with probability 2^-256.
     source = SystemSource()
@@ -62,3 +65,16 @@ def test_words_are_the_bytes_of_the_source_in_order_low_byte_first(words, width)
 def test_two_blocks_of_words_share_nothing():
     source = SeededSource(4)
     assert not np.array_equal(words16(source, 64), words16(source, 64))
+
+
+def test_draws_of_a_test_are_repeated_in_every_run():
+    """The stream of this test's name, which tests/repeated_draws.py serves, unless the run asked for another."""
+    if os.environ.get("STIRRED_DRAWS"):
+        pytest.skip("this run asked for other draws")
+    assert SystemSource().take(4).hex() == "899cca3e"
+
+
+@pytest.mark.fresh_draws
+def test_bits_of_the_operating_system_are_served_where_a_test_asks_for_them(monkeypatch):
+    monkeypatch.setattr(os, "urandom", lambda count: b"7" * count)
+    assert SystemSource().take(3) == b"777"

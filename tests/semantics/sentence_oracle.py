@@ -7,10 +7,12 @@ specification is what its author stated: kind, parameter, budget, distances.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from importlib.resources import files
 from statistics import NormalDist
 
 import numpy as np
@@ -313,3 +315,17 @@ def _discrete_curve(variances, grid=5e-4):
     law, losses = law[order] / law.sum(), losses[order]
     other = law * np.exp(-losses)
     return np.cumsum(other) / other.sum(), np.cumsum(law)
+
+
+def shares():
+    """The shares of the 2020 redistricting data from the file itself: rho by level and query, as printed."""
+    fields = tomllib.loads((files("stirred") / "deployments/allocations-2020.toml").read_text(encoding="utf-8"))
+    found = {}
+    for part in fields["allocation"][0]["part"]:
+        for query in part["query"]:
+            for level, of_level, share in zip(
+                fields["allocation"][0]["levels"], part["level_shares"], query["shares"], strict=True
+            ):
+                if rho := Fraction(part["rho"]) * Fraction(of_level) * Fraction(share):
+                    found[level, query["name"]] = rho
+    return found

@@ -56,10 +56,13 @@ def test_the_expected_interval_of_measured_errors_is_that_of_measured_errors(tmp
     write_lines(tmp_path / "made", 60_000, 3, "two-stage")
     plan = SurveyPlan.from_toml(tmp_path / "made" / "survey.toml")
     expected = {one.table: one for one in stirred.check(plan).tables}["mean-income-sex"]
-    stirred.release(plan, out=tmp_path / "release")
-    table = pl.read_csv(tmp_path / "release" / "tables" / "mean-income-sex.csv")
-    half = ((table["upper"] - table["lower"]) / 2).mean()
-    assert half / 2 < expected.interval < 2 * half
+    halves = []
+    for run in range(16):  # one alone is often half as long: noise then made the measured error nearly 0
+        stirred.release(plan, out=tmp_path / f"{run}")
+        table = pl.read_csv(tmp_path / f"{run}" / "tables" / "mean-income-sex.csv")
+        halves += ((table["upper"] - table["lower"]) / 2).to_list()
+    typical = (sum(half**2 for half in halves) / len(halves)) ** 0.5
+    assert typical / 2 < expected.interval < 2 * typical
     assert expected.interval > 1.9 * (expected.sampling**2 + expected.noise**2) ** 0.5
 
 

@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import stirred
+from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.nmf_form import LEVELS, Product
+from stirred.topdown.nmf_writing import write_noisy_measurements
 
 KINDS = ("household", "nursing", "college")
 SMALL = Product(
@@ -119,3 +122,11 @@ def dense_answer(
     """Estimates and variances of the groups of a query in the union of some blocks."""
     form = np.kron(np.array(chosen, dtype=np.float64), groups(by, product))
     return form @ found[0], np.einsum("gi,ij,gj->g", form, found[1], form)
+
+
+def publish(folder: Path, persons: int, seed: int) -> None:
+    """A generated census released with the 2020 plan, and its measurements as noisy measurement files beside it."""
+    made = Population(persons=persons, seed=seed).tables()
+    data = {"geography": made.blocks, "persons": made.persons, "units": made.units, "facilities": made.facilities}
+    stirred.release(stirred.topdown.preset("pl94-2020", DOMAINS, chosen_from="public"), data, out=folder / "release")
+    write_noisy_measurements(folder / "release", folder / "files")

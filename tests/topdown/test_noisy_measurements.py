@@ -20,6 +20,7 @@ from noisy_files import (
     dense_answer,
     groups,
     level_names,
+    publish,
     rows_of,
     write_rows,
 )
@@ -28,7 +29,6 @@ from scipy import stats
 import stirred
 from stirred.errors import StirredError
 from stirred.noise import SeededSource, discrete_gaussian
-from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import nmf_rows
 from stirred.topdown.areas import _listed, block_codes, listed_areas, tabulated_areas
 from stirred.topdown.estimating import MeasuredRelease
@@ -68,11 +68,7 @@ def rows():
 def census(tmp_path_factory) -> Path:
     """A generated release with the 2020 plan, and its measurements as noisy measurement files."""
     folder = tmp_path_factory.mktemp("noisy")
-    made = Population(persons=3_000, seed=4).tables()
-    data = {"geography": made.blocks, "persons": made.persons, "units": made.units, "facilities": made.facilities}
-    plan = stirred.topdown.preset("pl94-2020", DOMAINS, chosen_from="public")
-    stirred.release(plan, data, out=folder / "release")
-    write_noisy_measurements(folder / "release", folder / "files")
+    publish(folder, persons=3_000, seed=4)
     return folder
 
 

@@ -12,17 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
+from noisy_files import publish
 
 import stirred
 from stirred import mechanisms
 from stirred.cli import app
 from stirred.errors import StirredError
 from stirred.releases.releasing import release_measurements
-from stirred.tables.synthetic.population import DOMAINS, Population
+from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import fitting, nmf_adopting
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.nmf_reading import open_noisy_measurements
-from stirred.topdown.nmf_writing import write_noisy_measurements
 
 TOPDOWN = mechanisms.named("topdown")
 
@@ -31,11 +31,7 @@ TOPDOWN = mechanisms.named("topdown")
 def files(tmp_path_factory) -> Path:
     """The measurements of a generated census, as noisy measurement files."""
     folder = tmp_path_factory.mktemp("published")
-    made = Population(persons=2_000, seed=9).tables()
-    data = {"geography": made.blocks, "persons": made.persons, "units": made.units, "facilities": made.facilities}
-    plan = stirred.topdown.preset("pl94-2020", DOMAINS, chosen_from="public")
-    stirred.release(plan, data, out=folder / "release")
-    write_noisy_measurements(folder / "release", folder / "files")
+    publish(folder, persons=2_000, seed=9)
     return folder / "files"
 
 

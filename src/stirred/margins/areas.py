@@ -103,8 +103,13 @@ class Overlap:
     def of(cls, spine: Spine, of_leaf: Numbers, areas: int) -> Overlap:
         """``of_leaf`` has the number of each leaf's area, or -1."""
         inside = np.flatnonzero(of_leaf >= 0)
-        unit = inside[np.argsort(of_leaf[inside], kind="stable")].astype(np.int64)
-        area = of_leaf[unit].astype(np.int64)
+        leaf = inside[np.argsort(of_leaf[inside], kind="stable")].astype(np.int64)
+        return cls.of_pairs(spine, of_leaf[leaf].astype(np.int64), leaf, areas)
+
+    @classmethod
+    def of_pairs(cls, spine: Spine, area: Index, leaf: Index, areas: int) -> Overlap:
+        """From pairs of an area and a leaf, each once, sorted by area, then leaf; areas may have leaves in common."""
+        unit = leaf
         many = np.bincount(area, minlength=areas)
         whole = np.ones(len(unit), dtype=np.bool_)
         levels: list[Shared] = []
@@ -143,8 +148,8 @@ class Overlap:
 
     # -- variances -------------------------------------------------------------------------------------------
 
-    def covariances(self, tree: BlockTree, some: slice) -> Array:
-        """The covariance matrix of the vector of each of a range of areas, from the whole tree.
+    def covariances(self, tree: BlockTree, some: slice) -> tuple[Array, Array]:
+        """The covariance matrix of the vector of each of a range of areas, and that with the vector of everything.
 
         An area's vector is a form of its leaves. Given the vector of a parent, its children depend on nothing else in
         the tree. So forms are carried up, and each level adds what is left of their variance given the level above.
@@ -153,7 +158,8 @@ class Overlap:
         size = len(tree.known[0].precision)
         each = np.eye(size)
         if not self.levels:
-            return np.asarray(self.leaves[some, None, None] * tree.covariance[0][0])
+            alone = np.asarray(self.leaves[some, None, None] * tree.covariance[0][0])
+            return alone, alone
         total = np.zeros((areas, size, size))
         forms = np.zeros((0, size, size))
         units = np.zeros(0, dtype=np.int64)
@@ -175,11 +181,13 @@ class Overlap:
             settled = here.whole | only
             left[settled] = 0
             carried[here.whole] = each
-            np.add.at(total, here.area - some.start, left)
+            _add(total, here.area - some.start, left)
             forms, units = carried, here.unit
-        top = tree.covariance[0][tree.shapes.below[0].of_unit[units]]
-        np.add.at(total, self._range(0, some).area - some.start, forms @ top @ forms.transpose(0, 2, 1))
-        return (total + total.transpose(0, 2, 1)) / 2
+        with_all, at = np.zeros((areas, size, size)), self._range(0, some).area - some.start
+        carried = forms @ tree.covariance[0][tree.shapes.below[0].of_unit[units]]
+        _add(with_all, at, carried)
+        _add(total, at, carried @ forms.transpose(0, 2, 1))
+        return (total + total.transpose(0, 2, 1)) / 2, with_all
 
     def ranges(self, size: int) -> list[slice]:
         """Ranges of areas for which matrices of ``size`` numbers can be held for every pair."""
@@ -263,3 +271,10 @@ def fewest_units(spine: Spine, covered: NDArray[np.bool_]) -> Signed:
         if level < last:
             state = after[spine.parents(level + 1)]
     return Signed(units, added)
+
+
+def _add(total: Array, areas: Index, matrices: Array) -> None:
+    """Add matrices to those of their areas, which ascend."""
+    if len(areas):
+        first = np.flatnonzero(np.concatenate([[True], areas[1:] != areas[:-1]]))
+        total[areas[first]] += np.add.reduceat(matrices, first, axis=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS,
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
-from stirred.spec.exact import display
+from stirred.spec.exact import display, without_infinities
 from stirred.tables.labelled_files import TITLES
 
 WIDTH = 110
@@ -151,12 +150,4 @@ def check_json(
         "specification": json.loads(specification.to_json()),
         "stops": [{"name": stop.kind, "allowed": stop not in open_stops, "words": str(stop)} for stop in stops],
     }
-    return json.dumps(_finite({**head, **fields}), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return "infinity" if isinstance(value, float) and math.isinf(value) else value
+    return json.dumps(without_infinities({**head, **fields}), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

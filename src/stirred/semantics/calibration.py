@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stirred.semantics.formatting import columns
+from stirred.spec.exact import without_infinities
 
 WIDTH = 110
 FORM = 1
@@ -116,7 +117,7 @@ class Calibration:
             **self.fields,
             "notes": list(self.notes),
         }
-        return json.dumps(_finite(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(without_infinities(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def shown(value: float | None) -> str:
@@ -134,11 +135,3 @@ def shown(value: float | None) -> str:
 
 def _fill(text: str) -> str:
     return textwrap.fill(text, WIDTH)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return "infinity" if isinstance(value, float) and math.isinf(value) else value

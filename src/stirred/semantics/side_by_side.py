@@ -9,7 +9,6 @@ the verdict says so.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import textwrap
@@ -26,7 +25,8 @@ from stirred.semantics import pictures
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH
 from stirred.semantics.summary import TOGETHER, alone, everyday, of_hundred, power_together
-from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, Comparison, Row, Verdict, compare
+from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, Comparison, Row, Verdict, compare, wrapped_line
+from stirred.spec.exact import significant
 from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification
@@ -257,13 +257,11 @@ def _belief(given: Setting, prior: float) -> str:
     )
     after = 1.0 if epsilon > 700 else 1 / (1 + (1 - prior) / prior * math.exp(-epsilon))
     shown = "nearly certainty" if after > 0.99 else f"{_percent(after)}%"
-    return shown if pure else f"{shown}, but for 5 outcomes in 100"
+    return shown if pure else f"{shown}, but for {_percent(EXCEPT)} outcomes in 100"
 
 
 def _percent(value: float) -> str:
     """A probability in percent, rounded up to two digits."""
-    from stirred.spec.exact import significant
-
     return significant(100 * value * (1 - 1e-12), 2)
 
 
@@ -293,18 +291,10 @@ def _table(head: Sequence[str], rows: Sequence[Answers]) -> str:
     """A table of wrapped columns; an empty line parts rows of several lines."""
     first = max(22, *(len(row.question) + 2 for row in rows))
     width = max(16, (WIDTH - first) // (len(head) - 1) - 2)
-    lines = [_line(head, first, width), "-" * min(WIDTH, first + (width + 2) * (len(head) - 1))]
+    lines = [wrapped_line(head, first, width), "-" * min(WIDTH, first + (width + 2) * (len(head) - 1))]
     for row in rows:
-        line = _line((row.question, *row.answers, *([row.alone] if row.alone else [])), first, width)
+        line = wrapped_line((row.question, *row.answers, *([row.alone] if row.alone else [])), first, width)
         if "\n" in line and len(lines) > 2 and lines[-1]:
             lines.append("")
         lines += [line, ""] if "\n" in line else [line]
     return "\n".join(lines).rstrip()
-
-
-def _line(cells: Sequence[str], first: int, width: int) -> str:
-    wrapped = [textwrap.wrap(cell, first - 2 if i == 0 else width) or [""] for i, cell in enumerate(cells)]
-    rows = itertools.zip_longest(*wrapped, fillvalue="")
-    return "\n".join(
-        "".join(text.ljust(first if i == 0 else width + 2) for i, text in enumerate(row)).rstrip() for row in rows
-    )

@@ -193,23 +193,20 @@ def _text_table(found: Comparison) -> str:
     titles = ("", *found.names, *([] if len(found.names) > 2 else ["verdict"]))
     first = 20
     width = max(16, (_WIDTH - first) // (len(titles) - 1) - 2)
-    lines = [_line(titles, first, width), "-" * min(_WIDTH, first + (width + 2) * (len(titles) - 1))]
+    lines = [wrapped_line(titles, first, width), "-" * min(_WIDTH, first + (width + 2) * (len(titles) - 1))]
     for row in found.rows:
         mark = "* " if row.differs else "  "
         cells = (mark + row.block, *row.words, *([] if len(found.names) > 2 else row.verdicts))
-        lines += [_line(cells, first, width), ""]
+        lines += [wrapped_line(cells, first, width), ""]
     return "\n".join([*lines, "* differs", ""])
 
 
-def _line(cells: Sequence[str], first: int, width: int) -> str:
-    wrapped = [textwrap.wrap(cell, first if i == 0 else width) or [""] for i, cell in enumerate(cells)]
-    height = max(map(len, wrapped))
+def wrapped_line(cells: Sequence[str], first: int, width: int) -> str:
+    """A row of a text table, each cell wrapped in its column; the first column has a width of its own."""
+    wrapped = [textwrap.wrap(cell, first - 2 if i == 0 else width) or [""] for i, cell in enumerate(cells)]
+    rows = itertools.zip_longest(*wrapped, fillvalue="")
     return "\n".join(
-        "".join(
-            (column[line] if line < len(column) else "").ljust(first if i == 0 else width + 2)
-            for i, column in enumerate(wrapped)
-        ).rstrip()
-        for line in range(height)
+        "".join(text.ljust(first if i == 0 else width + 2) for i, text in enumerate(row)).rstrip() for row in rows
     )
 
 

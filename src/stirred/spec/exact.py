@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
@@ -177,3 +178,12 @@ def _displayed(value: Fraction | float, decimals: int, rounding: Any) -> str:
     # A float by the shortest decimal that names it: scaling in binary would turn an exact 1.1 into 1.11.
     number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     return f"{Decimal(rounding(number * 10**decimals)).scaleb(-decimals):.{decimals}f}"
+
+
+def without_infinities(value: Any) -> Any:
+    """Nested values as JSON can hold them: an infinite number becomes the word ``infinity``."""
+    if isinstance(value, Mapping):
+        return {key: without_infinities(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_infinities(part) for part in value]
+    return "infinity" if isinstance(value, float) and math.isinf(value) else value

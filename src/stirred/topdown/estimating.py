@@ -157,7 +157,9 @@ class MeasuredRelease:
         name: str = "union",
     ) -> Estimates:  # fmt: skip
         """Estimate counts in the union of some units of any levels; a leaf that is named twice counts once."""
-        return self._in_union(table, _names(by), _conditions(where), self._whole_units(places), name)
+        units = self._whole_units(places)
+        found = self._in_union(table, _names(by), _conditions(where), units, name)
+        return replace(found, made_of=self._made_of(units))
 
     def listed(self, places: Any, column: str | None = None) -> PlaceList:
         """The places of a file or frame, for :meth:`in_places` and :meth:`compare`; see
@@ -191,9 +193,12 @@ class MeasuredRelease:
         values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
         plain = plain[0], np.where(empty, 0.0, plain[1])
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
-        found = self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+
+    def _made_of(self, units: Mapping[int, Index]) -> tuple[MadeOf, ...]:
+        """Of how few units a union can be made."""
         fewest = fewest_units(self.spine, self._covered(units))
-        return replace(found, made_of=(MadeOf(len(fewest), fewest.words(self.spine.levels)),))
+        return (MadeOf(len(fewest), fewest.words(self.spine.levels)),)
 
     def compare(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, level: str | None = None,
@@ -487,7 +492,7 @@ def estimate(
         return replace(opened.in_places(name, by, where, listed=listed), nonnegative=nonnegative)
     units, words = opened._whole_units(places, listed), " + ".join(unit for _, unit in places)
     found = opened._in_union(name, _names(by), _conditions(where), units, words)
-    found = replace(found, nonnegative=nonnegative)
+    found = replace(found, nonnegative=nonnegative, made_of=opened._made_of(units))
     return replace(found, sources=tuple(opened._sources(name, _conditions(where), units))) if sources else found
 
 

@@ -76,7 +76,7 @@ def place_list(
     order = np.lexsort((leaf, place))
     place, leaf = place[order], leaf[order]
     unions = Unions.of_leaves(spine, place, leaf, len(file.names))
-    said = (*_remarks(file, spine, level, units), _distance(unions.fewest()))
+    said = (*_remarks(file, spine, level, units), _distance(unions.overlap.distances()))
     return PlaceList(file.column, file.names, unions, (place, leaf), said)
 
 

@@ -75,7 +75,7 @@ def area_variances(design: Design, overlap: Overlap) -> Array:
     few, _ = representatives(design.asked, design.split.axes)
     found = np.zeros(overlap.areas)
     for some in overlap.ranges(max(block.size for block in design.split.blocks)):
-        matrices = [overlap.covariances(tree, some) for tree in design.trees]
+        matrices = [overlap.covariances(tree, some)[0] for tree in design.trees]
         found[some] = design.split.variances(few, matrices).max(axis=1)
     unknown = np.array([design.unknown(level).any() for level in range(len(design.spine.levels))])
     return np.where(unknown[overlap.deepest()] & (overlap.leaves > 0), math.inf, found)
