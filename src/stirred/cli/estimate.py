@@ -70,6 +70,7 @@ def estimate(
     """
     from stirred import errors
     from stirred.cli.common import check_new, names, save_pictures, write_new, write_parquet
+    from stirred.releases.progress import OnTerminal
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 
@@ -79,7 +80,9 @@ def estimate(
     mechanism = mechanism_of_release(release)
     _, options = chosen(mechanism, "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
-    found = run(release, names(by), where=conditions, table=table, **options)
+    with OnTerminal() as progress:
+        progress.stage(f"estimating from {release}")
+        found = run(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
         from stirred.reports.estimate_figures import interval_picture
 

@@ -30,10 +30,12 @@ def leftovers(
     """
     import shutil
 
-    from stirred import mechanisms
+    from stirred import errors, mechanisms
     from stirred.releases.folder import leftovers as find
     from stirred.releases.ledger import Ledger
 
+    if not folder.is_dir():
+        raise errors.no_such_input(folder)
     opened = Ledger.open(ledger) if ledger is not None else None
     rows: list[dict[str, object]] = []
     for path in find(folder):
@@ -64,7 +66,7 @@ def leftovers(
     if as_json:
         print_json({"stirred_leftovers": 1, "folders": rows})
     elif not rows:
-        print(f"No unfinished folders of killed runs in {folder}.")
+        print(f"No unfinished folders of interrupted releases in {folder}.")
     if any(row["state"] != "removed" for row in rows):
         raise typer.Exit(1)
 

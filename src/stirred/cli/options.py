@@ -50,11 +50,15 @@ def of_verb(verb: Verb) -> Callable[..., None]:
     options = verb.options if own_json else (*verb.options, _AS_JSON)
 
     def run(**values: Any) -> None:
+        from stirred.releases.progress import OnTerminal
+
         as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
         if verb.pictures is not None:
             _save_pictures(verb.pictures, arguments.pop("figures", None), arguments)
-        lines = list(verb.run(**arguments) or ())
+        with OnTerminal() as progress:
+            progress.stage(f"running stirred {verb.name}")
+            lines = list(verb.run(**arguments) or ())
         if as_json:
             from stirred.cli.printing import print_json
 

@@ -32,16 +32,20 @@ def report(
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.cli.compare import say_what_is_taken
+    from stirred.releases.progress import OnTerminal
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan
 
     check_new(out)
     if given and not any(is_plan(one) for one in what):
         raise errors.report_option(next(iter(given)), "is for plans whose data are not read")
-    subjects = [_subject(one, given) for one in what]
+    with OnTerminal() as progress:
+        progress.stage("reading the guarantees")
+        subjects = [_subject(one, given) for one in what]
+        progress.stage(f"drawing figures and writing {out}")
+        write_report(subjects, out)
     for one in what:
         say_what_is_taken(one)
-    write_report(subjects, out)
     if as_json:
         fields = {
             "stirred_report": 1,

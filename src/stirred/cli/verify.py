@@ -31,9 +31,12 @@ def verify(
 
     Exits with 1 if anything does not hold.
     """
+    from stirred.releases.progress import OnTerminal
     from stirred.verbs import verify as run
 
-    verdicts = run(release, signers=signers, most_rows=most_rows)
+    with OnTerminal() as progress:
+        progress.stage(f"verifying {release}")
+        verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:
         print(
             json.dumps([{"stirred_verify": 1, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
