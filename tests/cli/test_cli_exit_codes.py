@@ -62,3 +62,22 @@ def test_every_command_is_refused_somewhere():
 
     for name in names(typer.main.get_command(app.build())):
         assert any(typed == name or typed.startswith(f"{name} ") for typed in REFUSED), name
+
+
+@pytest.mark.parametrize(
+    ("place", "typed", "stage"),
+    [
+        ("swap", "verify release", "verifying release"),
+        ("swap", "estimate release --by county,tenure", "estimating from release"),
+        ("swap", "report rho=1 --out page.html", "drawing figures and writing page.html"),
+        ("topdown", "spine --blocks blocks.csv --targets places", "running stirred spine"),
+    ],
+)
+def test_long_work_names_what_is_being_done(place, typed, stage, files, command, monkeypatch):
+    stages = []
+    monkeypatch.setattr(
+        "stirred.releases.progress.OnTerminal.stage", lambda self, words, done=None: stages.append(words)
+    )
+    files(place)
+    assert command(*shlex.split(typed)).code == 0
+    assert stage in stages
