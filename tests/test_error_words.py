@@ -14,8 +14,8 @@ FOLDER = Path(stirred.errors.__file__).parent
 MODULES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in ("__init__.py", "kinds.py"))
 RIDDLES = (
     r"^Correct the (question|points|block|definition)\.$", r"^Correct what is (said|asked)", r"^Please ",
-    r"^Nothing is asked",    r"\b\w+(Error|Exception)\b", r"\bNoneType\b", r"\blattice\b", r"\bbetray", r"\bmade (files|inputs)\b",
-    r"\btold by\b",    r"\be\.g\.", r"\bi\.e\.", r"\bvia\b", r"\s{2,}", r" [,;]| \.(?!\.)",
+    r"^Nothing is asked", r"\b\w+(Error|Exception)\b", r"\bNoneType\b", r"\blattice\b", r"\bbetray",
+    r"\bmade (files|inputs)\b", r"\btold by\b", r"\be\.g\.", r"\bi\.e\.", r"\bvia\b", r"\s{2,}", r" [,;]| \.(?!\.)",
 )  # fmt: skip
 
 

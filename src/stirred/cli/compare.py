@@ -46,8 +46,8 @@ def compare(
     false_alarm: Annotated[
         list[float] | None,
         typer.Option(
-            help="The false-alarm probability that an attacker's test may have: the chance that it accuses wrongly. "
-            "Default: 0.01, 0.05 and 0.1. Repeatable."
+            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
         ),
     ] = None,
     prior: Annotated[

@@ -32,15 +32,15 @@ def explain(
     false_alarm: Annotated[
         list[float] | None,
         typer.Option(
-            help="The false-alarm probability that an attacker's test may have: the chance that it accuses wrongly. "
-            "Default: 0.01, 0.05 and 0.1. Repeatable."
+            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
         ),
     ] = None,
     delta: Annotated[
         list[float] | None,
         typer.Option(
-            help="State the epsilon that holds except with this probability. Default: several from 0.05 to 1e-10. "
-            "Repeatable."
+            help="State epsilon at this delta (roughly, the probability of exceptions). Default: several from 0.05 to "
+            "1e-10. Repeatable."
         ),
     ] = None,
     group: Annotated[
