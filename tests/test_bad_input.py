@@ -31,6 +31,13 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "appendix-in-a-release": "tests/reports/test_appendix.py",
+    "appendix-is-the-report": "tests/reports/test_appendix.py",
+    "appendix-of-nothing": "tests/reports/test_appendix.py",
+    "appendix-of-one-release": "tests/reports/test_appendix.py",
+    "appendix-other-data": "tests/reports/test_appendix.py",
+    "appendix-other-plan": "tests/reports/test_appendix.py",
+    "appendix-without-file": "tests/reports/test_appendix.py",
     "report-needs-data": "tests/reports/test_report_page.py",
     "report-of-nothing": "tests/reports/test_report_page.py",
     "report-option": "tests/reports/test_report_page.py",

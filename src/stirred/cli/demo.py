@@ -22,8 +22,9 @@ def demo(
     """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
     of a county (topdown), or a weighted survey (survey)."""
     from stirred.mechanisms import named
+    from stirred.reports.releasing import REPORT
 
-    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"))
+    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
 
 
 def _free_name(name: str) -> Path:

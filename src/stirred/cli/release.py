@@ -48,6 +48,13 @@ def release(
     why: Annotated[
         str | None, typer.Option(help="Why the release is made. Written into the ledger, and nowhere else.")
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report/--no-report",
+            help="Write report.html, the page about the guarantee, into the folder. It is made from what is published.",
+        ),
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
     ] = False,
@@ -60,6 +67,7 @@ def release(
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_plan
 
     if (plan is None) == (measurements is None):
@@ -69,7 +77,7 @@ def release(
             raise typer.BadParameter(
                 "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
             )
-        _from_measurements(measurements, out, given, as_json)
+        _from_measurements(measurements, out, given, report, as_json)
         return
     assert plan is not None
     if ledger is None and (who is not None or why is not None):
@@ -90,7 +98,10 @@ def release(
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
+            made = run(
+                mechanism, read, out=out, confidential=confidential, ledger=opened,
+                documents=REPORT if report else None, progress=progress, **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)
@@ -116,11 +127,12 @@ def release(
     print(f"Next: stirred verify {out}")
 
 
-def _from_measurements(measurements: Path, out: Path, given: Given, as_json: bool) -> None:
+def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work, release_measurements
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_measurements
 
     mechanism = mechanism_of_measurements(measurements)
@@ -134,7 +146,10 @@ def _from_measurements(measurements: Path, out: Path, given: Given, as_json: boo
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = release_measurements(mechanism, measurements, out=out, work=work, progress=progress, **options)
+            made = release_measurements(
+                mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
+                **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)

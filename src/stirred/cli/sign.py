@@ -23,7 +23,7 @@ def sign(
     from stirred.cli.common import check_new
     from stirred.releases import signatures
     from stirred.releases.manifest import SIGNATURE
-    from stirred.verbs import verify
+    from stirred.reports.releasing import verify
 
     check_new(release / SIGNATURE if release.is_dir() else None)
     for verdict in verify(release):

@@ -32,7 +32,7 @@ def verify(
     Exits with 1 if anything does not hold.
     """
     from stirred.releases.progress import OnTerminal
-    from stirred.verbs import verify as run
+    from stirred.reports.releasing import verify as run
 
     with OnTerminal() as progress:
         progress.stage(f"verifying {release}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.documents import Certificate
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
@@ -299,6 +300,17 @@ class AnalystNote:
     """A table that goes with it, the first row the heading."""
 
 
+@dataclass(frozen=True)
+class CustodianNote:
+    """Something confidential about a release, for the custodian's appendix to its report."""
+
+    sort: Literal["errors", "revealed"]
+    """True errors of this release, or what its invariants reveal about these data."""
+    words: str
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A table that goes with it, the first row the heading."""
+
+
 class Mechanism:
     """A way of making releases. Methods that a mechanism does not implement raise an error that says so.
 
@@ -460,8 +472,16 @@ class Mechanism:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
-    def demo(self, folder: Path) -> None:
-        """Make a release from generated data in a new folder, and print what happened."""
+    def for_custodian(
+        self, release: ReleaseFolder, plan: Any, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        """True errors of a release, and what its invariants reveal on these data. Confidential: ``plan`` and ``data``
+        are those that the release was made from."""
+        return ()
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
+        """Make a release from generated data in a new folder, with a report if a writer is given, and print what
+        happened."""
         raise errors.not_offered(self.name, "a demonstration")
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
+from stirred.reports.captions import caption_of
 from stirred.reports.panel_figures import panels
 from stirred.semantics.panels import Panels
 from stirred.semantics.pictures import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
@@ -410,12 +411,6 @@ def _even(text: str, most: int) -> list[str]:
     """As few lines as fit, of about one length."""
     tries = [textwrap.wrap(text, width, break_long_words=False) for width in range(1, most + 1)]
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
-
-
-def caption_of(picture: AnyPicture) -> list[str]:
-    """The texts below the picture: what its lines are, then its caption."""
-    lines = picture.lines if isinstance(picture, Picture) else ()
-    return [*dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words), picture.caption]
 
 
 def _caption(picture: AnyPicture) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, Data, Mechanism, Option, Verb, measures
+from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote, Data, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.calibration import Calibration
@@ -198,10 +199,18 @@ class Survey(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.survey.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.survey.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = Survey()

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, AnalystNote, Data, Mechanism, Option, measures
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    REGRESS,
+    AnalystNote,
+    CustodianNote,
+    Data,
+    Mechanism,
+    Option,
+    measures,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +26,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.calibration import Calibration
@@ -252,10 +263,18 @@ class Swapping(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.swap.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.swap.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = Swapping()

@@ -14,6 +14,7 @@ from stirred.releases.mechanism import (
     PLACES,
     REGRESS,
     AnalystNote,
+    CustodianNote,
     Data,
     Mechanism,
     Option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
@@ -387,10 +389,18 @@ class TopDown(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.topdown.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.topdown.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = TopDown()
