@@ -32,9 +32,7 @@ def report(
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option(
-            help="With --confidential-appendix: the plan that the release was made from. Its confidential data are read."
-        ),
+        typer.Option(help="With --confidential-appendix: the plan of the release. Its confidential data are read."),
     ] = None,
     ledger: Annotated[
         str | None,
