@@ -378,7 +378,7 @@ def test_a_check_says_what_would_stop_the_release(folder, tmp_path, command):
     ended = command("check", folder / "plan.toml")
     assert ended.code == 2
     assert words(folder) in ended.said
-    assert "A release of this plan would end with an error, because of the stops above." in ended.out
+    assert "A release of this plan would be refused because of what the lines with STOP say." in ended.out
     assert MARKER not in ended.said
     assert contents(tmp_path) == before
 
@@ -479,7 +479,7 @@ def test_nulls_that_the_plan_declares_are_a_category(name, tmp_path):
 def test_a_missing_plan_is_refused(tmp_path, command):
     ended = command("check", tmp_path / "plan.toml")
     assert ended.code == 2
-    assert "There is no readable plan at" in ended.err
+    assert "There is no plan at" in ended.err
     assert "stirred init" in ended.err
 
 

@@ -36,7 +36,7 @@ MIDDLE = 0.05
 def check(
     plan: Plan | str | Path, data: Data | None = None, *, progress: Progress | None = None, **options: Any
 ) -> Check:
-    """Check a plan against its data: the guarantee of a release, its risks and its cost. Draws nothing; confidential.
+    """Check a plan against its data: guarantee, risks and cost. Nothing is drawn; the result is confidential.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def explain(
     groups: Sequence[int] | None = None,
     pairs: Sequence[str] = (),
 ) -> Explanation:
-    """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected.
+    """Explain a guarantee: who is protected, what an attacker could notice or come to believe, and what is not covered.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def explain_release(mechanism: Mechanism, release: ReleaseFolder, most_rows: int
 def compare(
     *what: Specification | str | Path, false_alarms: Sequence[float] | None = None, prior: float = 0.01
 ) -> SideBySide:
-    """Compare guarantees: five questions, what follows from each, and whether they can be ranked.
+    """Compare guarantees: what each protects and how strictly, what follows, and whether one is stricter than another.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ def compare(
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
-    """List findings about a guarantee: what its parts leave out, and what may make its number look small.
+    """List weaknesses of a guarantee: what it leaves out, and choices that make its number look smaller than it is.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def release(
     progress: Progress | None = None,
     report: bool = True,
 ) -> Release:
-    """Draw once and write a release folder, which appears complete or not at all.
+    """Protect the data as a plan says and write a release folder, which appears complete or not at all.
 
     Parameters
     ----------
