@@ -13,7 +13,7 @@ CASE ?=
 help:
 	@echo "make demo         swap a generated 1940 Massachusetts and print the published table beside this run's"
 	@echo "make test         linters, type checker and all tests but the long ones"
-	@echo "make test-slow    the long simulations, the kill tests, and all cases of tests that repeat a claim"
+	@echo "make test-slow    the long simulations, the kill tests, pages in a browser, and all cases of tests that repeat a claim"
 	@echo "make docs         build the documentation site into site/, which is read without a network"
 	@echo "make reproduced   compute every published number again; rewrites docs/reproduced*, docs/errata.md"
 	@echo "make referee      thousands of random cases in each room beside independent answers; SEED=5 for a seed"
@@ -39,10 +39,13 @@ lint: $(READY)
 test: lint
 	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal
 
+# The tools of tests in a browser and of the documentation site are installed here, so that make test does without them.
 test-slow: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser,docs]' \
+		|| echo "The tools of the tests in a browser and of the site could not be installed: those tests are skipped."
 	STIRRED_ALL_CASES=1 $(BIN)/pytest -m "slow or repeats" -n 2 --dist worksteal
 
-# The tool is installed here only: make demo and make test do without it.
+# The tool is installed here and by make test-slow: make demo and make test do without it.
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	$(BIN)/python scripts/site/build.py site
@@ -58,6 +61,7 @@ referee: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py
 	$(BIN)/python benchmarks/swap_answers.py
+	$(BIN)/python benchmarks/reports.py
 	$(BIN)/python benchmarks/audits.py
 	$(BIN)/python benchmarks/specifications.py
 	$(BIN)/python benchmarks/noise.py

@@ -19,6 +19,7 @@ import pyarrow as pa
 from stirred import errors
 from stirred.noise import RandomSource, SystemSource
 from stirred.noise.laplace import discrete_laplace
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.mechanism import Data, Mechanism, Option, Verb
 from stirred.releases.plans import InputSection, Plan
@@ -166,5 +167,5 @@ class Counting(Mechanism):
     def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
         return tabulate_rows(release, by, release.require_table(table), release.with_role("counts", "count"))
 
-    def demo(self, folder: Path) -> None:
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         print(f"counted nothing in {folder}")

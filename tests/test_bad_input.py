@@ -31,6 +31,13 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "appendix-in-a-release": "tests/reports/test_appendix.py",
+    "appendix-is-the-report": "tests/reports/test_appendix.py",
+    "appendix-of-nothing": "tests/reports/test_appendix.py",
+    "appendix-of-one-release": "tests/reports/test_appendix.py",
+    "appendix-other-data": "tests/reports/test_appendix.py",
+    "appendix-other-plan": "tests/reports/test_appendix.py",
+    "appendix-without-file": "tests/reports/test_appendix.py",
     "option-needs": "tests/cli/test_cli_figures.py",
     "report-needs-data": "tests/reports/test_report_page.py",
     "report-of-nothing": "tests/reports/test_report_page.py",
@@ -371,7 +378,7 @@ def test_a_check_says_what_would_stop_the_release(folder, tmp_path, command):
     ended = command("check", folder / "plan.toml")
     assert ended.code == 2
     assert words(folder) in ended.said
-    assert "A release of this plan would end with an error, because of the stops above." in ended.out
+    assert "A release of this plan would be refused because of what the lines with STOP say." in ended.out
     assert MARKER not in ended.said
     assert contents(tmp_path) == before
 
@@ -472,7 +479,7 @@ def test_nulls_that_the_plan_declares_are_a_category(name, tmp_path):
 def test_a_missing_plan_is_refused(tmp_path, command):
     ended = command("check", tmp_path / "plan.toml")
     assert ended.code == 2
-    assert "There is no readable plan at" in ended.err
+    assert "There is no plan at" in ended.err
     assert "stirred init" in ended.err
 
 

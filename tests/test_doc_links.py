@@ -1,11 +1,9 @@
-"""Links of the documentation lead somewhere, and the built site fetches nothing from elsewhere."""
+"""Links of the documentation lead somewhere; the built site has tests of its own (``test_site.py``)."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -49,6 +47,15 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
     assert broken(page) == []
 
 
+def test_no_paragraph_stands_on_two_pages():
+    found: dict[str, str] = {}
+    for page in PAGES:
+        for paragraph in re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S).split("\n\n"):
+            words = " ".join(paragraph.split())
+            if len(words) > 100 and not words.startswith("|"):
+                assert found.setdefault(words, page.name) == page.name, words
+
+
 def test_a_link_that_leads_nowhere_is_found(tmp_path):
     (tmp_path / "other.md").write_text("# Other\n\n## A part, with signs: `x`\n")
     page = tmp_path / "page.md"
@@ -68,48 +75,6 @@ def test_the_contents_of_the_site_list_every_page_once():
     assert len(listed) == len({*listed})
     written = {"api/index", "results"}  # by the program that builds the site
     assert {*listed} - written == {page.stem for page in PAGES if page.parent.name == "docs"} - {"index"}
-
-
-ELSEWHERE = r"(?:https?:)?//[^\"')\s]+"
-FETCHING = (
-    rf"<(?:script|img|iframe|source|video|audio|embed)[^>]* src=\"({ELSEWHERE})",
-    rf"<link[^>]* rel=\"(?:stylesheet|preload|preconnect|icon)[^>]* href=\"({ELSEWHERE})",
-    rf"<link[^>]* href=\"({ELSEWHERE})\"[^>]* rel=\"(?:stylesheet|preload|preconnect|icon)",
-    rf"url\([\"']?({ELSEWHERE})",
-    rf"@import +[\"']({ELSEWHERE})",
-    rf"(?:fetch|importScripts|import)\([\"']({ELSEWHERE})",
-)
-
-
-def fetched(text: str) -> list[str]:
-    """Addresses from which a browser would fetch a part of a page or a style sheet; links to click do not count."""
-    return [address for pattern in FETCHING for address in re.findall(pattern, text)]
-
-
-def test_what_a_browser_would_fetch_is_found():
-    text = '<script src="https://a.b/c.js"></script><link rel="stylesheet" href="//a.b/c.css"><a href="https://d.e">'
-    assert fetched(text) == ["https://a.b/c.js", "//a.b/c.css"]
-    assert fetched("@font-face { src: url(https://a.b/c.woff2) }") == ["https://a.b/c.woff2"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")),
-    reason="the tool that builds the site is not installed; make docs installs it",
-)
-def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "site" / "build.py"), str(tmp_path / "site")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for page in (ROOT / "docs").glob("*.md"):
-        assert (tmp_path / "site" / f"{page.stem}.html").exists()
-    assert "SwapPlan" in (tmp_path / "site" / "api" / "stirred.html").read_text(encoding="utf-8")
-    assert (tmp_path / "site" / "searchindex.js").exists()
-    for path in (tmp_path / "site").rglob("*"):
-        if path.suffix in (".html", ".css", ".js"):
-            assert fetched(path.read_text(encoding="utf-8")) == [], path.name
 
 
 def test_the_page_of_errata_lists_every_erratum():

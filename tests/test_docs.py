@@ -222,14 +222,11 @@ def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypa
     assert "BROKEN" in capsys.readouterr().out
 
 
-def test_the_guide_to_surveys_runs_and_shows_what_is_printed(tmp_path, monkeypatch, capsys):
+def test_the_guide_to_surveys_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     run_blocks("docs/surveys.md", names, monkeypatch)
-    printed = capsys.readouterr().out
-    assert "FAILS" not in printed and Path("advice/weight-cut.png").exists()
-    shown = [line for language, text in blocks("docs/surveys.md") if language == "text" for line in text.splitlines()]
-    assert len(shown) > 12 and set(shown) <= set(printed.splitlines())
+    assert "FAILS" not in capsys.readouterr().out and Path("advice/weight-cut.png").exists()
     assert len(names["means"]) == 8 and len(names["median"]) == 2
 
 

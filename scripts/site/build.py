@@ -59,6 +59,19 @@ ROOMS = {
 """The modules whose public names are the reference."""
 
 
+REACHABLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Contents of the site">',
+    '<aside class="toc-drawer': '<aside aria-label="Contents of this page" class="toc-drawer',
+    "<pre><span></span>* ": '<pre tabindex="0" style="white-space: pre-wrap"><span></span>* ',
+    "<pre>": '<pre tabindex="0">',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""What the theme leaves out for those who do not see the page or use the keyboard only: levels of headings, names of
+parts, and that what scrolls by itself can be reached. Printed sentences (lines after an asterisk) are wrapped."""
+
+
 def main(target: Path) -> int:
     """Build into a folder, which is replaced; returns the exit code of Sphinx."""
     with tempfile.TemporaryDirectory() as folder:
@@ -66,9 +79,18 @@ def main(target: Path) -> int:
         collect(source)
         shutil.rmtree(target, ignore_errors=True)
         words = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(Path(folder) / "cache"), "-c", str(HERE)]
-        return subprocess.run(
-            [sys.executable, "-m", "sphinx", *words, str(source), str(target)], check=False
-        ).returncode
+        ended = subprocess.run([sys.executable, "-m", "sphinx", *words, str(source), str(target)], check=False)
+    make_reachable(target)
+    return ended.returncode
+
+
+def make_reachable(target: Path) -> None:
+    """Write into the built pages what REACHABLE says."""
+    for page in target.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for found, written in REACHABLE.items():
+            text = text.replace(found, written)
+        page.write_text(text, encoding="utf-8")
 
 
 def collect(source: Path) -> None:

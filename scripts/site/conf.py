@@ -32,6 +32,7 @@ html_theme = "furo"
 html_title = f"stirred {__version__}"
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch each page that is found, which no browser allows for files
 html_show_sphinx = False
 html_show_copyright = False
 html_theme_options = {"light_css_variables": {"font-stack": "system-ui, sans-serif"}}

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from stirred.errors import StirredError
     from stirred.releases.ledger import Ledger
     from stirred.reports.page import report
+    from stirred.reports.releasing import release, verify
     from stirred.spec import Specification, compose, flavors
     from stirred.survey.plan import SurveyPlan
     from stirred.swap.plan import SwapPlan
     from stirred.swap.plan_sections import LinkedTable
     from stirred.topdown.plan import TopDownPlan
-    from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, release, tabulate, verify
+    from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, tabulate
 
 __version__ = "0.6.0"
 
@@ -84,12 +85,13 @@ _NAMES = by_module(
         "stirred.errors": "StirredError",
         "stirred.releases.ledger": "Ledger",
         "stirred.reports.page": "report",
+        "stirred.reports.releasing": "release verify",
         "stirred.spec": "Specification compose flavors",
         "stirred.survey.plan": "SurveyPlan",
         "stirred.swap.plan": "SwapPlan",
         "stirred.swap.plan_sections": "LinkedTable",
         "stirred.topdown.plan": "TopDownPlan",
-        "stirred.verbs": "calibrate check compare estimate explain lint read release tabulate verify",
+        "stirred.verbs": "calibrate check compare estimate explain lint read tabulate",
     }
 )
 __getattr__, __dir__ = lazy(__name__, _NAMES | {name: f"stirred.{name}" for name in _MODULES})

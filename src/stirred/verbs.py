@@ -1,4 +1,7 @@
-"""The functions of the package, such as ``check`` and ``release``; each works for every mechanism."""
+"""The functions of the package, such as ``check`` and ``explain``; each works for every mechanism.
+
+``release`` and ``verify`` stand in :mod:`stirred.reports.releasing`, since they also write and compare the report.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
 from stirred._received import is_file, plain
-from stirred.releases.mechanism import Check, Data, Mechanism, Release
+from stirred.releases.mechanism import Check, Data, Mechanism
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.estimates import Answers, Estimates
-    from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder, Verdicts
+    from stirred.releases.release_folder import ReleaseFolder
     from stirred.semantics import Explanation
     from stirred.semantics.calibration import Calibration
     from stirred.semantics.side_by_side import SideBySide
@@ -34,7 +36,7 @@ MIDDLE = 0.05
 def check(
     plan: Plan | str | Path, data: Data | None = None, *, progress: Progress | None = None, **options: Any
 ) -> Check:
-    """Check a plan against its data: the guarantee of a release, its risks and its cost. Draws nothing; confidential.
+    """Check a plan against its data: guarantee, risks and cost. Nothing is drawn; the result is confidential.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def check(
     >>> round(float(stirred.check(plan, rows).specification.budget.number), 2)
     4.6
     """
-    mechanism, read = _of_plan(plan)
+    mechanism, read = of_plan(plan)
     return mechanism.check(read, data, progress=progress, **options)
 
 
@@ -109,98 +111,8 @@ def calibrate(
         if options:
             raise errors.option_not_for(f"--{next(iter(options)).replace('_', '-')}", str(what))
         return calibrate_number(str(what), asked)
-    mechanism, read = _of_plan(what)
+    mechanism, read = of_plan(what)
     return mechanism.calibrate(read, asked, data, progress=progress, **options)  # type: ignore[no-any-return]
-
-
-def release(
-    plan: Plan | str | Path,
-    data: Data | None = None,
-    *,
-    out: str | Path,
-    work: str | Path | None = None,
-    confidential: str | Path | None = None,
-    ledger: Ledger | str | Path | None = None,
-    progress: Progress | None = None,
-) -> Release:
-    """Draw once and write a release folder, which appears complete or not at all.
-
-    Parameters
-    ----------
-    plan
-        A ``SwapPlan``, a ``TopDownPlan``, a ``SurveyPlan``, or the path of a plan file.
-    data
-        Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
-    out
-        The folder to write; it must not exist.
-    work
-        For TopDown, the private folder that keeps the draw. If it exists, the release is made from it and nothing is
-        spent.
-    confidential
-        A new folder for the comparison of released with true values. It is confidential.
-    ledger
-        The dataset's ledger, its path, or its address on a server (``postgresql://...``). The release is recorded in it
-        before it appears; if it would exceed the ledger's limit, an error is raised and nothing is released.
-    progress
-        Receives the name of each stage when it begins; by default nothing is shown.
-
-    Returns
-    -------
-    Release
-        What was released, for use in memory: a ``SwapRelease`` or a ``TopDownRelease``.
-
-    Examples
-    --------
-    >>> import tempfile, polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
-    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
-    >>> made = stirred.release(plan, rows, out=tempfile.mkdtemp() + "/release")
-    >>> made.frame().shape
-    (20, 3)
-    """
-    from stirred.releases.releasing import release as run
-
-    mechanism, read = _of_plan(plan)
-    return run(mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress)
-
-
-def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> Verdicts:
-    """Check a release from its own files: manifest, plan, guarantee, columns, invariants, signature.
-
-    The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
-
-    Parameters
-    ----------
-    path
-        A release folder, of any mechanism.
-    signers
-        A file of keys that you trust, in the format of OpenSSH's ``allowed_signers``: the release must then be signed
-        by one of them.
-    most_rows
-        How many rows a table may have; by default as many as the size of its file makes likely.
-
-    Returns
-    -------
-    list of Verdict
-        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared. Printed,
-        it has a line for each.
-
-    Examples
-    --------
-    >>> import tempfile, polars as pl, stirred
-    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
-    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
-    >>> folder = tempfile.mkdtemp() + "/release"
-    >>> _ = stirred.release(plan, rows, out=folder)
-    >>> all(verdict.holds for verdict in stirred.verify(folder))
-    True
-    """
-    from stirred.releases.release_folder import Verdicts, verify_with
-    from stirred.releases.signatures import signature_verdicts
-
-    mechanism, opened = _of_release(path, most_rows)
-    signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
-    return Verdicts([*verify_with(opened, mechanism.verify), *signed])
 
 
 def tabulate(
@@ -240,7 +152,7 @@ def tabulate(
     >>> stirred.tabulate(folder, ["county"]).to_pydict()
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
-    mechanism, opened = _of_release(path, most_rows)
+    mechanism, opened = of_release(path, most_rows)
     names = [by] if isinstance(by, str) else list(by)
     if place_file is not None:
         return tabulate_places(path, names, table, place_file, place_column, most_rows=most_rows)[0]
@@ -255,7 +167,7 @@ def tabulate_places(
     """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
     from stirred.releases.place_tables import places_of, put_together
 
-    mechanism, opened = _of_release(path, most_rows)
+    mechanism, opened = of_release(path, most_rows)
     with _as_received(path):
         units = mechanism.place_units(opened, table)
     file = places_of(place_file, units, place_column, taken=[*by, *units])
@@ -270,7 +182,7 @@ def tabulate_note(
     path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
 ) -> str | None:
     """What a reader must know before a table of released rows; None where it can be read as it is."""
-    mechanism, opened = _of_release(path, most_rows)
+    mechanism, opened = of_release(path, most_rows)
     with _as_received(path):
         return mechanism.tabulate_note(opened, [by] if isinstance(by, str) else list(by), table)
 
@@ -340,7 +252,7 @@ def explain(
     groups: Sequence[int] | None = None,
     pairs: Sequence[str] = (),
 ) -> Explanation:
-    """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected.
+    """Explain a guarantee: who is protected, what an attacker could notice or come to believe, and what is not covered.
 
     Parameters
     ----------
@@ -386,10 +298,23 @@ def explain(
     return run(specification, allocation=allocation, concerns=concerns, **chosen)
 
 
+def explain_release(mechanism: Mechanism, release: ReleaseFolder, most_rows: int) -> Explanation:
+    """Explain the guarantee of an opened release, as :func:`explain` does by default; its rows are looked at only if
+    no table has more than ``most_rows``."""
+    from stirred.releases.documents import read_specification
+    from stirred.semantics import explain as run
+
+    few = all(table["rows"] <= most_rows for table in release.dictionary.values())
+    with _as_received(release.path):
+        allocation = mechanism.allocation(release)
+    own = _exposure(mechanism, release, (), MIDDLE) if few else None
+    return run(read_specification(release.path), allocation=allocation, own=own)
+
+
 def compare(
     *what: Specification | str | Path, false_alarms: Sequence[float] | None = None, prior: float = 0.01
 ) -> SideBySide:
-    """Compare guarantees: five questions, what follows from each, and whether they can be ranked.
+    """Compare guarantees: what each protects and how strictly, what follows, and whether one is stricter than another.
 
     Parameters
     ----------
@@ -418,7 +343,7 @@ def compare(
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
-    """List findings about a guarantee: what its parts leave out, and what may make its number look small.
+    """List weaknesses of a guarantee: what it leaves out, and choices that make its number look smaller than it is.
 
     Parameters
     ----------
@@ -485,7 +410,7 @@ def mechanism_of_release(path: str | Path) -> Mechanism:
         reader = mechanism_of_measurements(folder)
         if reader is not None:
             return reader
-    return _of_release(folder.parent if inside else folder)[0]
+    return of_release(folder.parent if inside else folder)[0]
 
 
 def mechanism_of_measurements(path: str | Path) -> Mechanism | None:
@@ -501,7 +426,7 @@ def _own_allocation(what: str | Path) -> Allocation | None:
     """How the budget of a release is divided, where ``what`` is a release folder whose mechanism divides it."""
     if not is_file(Path(what) / CERTIFICATE):
         return None
-    mechanism, opened = _of_release(what)
+    mechanism, opened = of_release(what)
     with _as_received(what):
         return mechanism.allocation(opened)
 
@@ -512,11 +437,14 @@ def _own_exposure(what: str | Path, pairs: Sequence[str], levels: Sequence[float
         if pairs:
             raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder")
         return None
-    mechanism, opened = _of_release(what)
-    level = levels[0] if levels and MIDDLE not in levels else MIDDLE
+    mechanism, opened = of_release(what)
+    return _exposure(mechanism, opened, pairs, levels[0] if levels and MIDDLE not in levels else MIDDLE)
+
+
+def _exposure(mechanism: Mechanism, release: ReleaseFolder, pairs: Sequence[str], level: float) -> Any:
     try:
-        with _as_received(what):
-            return mechanism.exposure(opened, pairs, level)
+        with _as_received(release.path):
+            return mechanism.exposure(release, pairs, level)
     except errors.StirredError:
         if pairs:
             raise
@@ -532,7 +460,8 @@ def _as_received(path: str | Path) -> Iterator[None]:
         raise errors.not_a_release(Path(path), "its documents contradict its tables, or each other") from None
 
 
-def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
+def of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
+    """The mechanism of a plan, and the plan, read if it is a file."""
     from stirred.releases.plans import Plan
 
     if isinstance(plan, Plan):
@@ -543,7 +472,8 @@ def _of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
     return mechanism, mechanism.read_plan(plan)
 
 
-def _of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
+def of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
+    """The mechanism of a release, and its folder, opened."""
     from stirred.releases.release_folder import ReleaseFolder
 
     with _as_received(path):

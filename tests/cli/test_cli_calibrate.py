@@ -105,7 +105,7 @@ def test_a_survey_plan_is_calibrated_for_its_guarantee_and_its_errors(tmp_path, 
 
 def test_options_and_targets_that_do_not_fit_are_refused(topdown, swap, command):
     for words, said in (
-        ([topdown], "Nothing is asked for"),
+        ([topdown], "No limit was given"),
         ([topdown, "--target", "error of race"], "it has no limit"),
         ([topdown, "--target", "error of race at moon <= 1"], "moon"),
         ([topdown, *ERRORS, "--largest-stratum", "5"], "--largest-stratum does not apply to the mechanism 'topdown'"),
@@ -128,4 +128,8 @@ def test_a_mechanism_without_calibration_says_so(tmp_path, command):
 
 def test_the_help_has_an_example(command):
     said = " ".join(command("calibrate", "--help").out.split())
-    assert "stirred calibrate plan.toml --target" in said and "[swap]" in said and "[topdown]" in said
+    assert (
+        "stirred calibrate plan.toml --target" in said
+        and "Options for swap:" in said
+        and "Options for topdown:" in said
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,15 +54,41 @@ def test_names_of_guarantees_are_offered(verb, offered_at):
     assert "das-2020-overall" in found and all(name.startswith("das-2020") for name in found)
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_the_script_for_bash_is_one_and_asks_the_program(command, monkeypatch, tmp_path):
+ASKED = {
+    "bash": [
+        "bash", "-c",
+        "source ./script; complete -p stirred; COMP_WORDS=(stirred led); COMP_CWORD=1; _stirred_completion stirred; "
+        "echo ${COMPREPLY[@]}",
+    ],
+    "zsh": [  # what is offered goes to a function of the shell, which prints it here
+        "zsh", "-f", "-c",
+        "compdef() { print -r -- $@ }; source ./script; words=(stirred led); CURRENT=2; "
+        "_arguments() { print -r -- $@ }; _stirred_completion",
+    ],
+    "fish": ["fish", "--no-config", "-c", "source ./script; complete; complete --do-complete 'stirred led'"],
+}  # fmt: skip
+BOUND = {
+    "bash": "-F _stirred_completion stirred",
+    "zsh": "_stirred_completion stirred",
+    "fish": "complete --no-files stirred",
+}
+
+
+@pytest.mark.parametrize("shell", ASKED)
+def test_the_script_of_a_shell_is_taken_by_it_and_completes_a_word(shell, command, monkeypatch, tmp_path):
+    program = Path(sys.executable).with_name("stirred")
+    if shutil.which(shell) is None or not program.exists():
+        pytest.skip(f"{shell} is not installed" if program.exists() else "the command stirred is not installed")
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # then the shell is named
-    script = command("--show-completion", "bash").out
-    assert "_STIRRED_COMPLETE=complete_bash" in script
-    (tmp_path / "completion.sh").write_text(script, encoding="utf-8")
-    asked = "source completion.sh; complete -p stirred"
-    ran = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "-F _stirred_completion stirred" in ran.stdout
+    script = command("--show-completion", shell).out
+    assert f"_STIRRED_COMPLETE=complete_{shell}" in script
+    (tmp_path / "script").write_text(script, encoding="utf-8")
+    search = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ASKED[shell], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": search, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert BOUND[shell] in ran.stdout and "ledger" in ran.stdout.splitlines()[-1] and not ran.stderr
 
 
 def test_the_help_and_the_page_name_both_options(command):

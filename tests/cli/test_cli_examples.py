@@ -83,6 +83,7 @@ def test_tables_of_examples_and_summaries_name_commands_only():
 def test_the_list_of_commands_says_of_each_what_it_does_in_whole_words(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for group in ("", *(name for name, one in COMMANDS.items() if hasattr(one, "commands"))):
-        shown = command(*group.split(), "--help").out.partition("\nCommands:\n")[2].partition("\n\n")[0]
+        lines = command(*group.split(), "--help").out.partition("\n  --help ")[2].partition("Example:")[0].splitlines()
+        shown = "\n".join(line for line in lines[1:] if line.strip() and not line.endswith(":"))
         assert shown and "..." not in shown
         assert all(len(line) <= 80 and not line.startswith("      ") for line in shown.splitlines())

@@ -118,6 +118,23 @@ def test_the_page_lists_the_fields_that_a_command_prints(place, typed, tables, f
                 assert str(one[name]) == meaning  # the version of the form
 
 
+@pytest.mark.parametrize("head", [head for head, rows in TABLES.items() if rows and not head.startswith("Further")])
+def test_every_form_begins_with_its_version(head):
+    first, meaning = TABLES[head][0]
+    if head == "stirred registry export":  # the form is the registry's
+        assert not any(name.startswith("stirred_") for name, _ in TABLES[head])
+    else:
+        assert first.startswith("stirred_") and meaning.isdigit()
+
+
+def test_every_element_of_a_list_has_the_version_and_an_empty_list_has_none(files, as_json):
+    files("swap")
+    assert {one["stirred_verify"] for one in as_json("verify", "release")} == {1}
+    assert {one["stirred_ledger_verify"] for one in as_json("ledger", "verify", "census.ledger")} == {1}
+    as_json("ledger", "init", "new.ledger", "--dataset", "name")
+    assert as_json("ledger", "list", "new.ledger") == []
+
+
 def test_every_table_of_the_page_is_compared_with_a_command():
     compared = {table for _, _, tables in RUNS for table in tables.split("|")}
     assert {head for head, rows in TABLES.items() if rows} == compared

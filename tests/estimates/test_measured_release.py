@@ -277,4 +277,4 @@ def test_questions_that_cannot_be_asked_are_refused(folder, monkeypatch):
     found = release.estimate("persons", level="town")
     refusal("parameter-out-of-range", "between 0 and 1", lambda: found.interval(90))
     monkeypatch.setattr("stirred.topdown.design.LARGEST", 0)
-    refusal("estimate-too-wide", "at most 0 are solved for", ask("colour"))
+    refusal("estimate-too-wide", "at most 0 can be solved for", ask("colour"))

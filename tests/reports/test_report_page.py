@@ -111,7 +111,7 @@ def test_a_swap_says_which_tables_are_right(made):
     assert exact is not None
     for words in exact.groups():
         assert words[1:] in text
-    assert "stirred verify swap stirred tabulate swap --by size,county stirred estimate swap --by county,tenure" in text
+    assert "stirred verify . stirred tabulate . --by size,county stirred estimate . --by county,tenure" in text
     certificate = json.loads((RELEASES["swap"] / "certificate.json").read_text(encoding="utf-8"))
     assert certificate["plan_sha256"] in text and certificate["nonce"] not in text
     for entry in certificate["invariants"]:
@@ -250,7 +250,7 @@ def test_hostile_words_in_any_field_of_a_folder_stay_words(tmp_path, no_drawing,
 def test_a_hostile_name_of_a_folder(tmp_path, no_drawing):
     folder = tmp_path / "\"><script>alert(1)<'script> ; rm"
     shutil.copytree(RELEASES["rounds"], folder)
-    page = report_text([subject(folder)])
+    page = report_text([subject(folder), subject("rho=1")])
     assert Structure(page).faults == [] and "<script" not in page
     assert "'\"><script>alert(1)<'\"'\"'script> ; rm'" in Structure(page).text  # as a shell takes it
 

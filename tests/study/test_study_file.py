@@ -259,12 +259,12 @@ def test_messages_are_sentences_and_list_the_parameters(folder):
     with pytest.raises(errors.StudyError) as refusal:
         read_study(changed(folder, 'similar = [["size"]]\n', ""))
     assert refusal.value.problem.endswith(
-        "swapper 'record-swap': The parameter 'similar' is missing. Please give it. Its parameters: 'hierarchy', "
+        "swapper 'record-swap': The parameter 'similar' is missing. Give it. Its parameters: 'hierarchy', "
         "'similar', 'swaprate', 'k_anonymity', 'risk_variables', 'carry_along' and 'unit'."
     )
     with pytest.raises(errors.StudyError) as refusal:
         read_study(changed(folder, "k_anonymity = 0", 'similar = [["size"]]\nk_anonymity = -1'))
-    assert refusal.value.problem.endswith("Please give 0 or more.") and ".." not in refusal.value.problem
+    assert refusal.value.problem.endswith("Give 0 or more.") and ".." not in refusal.value.problem
     with pytest.raises(errors.StudyError, match=r"^The parameters unique_in, outside and nearby name 'block'\."):
         swapper("targeted-2010", {"areas": ["county"], "match": ["size"], "nearby": "block"})
 

@@ -162,6 +162,7 @@ def test_no_trace_of_the_marker_leaves_with_a_release(kind, written, tmp_path, c
         "manifest.json",
         f"microdata.{written}",
         f"persons.{written}",
+        "report.html",
         f"saturated.{written}",
         "specification.json",
         "tables",

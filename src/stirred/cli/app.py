@@ -45,6 +45,7 @@ from stirred.cli import (
     verify,
 )
 from stirred.cli.examples import EXAMPLES, add_examples, as_epilog
+from stirred.cli.help_form import HelpOfGroup
 from stirred.cli.options import of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
@@ -65,6 +66,7 @@ def build() -> typer.Typer:
     """All commands, with the options and commands that each mechanism adds."""
     app = typer.Typer(
         name="stirred",
+        cls=HelpOfGroup,
         help="Publish data under differential privacy with invariants, and explain what the guarantee means.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -106,7 +108,7 @@ def build() -> typer.Typer:
 
 def options(
     version: bool = typer.Option(
-        False, "--version", help="Print the version, then the versions of libraries and file formats, and exit."
+        False, "--version", help="Print the version, and those of libraries and file formats, and exit."
     ),
     as_json: bool = typer.Option(False, "--json", help="With --version: print them as JSON."),
 ) -> None:

@@ -17,26 +17,31 @@ if TYPE_CHECKING:
     from stirred.releases.plans import Plan
 
 app = typer.Typer(
-    help="Run programs on made files to see whether they keep their promise, and look for traces in releases.",
+    help="Test whether a program keeps the guarantee that it promises, and look for traces of the data in releases.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan, a TOML file. Its data are not read.")]
-Runs = Annotated[int | None, typer.Option(help="How often the program is run for each question.", min=2)]
+Runs = Annotated[
+    int | None,
+    typer.Option(help="How often the program is run for each question. Default: chosen for the plan.", min=2),
+]
 Time = Annotated[
     str | None,
-    typer.Option("--time", help="About how long the audit may take, e.g. 90s, 5m or 1h, in place of --runs."),
+    typer.Option("--time", help="About how long the audit may take, such as 90s, 5m or 1h; takes the place of --runs."),
 ]
 FalseAlarm = Annotated[
     float | None,
     typer.Option(
-        help="The probability, at most, of finding something wrong with a program that keeps its promise. "
+        help="The largest probability with which a program that keeps its promise may be reported as wrong. "
         "Default: one in a million."
     ),
 ]
-Confidence = Annotated[float, typer.Option(help="The confidence of the lower bounds that are told.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Confidence = Annotated[
+    float, typer.Option(help="The confidence level of the lower bounds on the privacy loss that are printed.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -50,9 +55,10 @@ def plan(
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
 ) -> None:
-    """Audit this package's own program for a plan: its law, and its guarantee on worst pairs of made inputs.
+    """Test stirred's own program for a plan: whether its outputs have the right probabilities, and whether it keeps its
+    guarantee on the pairs of inputs that are hardest to protect.
 
-    Exits with 1 if anything is wrong.
+    The inputs are invented; no data are read. Exits with 1 if anything is wrong.
     """
     _audit(_read(plan), None, runs, time, false_alarm, confidence, as_json)
 
@@ -63,25 +69,30 @@ def program(
     command: Annotated[
         str | None,
         typer.Option(
-            help="The program, as a command line: 'python swap.py {input} {output}'. {input} and {output} become paths "
-            "of CSV files, {input:persons} and {output:persons} those of another table, {input.parquet} a Parquet file."
+            help="The program as a command line, such as 'python swap.py {input} {output}'. {input} and {output} are "
+            "replaced by paths of CSV files, {input:persons} and {output:persons} by those of another table, "
+            "{input.parquet} by a Parquet file."
         ),
     ] = None,
     python: Annotated[
-        str | None, typer.Option(help="The program, as a Python function from tables to tables: module:function.")
+        str | None,
+        typer.Option(
+            help="The program as a Python function, written module:function, that takes tables and returns tables."
+        ),
     ] = None,
     runs: Runs = None,
     time: Time = None,
     timeout: Annotated[
-        str, typer.Option(help="How long one run of --command may take before it is killed, e.g. 60s.")
+        str, typer.Option(help="How long one run of --command may take before it is ended, such as 60s.")
     ] = "60s",
     false_alarm: FalseAlarm = None,
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
 ) -> None:
-    """Audit somebody's program: does it draw from the law of the plan, and keep its guarantee?
+    """Test a program that you or others wrote: whether its outputs have the probabilities that the plan prescribes, and
+    whether it keeps the guarantee.
 
-    It is run on files that are made for this purpose, never on data. Exits with 1 if anything is wrong.
+    The program is run on invented files, never on data. Exits with 1 if anything is wrong.
     """
     from stirred.audit.auditing import command_program, python_program
 
@@ -95,23 +106,26 @@ def program(
 
 @app.command("release")
 def release(
-    release: Annotated[Path, typer.Argument(help="A release folder, or a released file, of any origin.")],
+    release: Annotated[
+        Path, typer.Argument(help="A release folder or a released file, made by stirred or by another program.")
+    ],
     input: Annotated[
         list[str],
         typer.Option(
-            help="The confidential file that the release was made from; for several tables TABLE=FILE. Repeatable."
+            help="The confidential file from which the release was made; for several tables, TABLE=FILE. Repeatable."
         ),
     ],
     false_alarm: Annotated[
         float | None,
         typer.Option(
-            help="The probability, at most, of finding a trace in an order of rows or ids that has none. "
+            help="The largest probability with which an order of rows or ids without a trace may be reported. "
             "Default: one in a million."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look for traces of the input in a release: order of rows, ids, metadata, names and paths, files left behind.
+    """Look for traces of the confidential file in a release: order of rows, ids, metadata, names and paths, forgotten
+    files.
 
     What it prints is confidential. Exits with 1 if anything is found.
     """

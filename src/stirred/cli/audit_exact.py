@@ -11,12 +11,19 @@ from stirred import errors
 
 
 def exact(
-    held: Annotated[str, typer.Option(help="Numbers of records by held value, such as 10,10.")],
-    swapped: Annotated[str, typer.Option(help="Numbers of records by swap value, such as 5,5,10.")],
+    held: Annotated[
+        str, typer.Option(help="The number of records with each value of the held variables, such as 10,10.")
+    ],
+    swapped: Annotated[
+        str, typer.Option(help="The number of records with each value of the swapped variables, such as 5,5,10.")
+    ],
     rate: Annotated[str, typer.Option(help="The swap rate, such as 0.05 or 1/20.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Print the true loss of a swap of one stratum beside the theorem's epsilon. Reads no data: margins are enough."""
+    """Compute the exact privacy loss of a swap of one stratum (records with equal match variables), and compare it with
+    the epsilon of the theorem. Needs counts only; no data are read."""
     from stirred.audit.exact import exact_audit
 
     audit = exact_audit(_totals("--held", held), _totals("--swapped", swapped), rate)

@@ -26,32 +26,53 @@ class LawName(StrEnum):
 
 
 def noise(
-    law: Annotated[LawName, typer.Option(help="The law that the draws should have.")],
+    law: Annotated[LawName, typer.Option(help="The distribution that the random numbers should have.")],
     file: Annotated[
         str | None,
         typer.Argument(
-            help="The draws: a text with one number on each line ('-' reads standard input), or a table with --column."
+            help="The random numbers: a text file with one number on each line ('-' reads standard input), or a table "
+            "with --column."
         ),
     ] = None,
-    sigma2: Annotated[str | None, typer.Option(help="sigma^2 of a discrete Gaussian, such as 10 or 3/7.")] = None,
-    scale: Annotated[str | None, typer.Option(help="The scale of a discrete Laplace.")] = None,
-    below: Annotated[str | None, typer.Option(help="Integers are uniform from 0 to one less than this.")] = None,
-    probability: Annotated[str | None, typer.Option(help="The probability that a coin is 1, such as 1/20.")] = None,
-    column: Annotated[str | None, typer.Option(help="The column with the draws, where FILE is a table.")] = None,
-    own: Annotated[int | None, typer.Option(help="Audit stirred's own sampler with so many draws.", min=1)] = None,
+    sigma2: Annotated[
+        str | None,
+        typer.Option(help="With --law gaussian: the parameter sigma^2 of the discrete Gaussian, such as 10 or 3/7."),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="With --law laplace: the scale of the discrete Laplace distribution, such as 2 or 3/7."),
+    ] = None,
+    below: Annotated[
+        str | None, typer.Option(help="With --law integers: they are uniform from 0 to this number minus 1.")
+    ] = None,
+    probability: Annotated[
+        str | None, typer.Option(help="With --law coin: the probability of a 1, such as 1/20.")
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="The column with the random numbers, if FILE is a table.")] = None,
+    own: Annotated[
+        int | None, typer.Option(help="In place of FILE: test stirred's own sampler with this number of draws.", min=1)
+    ] = None,
     command: Annotated[
         str | None,
-        typer.Option(help="Audit a program that prints one number on each line. It is run twice, to see a fixed seed."),
+        typer.Option(
+            help="In place of FILE: test a program that prints one number on each line. It is run twice, to detect a "
+            "fixed seed."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="How long each run of --command may take.", min=0.1)] = 600.0,
+    seconds: Annotated[
+        float, typer.Option(help="With --command: the longest time that a run may take, in seconds.", min=0.1)
+    ] = 600.0,
     false_alarm: Annotated[
-        float, typer.Option(help="The probability that an exact sampler is found to be wrong.")
+        float, typer.Option(help="The probability with which a correct sampler is reported as wrong.")
     ] = FALSE_ALARM,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Compare draws of a sampler with the law that they should have, and look for draws that depend on others.
+    """Test random numbers: whether they have the distribution that they should have, and whether they depend on each
+    other.
 
-    The exit code is 1 if something is wrong. What is said at the end are the errors that so many draws can show.
+    Ends with how large an error this number of draws can detect. Exits with 1 if something is wrong.
     """
     if sum(given is not None for given in (file, own, command)) != 1:
         raise errors.audit_question("What is audited", "must be one of FILE, --own or --command")

@@ -13,23 +13,31 @@ from stirred.cli.options import Given, chosen
 
 def calibrate(
     what: Annotated[
-        str, typer.Argument(help="The plan, a TOML file; or rho, epsilon, or with the value in use rho=2.63.")
+        str,
+        typer.Argument(
+            help="A plan (a TOML file); or, without a plan, rho or epsilon; or the value in use, such as rho=2.63."
+        ),
     ],
     given: Given,
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="What is wanted: 'error of race at tract <= 5', 'relative error of total at county <= 1% for 10000', "
-            "'power at 5% <= 20%', 'belief from 1% <= 5%', 'epsilon <= 2', 'rho <= 1'. Repeatable."
+            help="A limit that must be kept: 'error of race at tract <= 5', 'relative error of total at county <= 1% "
+            "for 10000', 'power at 5% <= 20%', 'belief from 1% <= 5%', 'epsilon <= 2', 'rho <= 1'. Repeatable."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the plan with the parameters found to this new file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the plan with the parameters that were found to this new file.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Find parameters that keep stated limits: shares and rho for TopDown, the rate of a swap, rho or epsilon alone.
+    """Find the parameters that keep stated limits: rho and its shares for TopDown, the swap rate for a swap, or rho or
+    epsilon alone.
 
-    Says what each limit costs and what else changes; draws nothing. Exits with 1 if a given budget does not keep all
-    limits.
+    Prints which limit decides, and what else changes. Nothing is released or spent. Exits with 1 if a given budget does
+    not keep all limits.
     """
     from stirred import errors
     from stirred.cli.common import check_new, write_new

@@ -17,17 +17,26 @@ def check(
     given: Given,
     specification: Annotated[
         Path | None,
-        typer.Option(help="Write the guarantee of such a release to this JSON file; it can be a ledger's limit."),
+        typer.Option(
+            help="Write the guarantee that a release by this plan would have to this new JSON file. explain, report "
+            "and ledger init --limit read it."
+        ),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Save figures that compare what the tried choices reveal into this new folder."),
+        typer.Option(
+            help="Also save figures into this new folder: what each choice of --candidate or --rates would reveal."
+        ),
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Check a plan against its data: guarantee, risks, expected errors and cost. Draws nothing. What it prints is
-    confidential. Exits with 2 if a stop would end a release."""
+    """Check a plan against its data: the guarantee, risks, expected errors and cost. Nothing is released or spent.
+
+    What it prints is confidential. Exits with 2 if a release by this plan would be refused.
+    """
     from stirred import errors
     from stirred.cli.common import check_new, check_paper, save_pictures, write_new
     from stirred.releases.mechanism import Drawable

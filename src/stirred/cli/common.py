@@ -22,8 +22,8 @@ _WIDTH = 110
 MostRows = Annotated[
     int | None,
     typer.Option(
-        help="How many rows a released table may have. Default: 500 million values (rows times columns), and 64 more "
-        "for each byte of its file; a small file can hold a billion rows.",
+        help="Refuse a released table with more rows than this, since a small file can claim a billion rows. Default: "
+        "500 million values (rows times columns), and 64 more for each byte of the file.",
         min=0,
     ),
 ]

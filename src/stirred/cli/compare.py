@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from stirred.spec.specification import Specification
 
 WHAT = (
-    "A deployment's name, a release folder, a specification.json, a registry's YAML file, or a budget typed by hand "
-    "('rho=2.63', 'epsilon=1,delta=1e-6,unit=household')."
+    "A guarantee: the name of a known deployment (stirred deployments lists them), a release folder, a "
+    "specification.json, a YAML record of the public registry, or a budget such as 'rho=2.63' or "
+    "'epsilon=1,delta=1e-6,unit=household'."
 )
 
 
@@ -40,20 +41,38 @@ def say_what_is_taken(text: str) -> None:
 
 
 def compare(
-    specifications: Annotated[list[str], typer.Argument(help=f"Two or more. {WHAT}", autocompletion=complete_names)],
+    specifications: Annotated[
+        list[str], typer.Argument(help=f"Two or more guarantees. {WHAT}", autocompletion=complete_names)
+    ],
     false_alarm: Annotated[
-        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
+        list[float] | None,
+        typer.Option(
+            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
+        ),
     ] = None,
     prior: Annotated[
-        float, typer.Option(help="The belief before the release from which the belief after is told.")
+        float,
+        typer.Option(
+            help="The attacker's probability for a statement before the release, from which the probability after it "
+            "is computed."
+        ),
     ] = 0.01,
-    figures: Annotated[Path | None, typer.Option(help="Also draw what tests can notice into this new folder.")] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Also save a figure into this new folder: how often a change of data would be noticed."),
+    ] = None,
     paper: Paper = False,
-    html: Annotated[Path | None, typer.Option(help="Also write the comparison as an HTML page.")] = None,
-    reasons: Annotated[bool, typer.Option("--reasons", help="Also print the reasons for each verdict.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write the comparison to this new HTML file.")] = None,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Also print why each pair can or cannot be ranked.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Compare guarantees: five questions, what follows from each, and whether they can be ranked."""
+    """Compare guarantees: what each protects and how strictly, what an attacker could learn under each, and whether one
+    is stricter than another."""
     from stirred.cli.common import check_new, check_paper
     from stirred.spec.linting import lint
     from stirred.verbs import compare as run

@@ -16,12 +16,17 @@ def context(
     mode: Annotated[
         str | None,
         typer.Argument(
-            help="The mode of access whose answers to print; without it, all are listed.", autocompletion=mode_names
+            help="The form of access, such as open-data, whose typical answers are printed. Default: all forms are "
+            "listed.",
+            autocompletion=mode_names,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """List modes of access, or print the section [context] of a plan with answers typical of one, to be corrected."""
+    """List forms of access to data, or print typical answers for one of them about who gets the data, why and how: the
+    section [context] of a plan, to be corrected."""
     from stirred.releases.context import MODES, template
 
     if mode is not None:

@@ -13,17 +13,18 @@ from stirred.cli.completing import mechanism_names
 
 def demo(
     mechanism: Annotated[
-        str, typer.Argument(help="Which mechanism: swap, topdown or survey.", autocompletion=mechanism_names)
+        str, typer.Argument(help="The mechanism to show: swap, topdown or survey.", autocompletion=mechanism_names)
     ] = "swap",
     out: Annotated[
-        Path | None, typer.Option(help="The folder to write; it must not exist. Default: stirred-demo-MECHANISM.")
+        Path | None, typer.Option(help="The folder to write; it must not exist yet. Default: stirred-demo-MECHANISM.")
     ] = None,
 ) -> None:
-    """Make a release from generated data: swap a Massachusetts of 1940, release a county by TopDown, or a survey with
-    its weights."""
+    """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
+    of a county (topdown), or a weighted survey (survey)."""
     from stirred.mechanisms import named
+    from stirred.reports.releasing import REPORT
 
-    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"))
+    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
 
 
 def _free_name(name: str) -> Path:

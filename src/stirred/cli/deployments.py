@@ -28,16 +28,19 @@ _COLUMNS = (
 def deployments(
     name: Annotated[
         str | None,
-        typer.Argument(help="The deployment to show; without it, all are listed.", autocompletion=deployment_names),
+        typer.Argument(help="The deployment to show. Default: all are listed.", autocompletion=deployment_names),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Also save a picture of all deployments into this new folder; one that is named stands out."),
+        typer.Option(help="Also save a figure of all deployments into this new folder; NAME is marked in it."),
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """List known deployments, or show one with its facts, how each was checked, and what is not stated."""
+    """List known uses of differential privacy, or show one: what its sources state, how that was checked, and what they
+    do not state."""
     check_paper(paper, figures)
     if figures is not None:
         from stirred.cli.common import check_new
@@ -65,7 +68,9 @@ def _print_all(as_json: bool) -> None:
     hypothetical = {name: title for name, title in titles().items() if name not in known}
     if as_json:
         what_if = [{"name": name, "title": title} for name, title in hypothetical.items()]
-        _print_json({"deployments": [one.to_fields() for one in known.values()], "what_if": what_if})
+        _print_json(
+            {"stirred_deployments": 1, "deployments": [one.to_fields() for one in known.values()], "what_if": what_if}
+        )
         return
     print("\n".join(_table(list(known.values()))))
     said = "; ".join(f"{one}: {BLOCKS[one]}" for one in ("domain", "fixed", "neighbours", "period"))
@@ -90,7 +95,8 @@ def _print_one(name: str, as_json: bool) -> None:
         found = deployment(name)
     say_what_is_taken(name)
     if as_json:
-        fields: dict[str, Any] = {"name": found.name, "title": found.title} if found else {}
+        fields: dict[str, Any] = {"stirred_deployment": 1}
+        fields |= {"name": found.name, "title": found.title} if found else {}
         fields |= known.to_fields() if known else {}
         if found is not None:
             import json

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 def docs(
     name: Annotated[
-        str | None, typer.Argument(help="The page to print; without it, all are listed.", autocompletion=page_names)
+        str | None, typer.Argument(help="The page to print. Default: all pages are listed.", autocompletion=page_names)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
     """List the pages of the documentation, or print one as Markdown."""
     import difflib

@@ -27,15 +27,19 @@ def estimate(
     ],
     given: Given,
     by: Annotated[
-        str, typer.Option(help="Attributes, recodes or columns to count by, e.g. race,adult. Default: the total.")
+        str,
+        typer.Option(help="What to count by: columns, attributes or recodes, such as race,adult. Default: one total."),
     ] = "",
     where: Annotated[
-        list[str] | None, typer.Option(help="Only records with these values, e.g. race=a,b. Repeatable.")
+        list[str] | None, typer.Option(help="Only records with these values, such as race=a,b. Repeatable.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="The name of a table; default: the first.")] = None,
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.9,
+    table: Annotated[str | None, typer.Option(help="The name of a table. Default: the first.")] = None,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals, between 0 and 1.")] = 0.9,
     figures: Annotated[
-        Path | None, typer.Option(help="Also save a picture of the estimates, with intervals, into this new folder.")
+        Path | None,
+        typer.Option(
+            help="Also save a figure of the estimates with their intervals (PNG and SVG) into this new folder."
+        ),
     ] = None,
     paper: Paper = False,
     out: Annotated[
@@ -44,7 +48,10 @@ def estimate(
     ] = None,
     join: Annotated[
         Path | None,
-        typer.Option(help="With --out: write this GeoJSON map with the estimates of each place as properties."),
+        typer.Option(
+            help="With --out: read this GeoJSON map, and write it to --out with the estimates of each place added as "
+            "properties."
+        ),
     ] = None,
     key: Annotated[
         str | None,
@@ -53,12 +60,19 @@ def estimate(
             "the first column of the estimates."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields."),
+    ] = False,
 ) -> None:
-    """Estimate true numbers from a release: unbiased estimates, their standard errors and confidence intervals. Spends
-    no budget. Estimates may be negative: cutting them at zero would bias them."""
+    """Estimate the true numbers from a release, corrected for what the mechanism did: unbiased estimates, standard
+    errors and confidence intervals.
+
+    Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
+    """
     from stirred import errors
     from stirred.cli.common import check_new, check_paper, names, save_pictures, write_new, write_parquet
+    from stirred.releases.progress import OnTerminal
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 
@@ -69,7 +83,9 @@ def estimate(
     mechanism = mechanism_of_release(release)
     _, options = chosen(mechanism, "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
-    found = run(release, names(by), where=conditions, table=table, **options)
+    with OnTerminal() as progress:
+        progress.stage(f"estimating from {release}")
+        found = run(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
         from stirred.reports.estimate_figures import interval_picture
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import typer
 
+from stirred.cli.help_form import HelpOfCommand, HelpOfGroup
+
 EXAMPLES: Mapping[str, str] = {
     "init": "stirred init households.csv --out plan.toml",
     "check": "stirred check plan.toml --by county,tenure --rates 0.01,0.05",
@@ -53,46 +55,46 @@ EXAMPLES: Mapping[str, str] = {
 
 SUMMARIES: Mapping[str, str] = {
     "init": "Draft a plan from the columns of your file.",
-    "check": "Read data and plan: guarantee, risks, errors, cost.",
+    "check": "Say what a release by a plan would mean and cost.",
     "calibrate": "Find the budget or swap rate that keeps limits.",
-    "release": "Draw once and write a release folder.",
+    "release": "Protect the data and write a release folder.",
     "sign": "Sign a release, so that recipients know whose it is.",
     "verify": "Check a release from its own files.",
     "tabulate": "Count the rows of a release by some columns.",
     "estimate": "Estimate true numbers from a release, unbiased.",
-    "compare": "Put guarantees side by side; can they be ranked?",
+    "compare": "Compare guarantees, and say if they can be ranked.",
     "explain": "Say what a guarantee means, in words and pictures.",
-    "report": "Write one page about guarantees, to hand over.",
+    "report": "Write an HTML page about guarantees, to hand over.",
     "limits": "Say what anyone can at most learn at an epsilon.",
     "responses": "Estimate a share from randomised responses.",
-    "lint": "List what a guarantee leaves out.",
-    "study": "Try plans and other swappers side by side on data.",
+    "lint": "List weaknesses of a guarantee.",
+    "study": "Compare plans and swapping methods on your data.",
     "reproduce": "Compute published numbers and figures again.",
-    "deployments": "List known deployments, or show one.",
+    "deployments": "List known uses of differential privacy.",
     "context": "Print questions about access, to answer in a plan.",
-    "leftovers": "Find what killed runs left behind.",
+    "leftovers": "Find files that interrupted releases left behind.",
     "demo": "Make a whole release from generated data.",
     "docs": "List the pages of the documentation, or print one.",
     "population": "Generate a census, with a TopDown plan for it.",
-    "spine": "Propose a geography that serves districts and more.",
-    "noisy-measurements": "Write measurements as the Census Bureau does.",
+    "spine": "Propose nested areas that make districts accurate.",
+    "noisy-measurements": "Write measurements in the Census Bureau's format.",
     "advise": "Say where a survey's guarantee should start.",
     "generate-survey": "Generate a survey, with a survey plan for it.",
-    "audit": "Try whether programs keep what they promise.",
-    "audit plan": "Try this package's own program for a plan.",
-    "audit program": "Try somebody's program against a plan.",
-    "audit release": "Look for traces of the input in a release.",
-    "audit noise": "Compare draws with the law they should have.",
-    "audit exact": "Compute the true loss of a swap of one stratum.",
+    "audit": "Test whether programs keep what they promise.",
+    "audit plan": "Test stirred's own program for a plan.",
+    "audit program": "Test another program against a plan.",
+    "audit release": "Look for traces of the data in a release.",
+    "audit noise": "Test random numbers against a distribution.",
+    "audit exact": "Compute the exact loss of a swap of one stratum.",
     "ledger": "Record all releases of a dataset, and their total.",
     "ledger init": "Start the ledger of a dataset.",
     "ledger add": "Record a release that was made without the ledger.",
-    "ledger list": "List all entries, oldest first.",
+    "ledger list": "List all recorded releases, oldest first.",
     "ledger total": "Print the guarantee of all releases together.",
     "ledger verify": "Check the ledger and the releases in it.",
     "registry": "Write and read records of the public registry.",
     "registry export": "Print a registry record in YAML.",
-    "registry import": "Print the specification that a record describes.",
+    "registry import": "Print the guarantee that a record describes.",
 }
 """By command, what it does, in the list of commands."""
 
@@ -107,14 +109,16 @@ def as_epilog(example: str) -> str:
 
 
 def add_examples(app: typer.Typer, examples: Mapping[str, str], before: str = "") -> None:
-    """Give every command of ``app`` and of the groups below it its example, as the last lines of its help, and its
-    line in the list of commands."""
+    """Give every command of ``app`` and of the groups below it its example, as the last lines of its help, its line in
+    the list of commands, and the form of its help."""
     for command in app.registered_commands:
+        command.cls = HelpOfCommand
         name = f"{before}{command.name}"
         command.short_help = SUMMARIES.get(name, command.short_help)
         if name in examples:
             command.epilog = as_epilog(examples[name])
     for group in app.registered_groups:
+        group.cls = HelpOfGroup
         name = f"{before}{group.name}"
         group.short_help = SUMMARIES.get(name, group.short_help)
         if name in examples:

@@ -19,40 +19,61 @@ def explain(
     concern: Annotated[
         list[str] | None,
         typer.Option(
-            help="Explain what can be learnt about this, instead of the whole record: 'cenrace', 'block within tract', "
-            "'cenrace + within tract'. Repeatable."
+            help="Explain what can be learnt about a part of a record, instead of the whole: an attribute "
+            "('cenrace'), a place ('block within tract'), or both ('cenrace + within tract'). Repeatable."
         ),
     ] = None,
     allocation: Annotated[
-        Path | None, typer.Option(help="A TOML file that says how the budget is divided among levels and queries.")
+        Path | None,
+        typer.Option(
+            help="With --concern: a TOML file that says how the budget is divided among levels and queries. Default: "
+            "that of the deployment or release."
+        ),
     ] = None,
     false_alarm: Annotated[
-        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
+        list[float] | None,
+        typer.Option(
+            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
+        ),
     ] = None,
     delta: Annotated[
         list[float] | None,
-        typer.Option(help="Delta: the probability of exceptions to epsilon (default 0.05 to 1e-10). Repeatable."),
+        typer.Option(
+            help="State epsilon at this delta (roughly, the probability of exceptions). Default: several from 0.05 to "
+            "1e-10. Repeatable."
+        ),
     ] = None,
     group: Annotated[
-        list[int] | None, typer.Option(help="Number of units that change together (default 2 and 5). Repeatable.")
+        list[int] | None,
+        typer.Option(
+            help="State what holds for this number of persons (or other units) together. Default: 2 and 5. Repeatable."
+        ),
     ] = None,
     pair: Annotated[
         list[str] | None,
         typer.Option(
-            help="For a swapped release: two records of it, such as 'size=2,county=A,tenure=own;county=B,tenure=rent', "
-            "and how often their exchange would be noticed; without held columns as if nobody equalled them. "
-            "Repeatable."
+            help="For a release of a swap: say how often an exchange of these two records would be noticed, such as "
+            "'size=2,county=A,tenure=own;county=B,tenure=rent'. If held columns are left out, both records are taken "
+            "to be unique. Repeatable."
         ),
     ] = None,
-    figures: Annotated[Path | None, typer.Option(help="Also save figures into this new folder.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Also save figures (PNG and SVG) into this new folder.")] = None,
     paper: Paper = False,
-    html: Annotated[Path | None, typer.Option(help="Also write an HTML page, as stirred report does.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write this new HTML file, as stirred report does.")] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Also say what holds for every guarantee of the kind, with numbered sources.")
+        bool,
+        typer.Option(
+            "--full",
+            help="Also print the sections that hold for every guarantee of this kind, and the numbered sources.",
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Explain a guarantee: what can be tested, believed and learnt, about whom, and what is not protected."""
+    """Explain a guarantee in plain words: who is protected, what is published exactly, what an attacker could notice or
+    come to believe, and what is not protected."""
     import json
 
     from stirred.cli.common import check_new, check_paper

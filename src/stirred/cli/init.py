@@ -14,14 +14,25 @@ from stirred.cli.printing import note
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The confidential microdata: a file, folder or glob.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The confidential microdata: a file, a folder of files, or a pattern such as 'part-*.csv'."
+        ),
+    ],
     given: Given,
     mechanism: Annotated[
-        str, typer.Option(help="The mechanism: swap, topdown or survey.", autocompletion=mechanism_names)
+        str,
+        typer.Option(
+            help="The mechanism that will protect the data: swap, topdown or survey.", autocompletion=mechanism_names
+        ),
     ] = "swap",
-    out: Annotated[Path | None, typer.Option(help="Write the plan here instead of to the terminal.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the plan to this new file instead of the terminal.")] = None,
 ) -> None:
-    """Draft a plan from a file's form and the names of its columns; no value is looked at unless --look is given."""
+    """Draft a plan, a TOML file that says which columns are protected and how, to be read and corrected.
+
+    It is drafted from the file format and the names of columns. Values are looked at only with --look.
+    """
     from stirred.cli.common import check_new, write_new
     from stirred.mechanisms import named
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from stirred.spec import Specification
 
 app = typer.Typer(
-    help="Record all releases of one confidential dataset, and compare their total with a limit. A ledger is "
-    "confidential.",
+    help="Record all releases of one confidential dataset, and compare their total privacy loss with a limit. A ledger "
+    "is confidential.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -24,7 +24,7 @@ app = typer.Typer(
 File = Annotated[
     str, typer.Argument(help="The ledger: a file, or postgresql://USER@HOST/DATABASE (see stirred docs ledger).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
 
 
 @app.command("init")
@@ -35,14 +35,16 @@ def init(
         list[str] | None,
         typer.Option(
             help="The guarantee that all releases together must keep: a specification.json, a release folder, or the "
-            "output of stirred check --json. Given more than once, for releases of several kinds: what they have "
-            "together. Default: no limit."
+            "output of stirred check --json. Given several times, for releases of several kinds: all of them "
+            "together. Default: no limit. Repeatable."
         ),
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="The budget of the limit, in place of the one in --limit.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="With --limit: a budget in place of the one that is written there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start the ledger of a dataset, before its first release."""
+    """Start the ledger of a dataset, before the first release."""
     from stirred.releases.ledger import Ledger
 
     if budget is not None and not limit:
@@ -70,22 +72,31 @@ def init(
 @app.command("add")
 def add(
     file: File,
-    specification: Annotated[str | None, typer.Argument(help="A release folder or a specification.json.")] = None,
-    what: Annotated[str, typer.Option(help="What was released, in a few words.")] = "",
+    specification: Annotated[
+        str | None, typer.Argument(help="A release folder or a specification.json. Left out only with --derived-from.")
+    ] = None,
+    what: Annotated[str, typer.Option(help="Required: what was released, in a few words.")] = "",
     derived_from: Annotated[
         int | None,
         typer.Option(
-            help="The entry from whose draw this folder was finished, as its certificate must show. It costs nothing."
+            help="The number of the entry whose random draw this folder was made from, as its certificate must show. "
+            "It costs no further budget."
         ),
     ] = None,
     past: Annotated[
-        bool, typer.Option("--past", help="Already published: record it even if the total exceeds the limit.")
+        bool,
+        typer.Option("--past", help="It is published already: record it even if the total then exceeds the limit."),
     ] = False,
-    who: Annotated[str | None, typer.Option(help="Who made the release. Kept in the ledger only.")] = None,
-    why: Annotated[str | None, typer.Option(help="Why it was made. Kept in the ledger only.")] = None,
+    who: Annotated[
+        str | None, typer.Option(help="Who made the release. Written into the ledger, and nowhere else.")
+    ] = None,
+    why: Annotated[
+        str | None, typer.Option(help="Why the release was made. Written into the ledger, and nowhere else.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record a release that was made without this ledger or, at no cost, one more folder of a draw it has counted."""
+    """Record a release that was made without this ledger; or, with --derived-from, another folder made from a random
+    draw that is recorded already, at no cost."""
     from stirred.releases.ledger import Ledger
 
     if specification is None and derived_from is None:
@@ -119,7 +130,7 @@ def add(
 def _require_verified(folder: Path) -> None:
     """Raise if a release folder does not verify: what it states is what would be counted."""
     from stirred import errors
-    from stirred.verbs import verify
+    from stirred.reports.releasing import verify
 
     for verdict in verify(folder):
         if not verdict.holds:
@@ -128,7 +139,7 @@ def _require_verified(folder: Path) -> None:
 
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
-    """List all entries, oldest first."""
+    """List all recorded releases, oldest first."""
     from stirred.releases.ledger import Ledger
     from stirred.releases.ledger_rows import one_line
 
@@ -176,12 +187,18 @@ def verify(
     file: File,
     seal: Annotated[
         str | None,
-        typer.Option(help="A last seal that you kept: is it still in the ledger, and what was recorded after it?"),
+        typer.Option(
+            help="A seal (64 hexadecimal digits) that you noted earlier: check that it is still in the ledger, and "
+            "print what was recorded after it."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the ledger: entries without a release, releases that changed, leftover folders, a total beyond the limit, a
-    seal that is gone. Exits with 1 if it finds any of these."""
+    """Look for entries without a release, releases that were changed, unfinished folders, a total beyond the limit, and
+    a seal that is missing.
+
+    Exits with 1 if it finds any of these.
+    """
     from dataclasses import asdict
 
     from stirred.releases.ledger import Ledger
@@ -190,7 +207,7 @@ def verify(
     ledger = Ledger.open(file)
     verdicts = ledger.verify(seal)
     if as_json:
-        _print_json([asdict(verdict) for verdict in verdicts])
+        _print_json([{"stirred_ledger_verify": 1, **asdict(verdict)} for verdict in verdicts])
     else:
         for verdict in verdicts:
             print(f"{'holds ' if verdict.holds else 'FAILS '} {one_line(verdict.words)}")
@@ -304,6 +321,7 @@ def _when(seconds: int) -> str:
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
     return {
+        "stirred_ledger_entry": 1,
         "id": entry.id,
         "what": entry.what,
         "when": _when(entry.spent_at),
@@ -341,6 +359,7 @@ def _standing_fields(ledger: Ledger, standing: Standing) -> dict[str, Any]:
 
     total, within = standing.total, standing.within
     return {
+        "stirred_ledger": 1,
         "dataset": ledger.dataset,
         "entries": standing.entries,
         "counted": standing.counted,

@@ -11,20 +11,31 @@ from stirred.cli.printing import print_json
 
 
 def leftovers(
-    folder: Annotated[Path, typer.Argument(help="The folder in which releases are written.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="The folder to search: where releases are written.")] = Path(),
     ledger: Annotated[
-        str | None, typer.Option(help="The dataset's ledger, which says for which of them budget was spent.")
+        str | None,
+        typer.Option(
+            help="The ledger of the dataset, to find out for which folders budget was spent. Default: that is not "
+            "known."
+        ),
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Delete those that cannot be continued.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Delete the folders that cannot be finished.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """List unfinished folders of killed runs. They may hold confidential rows. Exits with 1 if any is left."""
+    """List folders of releases that were interrupted. They may contain confidential rows.
+
+    Exits with 1 if any is left.
+    """
     import shutil
 
-    from stirred import mechanisms
+    from stirred import errors, mechanisms
     from stirred.releases.folder import leftovers as find
     from stirred.releases.ledger import Ledger
 
+    if not folder.is_dir():
+        raise errors.no_such_input(folder)
     opened = Ledger.open(ledger) if ledger is not None else None
     rows: list[dict[str, object]] = []
     for path in find(folder):
@@ -55,7 +66,7 @@ def leftovers(
     if as_json:
         print_json({"stirred_leftovers": 1, "folders": rows})
     elif not rows:
-        print(f"No unfinished folders of killed runs in {folder}.")
+        print(f"No unfinished folders of interrupted releases in {folder}.")
     if any(row["state"] != "removed" for row in rows):
         raise typer.Exit(1)
 

@@ -12,28 +12,44 @@ from stirred.cli.common import Paper
 
 
 def limits(
-    epsilon: Annotated[str, typer.Option(help="Epsilon of pure differential privacy, per record replaced.")],
-    records: Annotated[int, typer.Option(help="The number of records of the dataset.")],
+    epsilon: Annotated[
+        str, typer.Option(help="Epsilon of pure differential privacy (delta = 0), for one record replaced by another.")
+    ],
+    records: Annotated[int, typer.Option(help="The number of records in the dataset.")],
     distance: Annotated[
-        str | None, typer.Option(help="Compare datasets that differ in this number of records; 'infinity' is allowed.")
+        str | None,
+        typer.Option(
+            help="Also print how well two datasets that differ in this number of records can be distinguished. "
+            "'infinity' is allowed."
+        ),
     ] = None,
     false_alarm: Annotated[
-        list[float] | None, typer.Option(help="False-alarm probability of tests (default 0.01, 0.05, 0.1). Repeatable.")
+        list[float] | None,
+        typer.Option(
+            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
+        ),
     ] = None,
     prior: Annotated[
         list[float] | None,
-        typer.Option(help="Prior probability of what is to be learnt (default 0.01, 0.1, 0.5). Repeatable."),
+        typer.Option(
+            help="The attacker's probability for a statement before the release. Default: 0.01, 0.1 and 0.5. "
+            "Repeatable."
+        ),
     ] = None,
     unbounded: Annotated[
-        bool, typer.Option("--unbounded", help="Epsilon is per record added or removed, not per record replaced.")
+        bool, typer.Option("--unbounded", help="Epsilon is for one record added or removed, not for one replaced.")
     ] = False,
     figures: Annotated[
         Path | None, typer.Option(help="Also draw what was asked, with its answers marked, into this new folder.")
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Print the most that anyone can learn about one record, and about all, whatever model of the data they have."""
+    """Print the most that anyone can learn about one record, and about all records, whatever they assume about the
+    data."""
     from stirred.cli.common import check_new, check_paper
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon

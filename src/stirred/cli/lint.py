@@ -16,11 +16,17 @@ from stirred.cli.completing import complete_names
 def lint(
     specification: Annotated[str, typer.Argument(help=WHAT, autocompletion=complete_names)],
     before: Annotated[
-        str | None, typer.Option(help="An earlier or rival guarantee; also lists what is weaker than in it.")
+        str | None,
+        typer.Option(
+            help="Another guarantee, such as an earlier one: also list in what the first is weaker. Accepts the same "
+            "as SPECIFICATION."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """List findings about a guarantee: what its parts leave out, and what may make its number look small."""
+    """List weaknesses of a guarantee: what it leaves out, and choices that make its number look smaller than it is."""
     from stirred.cli.common import fitted
     from stirred.spec.linting import lint as run
 

@@ -20,7 +20,7 @@ from stirred.releases.mechanism import Mechanism, Option, Verb
 
 Given = Mapping[str, Any]
 """By the option's name, what was typed; options that were not given are not in it."""
-_AS_JSON = Option("--json", "Print JSON.", "as_json", bool)
+_AS_JSON = Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool)
 
 
 def with_options(function: Callable[..., None], verb: str) -> Callable[..., None]:
@@ -29,7 +29,7 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
     for mechanism in mechanisms.every():
         for option in mechanism.options.get(verb, ()):
             offered.setdefault(option.name, (option, []))[1].append(mechanism.name)
-    options = [(option, f"[{', '.join(who)}] {option.help}") for option, who in offered.values()]
+    options = [(option, _heading(option, who)) for option, who in offered.values()]
     hints = get_type_hints(function, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name])
@@ -50,12 +50,16 @@ def of_verb(verb: Verb) -> Callable[..., None]:
     options = verb.options if own_json else (*verb.options, _AS_JSON)
 
     def run(**values: Any) -> None:
+        from stirred.releases.progress import OnTerminal
+
         as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
         if verb.pictures is not None:
             figures, paper = arguments.pop("figures", None), bool(arguments.pop("paper", False))
             _save_pictures(verb.pictures, figures, paper, arguments)
-        lines = list(verb.run(**arguments) or ())
+        with OnTerminal() as progress:
+            progress.stage(f"running stirred {verb.name}")
+            lines = list(verb.run(**arguments) or ())
         if as_json:
             from stirred.cli.printing import print_json
 
@@ -64,7 +68,7 @@ def of_verb(verb: Verb) -> Callable[..., None]:
         for line in lines:
             print(line)
 
-    return _dressed(run, verb.name, verb.help, [_parameter(option, option.help) for option in options])
+    return _dressed(run, verb.name, verb.help, [_parameter(option) for option in options])
 
 
 def _save_pictures(
@@ -115,13 +119,23 @@ def _keyword(option: Option) -> str:
     return option.name.lstrip("-").replace("-", "_").lower()
 
 
-def _parameter(option: Option, help: str) -> inspect.Parameter:
+def _heading(option: Option, who: Sequence[str]) -> str | None:
+    """The heading in ``--help`` of an option that the mechanisms ``who`` have; None for one that all have."""
+    if option.of_measurements:
+        return f"Options for noisy measurement files ({', '.join(who)})"
+    if len(who) == len(list(mechanisms.every())):
+        return None
+    return f"Options for {' and '.join(who)}"
+
+
+def _parameter(option: Option, heading: str | None = None) -> inspect.Parameter:
     kind: Any = StrEnum(_keyword(option), list(option.choices)) if option.choices else option.type
     if option.several:
         kind = list[kind]
     parameter = inspect.Parameter(_keyword(option), inspect.Parameter.KEYWORD_ONLY)
     if option.argument:
-        return parameter.replace(annotation=Annotated[kind, typer.Argument(help=help)])
+        return parameter.replace(annotation=Annotated[kind, typer.Argument(help=option.help)])
     default = False if option.type is bool else option.default
-    shown: Any = Annotated[kind if default is not None else kind | None, typer.Option(option.name, help=help)]
+    described = typer.Option(option.name, help=option.help, rich_help_panel=heading)
+    shown: Any = Annotated[kind if default is not None else kind | None, described]
     return parameter.replace(annotation=shown, default=default)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 app = typer.Typer(
-    help="Write and read records of the public registry of deployments.",
+    help="Write and read records of the public registry of uses of differential privacy.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -17,21 +17,28 @@ app = typer.Typer(
 @app.command("export")
 def export(
     release: Annotated[str, typer.Argument(help="A release folder, or the name of a known deployment.")],
-    name: Annotated[str, typer.Option(help="The data product's name.")] = "",
-    curator: Annotated[list[str] | None, typer.Option(help="Who publishes it. Repeatable.")] = None,
-    use: Annotated[str, typer.Option(help="What it is for.")] = "",
-    region: Annotated[str, typer.Option(help="The region it describes.")] = "",
-    date: Annotated[str, typer.Option(help="When it was published, e.g. 2021-08-01.")] = "",
-    kind: Annotated[str, typer.Option("--type", help="Its type, such as 'Dataset' or 'Summary statistics'.")] = "",
-    description: Annotated[str, typer.Option(help="What it is. Default: what the guarantee covers.")] = "",
-    sector: Annotated[str, typer.Option(help="Its sector, such as 'Government'.")] = "",
+    name: Annotated[str, typer.Option(help="The name of the data product.")] = "",
+    curator: Annotated[list[str] | None, typer.Option(help="Who publishes the data. Repeatable.")] = None,
+    use: Annotated[str, typer.Option(help="What the data are for.")] = "",
+    region: Annotated[str, typer.Option(help="The region that the data describe.")] = "",
+    date: Annotated[str, typer.Option(help="The date of publication, such as 2021-08-01.")] = "",
+    kind: Annotated[
+        str, typer.Option("--type", help="The type of the product, such as 'Dataset' or 'Summary statistics'.")
+    ] = "",
+    description: Annotated[
+        str, typer.Option(help="A description of the product. Default: what the guarantee covers.")
+    ] = "",
+    sector: Annotated[str, typer.Option(help="The sector, such as 'Government'.")] = "",
     author: Annotated[
         list[str] | None,
-        typer.Option(help="Who wrote the record; needed where it has notes or sources. Repeatable."),
+        typer.Option(help="Who wrote the record; required if it has notes or sources. Repeatable."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the record as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Print a registry record in YAML. Options give what the specification does not contain."""
+    """Print a registry record in YAML. The options give what the guarantee itself does not say; what is not given is
+    left out or, if the registry requires it, asked for."""
     from stirred.reports.registry_entry import together
     from stirred.spec.registry import details, to_registry
 
@@ -59,8 +66,10 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A registry record, a YAML file.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the specification as JSON.")] = False,
+    file: Annotated[Path, typer.Argument(help="A record of the registry, a YAML file.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the guarantee as JSON; stirred docs json describes it.")
+    ] = False,
 ) -> None:
     """Print the specification that a registry record describes, and what the record leaves open."""
     from stirred.spec.registry import from_registry

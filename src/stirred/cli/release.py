@@ -19,36 +19,55 @@ GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
 
 
 def release(
-    out: Annotated[Path, typer.Option(help="The release folder; it must not exist.")],
+    out: Annotated[Path, typer.Option(help="The release folder to write; it must not exist yet.")],
     given: Given,
-    plan: Annotated[Path | None, typer.Argument(help="The plan, a TOML file.")] = None,
+    plan: Annotated[
+        Path | None, typer.Argument(help="The plan, a TOML file. Left out only with --measurements.")
+    ] = None,
     measurements: Annotated[
         Path | None,
         typer.Option(
-            help="In place of a plan: a folder of measurements that others published, such as noisy measurement files. "
-            "Nothing is drawn and nothing is spent."
+            help="In place of a plan: a folder of noisy measurements that others published. The release is computed "
+            "from them; no confidential data are read and no budget is spent."
         ),
     ] = None,
     confidential: Annotated[
         Path | None,
-        typer.Option(help="Also write a comparison with the true values into this new folder. It is confidential."),
+        typer.Option(help="Also write a comparison with the true values into this new folder. Keep it confidential."),
     ] = None,
     ledger: Annotated[
         str | None,
         typer.Option(
-            help="Record the release in this ledger (a file, or postgresql://...). If it would exceed the ledger's "
-            "limit, nothing is released."
+            help="Record the release in this ledger: a file, or postgresql://USER@HOST/DATABASE. If the total would "
+            "exceed the ledger's limit, nothing is released. Default: the release is not recorded."
         ),
     ] = None,
-    who: Annotated[str | None, typer.Option(help="Who makes the release. Kept in the ledger only.")] = None,
-    why: Annotated[str | None, typer.Option(help="Why it is made. Kept in the ledger only.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    who: Annotated[
+        str | None, typer.Option(help="Who makes the release. Written into the ledger, and nowhere else.")
+    ] = None,
+    why: Annotated[
+        str | None, typer.Option(help="Why the release is made. Written into the ledger, and nowhere else.")
+    ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report/--no-report",
+            help="Write report.html, the page about the guarantee, into the folder. It is made from what is published.",
+        ),
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Draw once and write a release folder, which appears complete or not at all."""
+    """Protect the data as the plan says, with fresh random numbers, and write a release folder to be published.
+
+    The folder appears complete or not at all. Every draw of random numbers spends budget; --ledger keeps the total.
+    """
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_plan
 
     if (plan is None) == (measurements is None):
@@ -58,7 +77,7 @@ def release(
             raise typer.BadParameter(
                 "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
             )
-        _from_measurements(measurements, out, given, as_json)
+        _from_measurements(measurements, out, given, report, as_json)
         return
     assert plan is not None
     if ledger is None and (who is not None or why is not None):
@@ -79,7 +98,10 @@ def release(
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = run(mechanism, read, out=out, confidential=confidential, ledger=opened, progress=progress, **options)
+            made = run(
+                mechanism, read, out=out, confidential=confidential, ledger=opened,
+                documents=REPORT if report else None, progress=progress, **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)
@@ -105,11 +127,12 @@ def release(
     print(f"Next: stirred verify {out}")
 
 
-def _from_measurements(measurements: Path, out: Path, given: Given, as_json: bool) -> None:
+def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
     from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work, release_measurements
+    from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_measurements
 
     mechanism = mechanism_of_measurements(measurements)
@@ -123,7 +146,10 @@ def _from_measurements(measurements: Path, out: Path, given: Given, as_json: boo
     mechanism.warm_up()
     try:
         with OnTerminal() as progress:
-            made = release_measurements(mechanism, measurements, out=out, work=work, progress=progress, **options)
+            made = release_measurements(
+                mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
+                **options,
+            )  # fmt: skip
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)

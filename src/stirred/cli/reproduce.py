@@ -15,17 +15,21 @@ def reproduce(
     item: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Which ones: a document (thesis), a table or figure (thesis/table-3.2), one number, or a pattern with "
-            "*. Without it, all."
+            help="What to compute: a document (thesis), a table or figure (thesis/table-3.2), one number, or a pattern "
+            "with *. Default: everything."
         ),
     ] = None,
-    figures: Annotated[Path | None, typer.Option(help="Also save the figures into this new folder.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also save the figures (PNG and SVG) into this new folder.")
+    ] = None,
     paper: Paper = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Compute the numbers and figures of the published documents again, and say of each whether it agrees.
+    """Compute the numbers and figures of the published papers again, and say of each whether it agrees.
 
-    All of them take about a minute. The exit code is 1 if any number differs from what is published, and no erratum
+    Everything takes about a minute. Exits with 1 if a number differs from what is published and no known misprint
     explains it.
     """
     from stirred.cli.common import check_new, check_paper, save_pictures

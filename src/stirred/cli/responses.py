@@ -9,16 +9,26 @@ import typer
 
 
 def responses(
-    yes: Annotated[int, typer.Option(help="How many answers are yes.")],
-    answers: Annotated[int, typer.Option(help="The number of all answers.")],
-    keep: Annotated[str, typer.Option(help="The probability that an answer is the true one, such as 0.6 or 3/5.")],
+    yes: Annotated[int, typer.Option(help="The number of answers that are yes.")],
+    answers: Annotated[int, typer.Option(help="The number of all answers, yes and no.")],
+    keep: Annotated[
+        str,
+        typer.Option(
+            help="The probability with which a person gives the true answer, rather than the opposite: 0.6 or 3/5."
+        ),
+    ],
     prior: Annotated[
         list[str] | None,
-        typer.Option(help="What is believed before about one person's yes (default 0.01, 0.1, 0.5). Repeatable."),
+        typer.Option(
+            help="The probability, before the answer is seen, that the person's true answer is yes. Default: 0.01, 0.1 "
+            "and 0.5. Repeatable."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Estimate a share from randomised responses, and print what one answer tells about the person who gave it."""
+    """Estimate a share from randomised responses, and print what one answer reveals about the person who gave it."""
     from stirred.semantics.response_summary import PRIORS, summarise_responses
 
     found = summarise_responses(yes, answers, keep, prior or PRIORS)

@@ -9,19 +9,21 @@ import typer
 
 
 def sign(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, typer.Argument(help="The release folder to sign.")],
     key: Annotated[
         Path,
-        typer.Option(help="A key of OpenSSH: the private key file, or the .pub file of a key that an agent holds."),
+        typer.Option(help="An OpenSSH key: the private key file, or the .pub file of a key that ssh-agent holds."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Verify a release, then sign its manifest with ssh-keygen. Recipients can then check who published it."""
+    """Verify a release, then sign its list of files with ssh-keygen, so that recipients can check who published it."""
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.releases import signatures
     from stirred.releases.manifest import SIGNATURE
-    from stirred.verbs import verify
+    from stirred.reports.releasing import verify
 
     check_new(release / SIGNATURE if release.is_dir() else None)
     for verdict in verify(release):

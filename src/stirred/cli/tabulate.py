@@ -15,9 +15,9 @@ from stirred.releases.mechanism import PLACE_COLUMN_HELP, PLACES_HELP
 def tabulate(
     release: Annotated[Path, typer.Argument(help="A release folder.")],
     by: Annotated[
-        str | None, typer.Option(help="Columns to count by, e.g. county,tenure. With --places it may be left out.")
+        str | None, typer.Option(help="Columns to count by, such as county,tenure. Required unless --places is given.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="The name of a released table; default: the first.")] = None,
+    table: Annotated[str | None, typer.Option(help="The name of a released table. Default: the first.")] = None,
     places: Annotated[Path | None, typer.Option(help=PLACES_HELP)] = None,
     place_column: Annotated[str | None, typer.Option(help=PLACE_COLUMN_HELP)] = None,
     most_rows: MostRows = None,
@@ -25,9 +25,12 @@ def tabulate(
         Path | None,
         typer.Option(help="Write the table to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all rows.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields."),
+    ] = False,
 ) -> None:
-    """Count released rows by some columns. This is post-processing, and spends no budget."""
+    """Count the rows of a release by some columns. Reads only the release, and spends no budget."""
     from stirred import errors
     from stirred.cli.common import check_new, names, write_new, write_parquet
     from stirred.tables.write import csv_text

@@ -13,23 +13,34 @@ from stirred.cli.common import MostRows
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="A release folder.")],
+    release: Annotated[Path, typer.Argument(help="The release folder to verify.")],
     signers: Annotated[
         Path | None,
-        typer.Option(help="A file of trusted keys (OpenSSH's allowed_signers): one of them must have signed."),
+        typer.Option(
+            help="A file of trusted public keys (OpenSSH's allowed_signers): the release must be signed with one of "
+            "them. Default: a signature is checked, but not whose it is."
+        ),
     ] = None,
     most_rows: MostRows = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Verify a release from its own files: manifest, contents, invariants, budget, signature.
+    """Verify a release from its own files: that they are complete and unchanged, that the counts which the mechanism
+    keeps are kept, that the stated budget follows from what was done, and the signature.
 
-    Exits with 1 if anything fails.
+    Exits with 1 if anything does not hold.
     """
-    from stirred.verbs import verify as run
+    from stirred.releases.progress import OnTerminal
+    from stirred.reports.releasing import verify as run
 
-    verdicts = run(release, signers=signers, most_rows=most_rows)
+    with OnTerminal() as progress:
+        progress.stage(f"verifying {release}")
+        verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:
-        print(json.dumps([asdict(verdict) for verdict in verdicts], indent=2, ensure_ascii=False))
+        print(
+            json.dumps([{"stirred_verify": 1, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
+        )
     else:
         print(verdicts)
     if not all(verdict.holds for verdict in verdicts):

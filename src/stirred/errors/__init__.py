@@ -9,6 +9,15 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
+from stirred.errors.appendix import (
+    appendix_in_a_release,
+    appendix_is_the_report,
+    appendix_of_nothing,
+    appendix_of_one_release,
+    appendix_other_data,
+    appendix_other_plan,
+    appendix_without_file,
+)
 from stirred.errors.arguments import ArgumentError, does_not_fit, kind_of, wrong_argument
 from stirred.errors.audits import (
     audit_no_table,
@@ -421,6 +430,13 @@ __all__ = [
     "allocation_does_not_fit",
     "allocation_unit",
     "analysis_does_not_fit",
+    "appendix_in_a_release",
+    "appendix_is_the_report",
+    "appendix_of_nothing",
+    "appendix_of_one_release",
+    "appendix_other_data",
+    "appendix_other_plan",
+    "appendix_without_file",
     "audit_measurements",
     "audit_no_table",
     "audit_of_plan",

@@ -8,7 +8,11 @@ from stirred.errors.kinds import StirredError, listed
 
 
 def audit_question(what: str, must: str) -> StirredError:
-    return StirredError("audit-question", f"{what} {must}.", "Correct the question.")
+    return StirredError(
+        "audit-question",
+        f"{what} {must}.",
+        "Change that and run the audit again; docs/audits.md has examples (stirred docs audits).",
+    )
 
 
 def audit_runs(which: str, problem: str) -> StirredError:
@@ -22,7 +26,7 @@ def audit_runs(which: str, problem: str) -> StirredError:
 def stratum_too_large(needs: str, most: str) -> StirredError:
     return StirredError(
         "stratum-too-large",
-        f"The exact loss of this stratum takes too long to compute: it has {needs}, and {most} can be done.",
+        f"The exact loss of this stratum takes too long to compute: it has {needs}; at most {most} can be done.",
         "Take a smaller stratum or merge categories; the theorem's epsilon holds for strata of every size.",
     )
 
@@ -30,7 +34,7 @@ def stratum_too_large(needs: str, most: str) -> StirredError:
 def audit_of_plan(what: str) -> StirredError:
     return StirredError(
         "audit-of-plan",
-        f"The law of a swap with {what} is not known to this audit.",
+        f"This audit does not know the probabilities of a swap with {what}.",
         "Audit a plan with one rate between 0 and 1 and one round, and with a held column.",
     )
 

@@ -14,7 +14,7 @@ def bad_target(text: str, problem: str) -> PlanError:
 def no_targets() -> PlanError:
     return PlanError(
         "no-targets",
-        "Nothing is asked for.",
+        "No limit was given to calibrate for.",
         "Give at least one --target, such as 'power at 5% <= 20%' or 'error of total at county <= 5'. " + _PAGE,
     )
 
@@ -22,7 +22,7 @@ def no_targets() -> PlanError:
 def target_not_for(text: str, what: str, instead: str) -> PlanError:
     """``what`` names what was to be calibrated, ``instead`` says what can be asked of it."""
     return PlanError(
-        "target-not-for", f"The target {one_line(text, 200)!r} says nothing about {what}.", f"{instead} {_PAGE}"
+        "target-not-for", f"The target {one_line(text, 200)!r} cannot be asked of {what}.", f"{instead} {_PAGE}"
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from stirred.errors.kinds import DataError, listed
 
@@ -12,13 +13,17 @@ _WIDTH = 110
 
 
 def no_such_input(path: object) -> DataError:
-    return DataError("no-such-input", f"Nothing can be read at {path}.", "Check the path and its permissions.")
+    return DataError(
+        "no-such-input",
+        f"Nothing can be read at {path}: there is no such file, or it may not be read.",
+        "Check the path and its permissions; a path in a plan starts from the folder of the plan.",
+    )
 
 
 def not_a_table(table: str, kind: str) -> DataError:
     return DataError(
         "not-a-table",
-        f"An object of type {kind} was given for table '{table}'.",
+        f"What was given for table '{table}' is no table: it is of the type {kind}.",
         "Give a path, or a pandas, polars or pyarrow frame.",
     )
 
@@ -43,15 +48,19 @@ def unreadable_format(path: object, kind: str) -> DataError:
     return DataError(
         "unreadable-file",
         f"{path} cannot be read as {kind}.",
-        "It may be damaged, cut short, or of another format than its name says.",
+        "It may be damaged, cut short, or of another format than its name says: copy it again, or name its format.",
     )
 
 
-def ragged_csv(path: object) -> DataError:
+def ragged_csv(path: object, line: int = 0, fields: int = 0, wanted: int = 0) -> DataError:
+    """``line`` is the first line with another number of fields than the header, or 0 where it was not found."""
+    where = f"Line {line:,} of {path}" if line else f"A line of {path}"
+    counted = f": {fields:,}, not {wanted:,}" if line else ""
     return DataError(
         "ragged-csv",
-        f"A line of {path} has more or fewer fields than its header.",
-        "Correct the file, or name the right delimiter in [input].",
+        f"{where} has more or fewer fields than its header{counted}.",
+        "Correct that line: a field with the delimiter in it must stand in quotation marks. If all lines look right, "
+        "write the right delimiter in [input] of the plan.",
     )
 
 
@@ -80,12 +89,14 @@ def unsupported_type(table: str, column: str, kind: str) -> DataError:
     )
 
 
-def wrong_type(table: str, column: str, wanted: str) -> DataError:
+def wrong_type(table: str, column: str, wanted: str, path: object = None, line: int = 0) -> DataError:
+    """``line`` is the first line with such a value, or 0 where it was not found."""
+    where = f" The first is in line {line:,} of {path}." if line else ""
     return DataError(
         "wrong-type",
-        f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.",
-        "Correct the cells, or types in [input] (without a type a column is carried as text); texts that stand for an "
-        "empty cell belong under null_values in [input].",
+        f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.{where}",
+        "Correct the cells, or change types in [input] of the plan: a column without a type is kept as text. If such a "
+        "value means an empty cell, list it under null_values in [input].",
     )
 
 
@@ -114,14 +125,23 @@ def cannot_label(file: str, kind: str) -> DataError:
 
 
 def empty_file(table: str) -> DataError:
-    return DataError("empty-file", f"Table '{table}' has no records.", "Check that the path is the right one.")
+    return DataError(
+        "empty-file", f"Table '{table}' has no records: its file has no rows below the header.", "Check its path."
+    )
 
 
-def missing_columns(table: str, names: Sequence[str]) -> DataError:
+def missing_columns(table: str, names: Sequence[str], known: Iterable[str] = ()) -> DataError:
+    """``known`` are the columns there are. Only names that are nearly the asked ones are shown: in a file without a
+    header line, names are cells."""
+    there = {name.casefold().strip(): name for name in known}
+    close = [
+        there[found] for name in names for found in get_close_matches(name.casefold().strip(), there, n=1, cutoff=0.75)
+    ]
+    meant = f"Did you mean {listed(dict.fromkeys(close))}? " if close else ""
     return DataError(
         "missing-column",
         f"Table '{table}' has no column {listed(names)}.",
-        "Write column names exactly as in the table, capitals and spaces included.",
+        f"{meant}Write column names exactly as in the table, capitals and spaces included.",
     )
 
 
@@ -137,7 +157,7 @@ def duplicate_columns(table: str, first: int, second: int) -> DataError:
     return DataError(
         "duplicate-column",
         f"Columns {first} and {second} of table '{table}' have the same name.",
-        "Rename one so that the plan can tell them apart; if the names look like data, the file has no header line.",
+        "Rename one of them in the file. If the names look like data, the file has no header line: add one.",
     )
 
 
@@ -145,7 +165,7 @@ def nameless_column(table: str, position: int) -> DataError:
     return DataError(
         "nameless-column",
         f"Column {position} of table '{table}' has no name.",
-        "Name it, or leave it out: it may be an index that was saved with the table.",
+        "Give it a name in the header line of the file, or delete the column: it may be an index saved with the table.",
     )
 
 

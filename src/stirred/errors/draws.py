@@ -17,7 +17,9 @@ def draws_line(where: str, line: int) -> StirredError:
 
 def draws_column(names: Sequence[str]) -> StirredError:
     return StirredError(
-        "draws-column", f"The table has the columns {listed(names)}.", "Say which one has the draws with --column."
+        "draws-column",
+        f"The file is a table with the columns {listed(names)}, and which of them has the random numbers is not said.",
+        "Name it with --column.",
     )
 
 

@@ -25,7 +25,11 @@ def measurements_do_not_fit(what: str, reason: str) -> OutputError:
 
 
 def estimate_question(what: str, must: str) -> StirredError:
-    return StirredError("estimate-question", f"{what} {must}.", "Correct the question.")
+    return StirredError(
+        "estimate-question",
+        f"{what} {must}.",
+        "Change that and ask again; docs/estimates.md has examples (stirred docs estimates).",
+    )
 
 
 def share_of_one(column: str) -> StirredError:
@@ -48,14 +52,14 @@ def not_estimable(table: str, what: str) -> StirredError:
     return StirredError(
         "not-estimable",
         f"No measurement of '{table}' determines {what}.",
-        "Ask for a margin (in a geography: or a level) that the plan's queries determine.",
+        "Ask for columns, or for a level of the geography, that the plan measures or that sums of its queries give.",
     )
 
 
 def estimate_too_wide(table: str, size: int, most: int) -> StirredError:
     return StirredError(
         "estimate-too-wide",
-        f"The recodes of '{table}' tie {size:,} numbers together; at most {most:,} are solved for.",
+        f"The recodes of '{table}' make {size:,} numbers depend on each other; at most {most:,} can be solved for.",
         "Use a plan with fewer or coarser recodes, or measure fewer margins by them.",
     )
 

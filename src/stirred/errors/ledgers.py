@@ -157,8 +157,8 @@ def ledger_not_verified(folder: Path, words: str) -> LedgerError:
     return LedgerError(
         "ledger-not-verified",
         f"{folder} does not verify, so what it cost is not known (FAILS {words}).",
-        "Nothing was recorded. Look at: stirred verify. If it was published like this, record the specification that "
-        "it really had.",
+        f"Nothing was recorded. To see all that fails: stirred verify {folder}. If it was published like this, record "
+        "the specification that it really had.",
     )
 
 

@@ -42,7 +42,7 @@ def parameter_not_used(measure: str) -> LossError:
 
 
 def not_a_curve(kind: str, problem: str) -> LossError:
-    return LossError("not-a-curve", f"These points are not a {kind}: {problem}.", "Correct the points.")
+    return LossError("not-a-curve", f"These points are not a {kind}: {problem}.", "Give other points.")
 
 
 def curves_not_comparable(first: str, second: str) -> LossError:

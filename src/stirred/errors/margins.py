@@ -34,4 +34,6 @@ def measured_margin(what: str, must: str) -> StirredError:
 
 
 def shares_question(what: str, must: str) -> StirredError:
-    return StirredError("shares-question", f"{what} {must}.", "Correct what is asked of the shares.")
+    return StirredError(
+        "shares-question", f"{what} {must}.", "Change the shares or the queries that they are asked for."
+    )

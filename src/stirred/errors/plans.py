@@ -21,7 +21,11 @@ def plan_unacceptable(path: Path, problem: str) -> PlanError:
 
 
 def plan_unreadable(path: Path) -> PlanError:
-    return PlanError("plan-unreadable", f"There is no readable plan at {path}.", "Draft one with: stirred init FILE")
+    return PlanError(
+        "plan-unreadable",
+        f"There is no plan at {path}, or it cannot be read.",
+        "Correct the path, or draft a plan with: stirred init FILE --out PLAN",
+    )
 
 
 def plan_version(found: object) -> PlanError:
@@ -65,7 +69,7 @@ def not_a_plan(kind: str) -> PlanError:
     return PlanError(
         "not-a-plan",
         f"A plan was expected, not a {kind}.",
-        "Pass a SwapPlan, a TopDownPlan, or the path of a plan file.",
+        "Pass a SwapPlan, a TopDownPlan, a SurveyPlan, or the path of a plan file.",
     )
 
 

@@ -96,7 +96,7 @@ def bad_concern(must: str) -> SpecificationError:
 
 
 def bad_definition(name: str, must: str) -> SpecificationError:
-    return SpecificationError("bad-definition", f"The definition '{name}' must {must}.", "Correct the definition.")
+    return SpecificationError("bad-definition", f"The definition '{name}' must {must}.", "Change it so that it does.")
 
 
 def nothing_to_look_up(name: str) -> SpecificationError:

@@ -16,7 +16,7 @@ def study_parameter(name: str, problem: str, remedy: str) -> StudyError:
     """``name`` may be several names, with commas between them; the verb of the problem is then a plural."""
     *first, last = name.split(", ")
     named = f"The parameters {', '.join(first)} and {last}" if first else f"The parameter {last}"
-    return StudyError("study-parameter", f"{named} {problem}.", f"Please {remedy}.")
+    return StudyError("study-parameter", f"{named} {problem}.", f"{remedy[0].upper()}{remedy[1:]}.")
 
 
 def study_file(path: Path, problems: Sequence[str]) -> StudyError:
@@ -39,7 +39,7 @@ def nothing_to_study() -> StudyError:
     return StudyError(
         "study-parameter",
         "The study names no plan and no swapper.",
-        "Please name at least one under [[plan]] or [[swapper]], or a plan after the study.",
+        "Name at least one under [[plan]] or [[swapper]], or a plan after the study.",
     )
 
 

@@ -27,7 +27,7 @@ def survey_plan(what: str, must: str) -> PlanError:
 def survey_noise_too_wide() -> PlanError:
     return PlanError(
         "survey-noise",
-        "A query or a measured standard error would need noise of more than 2^40 steps.",
+        "A query or a measured standard error would need noise of more than 2^40 steps of its variable.",
         'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer bounds, or '
         "a larger budget.",
     )
@@ -77,7 +77,7 @@ def survey_category(column: str, rows: int) -> DataError:
 def survey_digits(column: str) -> DataError:
     return DataError(
         "survey-digits",
-        f"Sums of column '{column}' times the weights do not fit into 62 bits.",
+        f"Sums of column '{column}' times the weights are too large to be added exactly (more than 62 bits).",
         "State a coarser step, or closer bounds.",
     )
 

@@ -12,7 +12,7 @@ class SurveyError(StirredError):
 
 
 def survey_fact(what: str, must: str) -> SurveyError:
-    return SurveyError("survey-fact", f"{what} {must}.", "Correct what is said about the survey.")
+    return SurveyError("survey-fact", f"{what} {must}.", "Change that in the plan, or in what is passed.")
 
 
 def no_such_setting(starts: str, held_fixed: str) -> SurveyError:
@@ -36,7 +36,7 @@ def weights_unbounded() -> SurveyError:
     return SurveyError(
         "survey-weights",
         "Final weights change with every record, since nonresponse adjustment and calibration look at all of them; how "
-        "much is not known (Table 6.2).",
+        "much is not known (thesis, Table 6.2).",
         'Cut the weights at published limits and say so (outside = "cut" in a plan, weights_cut_by_rule among facts), '
         "or use the design weights.",
     )
@@ -304,7 +304,7 @@ def hot_deck_refused() -> SurveyError:
         "hot-deck",
         "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value depends "
         "on another record and not only on parameters of a model: one respondent may decide every imputed value, and "
-        "no bound that does not grow with their number is known (section 7.6).",
+        "no bound that does not grow with their number is known (thesis, section 7.6).",
         "Impute row by row from parameters that are estimated under a share of the budget (stirred.survey.imputing), "
         "or leave the values missing and make 'missing' one of the values that are counted.",
     )
@@ -320,7 +320,9 @@ def imputation_depends(kind: str, why: str) -> SurveyError:
 
 
 def imputation_number(what: str, wanted: str) -> SurveyError:
-    return SurveyError("imputation-number", f"{what} must be {wanted}.", "Correct what is said about the imputation.")
+    return SurveyError(
+        "imputation-number", f"{what} must be {wanted}.", "Change that in the plan, or in what is passed."
+    )
 
 
 def imputation_codes(column: str, problem: str) -> SurveyError:

@@ -32,6 +32,8 @@ CERTIFICATE = "certificate.json"
 DICTIONARY = "data_dictionary.json"
 SPECIFICATION = "specification.json"
 README = "README.txt"
+REPORT = "report.html"
+"""The page for people, where the release was made with a writer of it (``document_writer.py``)."""
 FORM = 1
 SYSTEM_RANDOMNESS = "the operating system's generator"
 SEEDED_RANDOMNESS = "a seeded source: not for release"

@@ -77,7 +77,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases ever made from one confidential dataset, held against a limit.
+    """All releases of one confidential dataset, and their total, which is compared with a limit.
 
     Parameters
     ----------

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.documents import Certificate
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
@@ -183,9 +184,11 @@ class Option:
 
 
 FORM_OPTIONS = (
-    Option("--delimiter", "What separates the fields of a CSV file: one sign, or tab. Default: told by the file.",
+    Option("--delimiter",
+           "The character between the fields of a CSV file, or the word tab. Default: found from the file.",
            "delimiter"),
-    Option("--encoding", "The encoding of a CSV file, such as utf-8, cp1252 or utf-16. Default: told by the file.",
+    Option("--encoding",
+           "The text encoding of a CSV file, such as utf-8, cp1252 or utf-16. Default: found from the file.",
            "encoding"),
 )  # fmt: skip
 """Options of ``init`` for mechanisms that read CSV files."""
@@ -204,7 +207,7 @@ def places(given: Sequence[str]) -> list[tuple[str, str]]:
 
 PLACE = Option(
     "--place",
-    "A unit, as level=name, e.g. tract=44007000101. Repeatable: all together are one place.",
+    "Estimate for this unit, such as tract=44007000101. Repeatable: all units together are one place.",
     "places",
     several=True,
     read=places,
@@ -244,21 +247,27 @@ def _contrasts(text: str, words: Sequence[str]) -> tuple[Any, Any]:
 def measures(*words: str) -> tuple[Option, ...]:
     """Options of ``estimate`` for shares and comparisons; ``words`` are comparisons that have a name of their own."""
     return (
-        Option("--share", "Give shares of this column's values, adding up to 1 within the other columns.", "share"),
-        Option("--difference", "Give one value's numbers minus another's, e.g. county=Barnstable,Suffolk.",
+        Option("--share",
+               "Estimate the share of each value of this column; shares add up to 1 within the other columns.",
+               "share"),
+        Option("--difference",
+               "Estimate the number for one value minus that for another, such as county=Barnstable,Suffolk.",
                "difference", read=lambda text: _contrast(text, words)),
-        Option("--ratio", "Give one value's numbers divided by another's, e.g. county=Barnstable,Suffolk.", "ratio",
+        Option("--ratio",
+               "Estimate the number for one value divided by that for another, such as county=Barnstable,Suffolk.",
+               "ratio",
                read=lambda text: _contrast(text, words)),
-        Option("--odds-ratio", "Give the odds ratio of two columns, e.g. 'county=Barnstable,Suffolk;"
+        Option("--odds-ratio", "Estimate the odds ratio of two columns, such as 'county=Barnstable,Suffolk;"
                "tenure=owned,rented'.", "odds_ratio", read=lambda text: _contrasts(text, words)),
     )  # fmt: skip
 
 
 REGRESS = Option(
     "--regress",
-    "Give a linear regression. Of a swapped file, naive and corrected: 'income ~ county + size', or 'tenure=rented ~ "
-    "county' for shares; numbers enter as numbers, text as categories. Of TopDown estimates, with --level: a number of "
-    "every unit fitted to columns of --predictors, e.g. --share sex --regress 'sex=f ~ income + rural'.",
+    "Fit a linear regression. For a swapped file, uncorrected and corrected for the swap: 'income ~ county + size', or "
+    "'tenure=rented ~ county' for the share of rented; numbers are used as numbers, text as categories. For TopDown, "
+    "with --level: the estimate of every unit on columns of --predictors, such as --share sex --regress 'sex=f ~ "
+    "income + rural'.",
     "regress",
 )
 """Regressions have one name, whatever made the release."""
@@ -287,6 +296,17 @@ class AnalystNote:
     sort: Literal["exact", "corrected", "unusable", "accuracy", "command"]
     words: str
     """A text; of a command what to type, in which FOLDER stands for the release."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A table that goes with it, the first row the heading."""
+
+
+@dataclass(frozen=True)
+class CustodianNote:
+    """Something confidential about a release, for the custodian's appendix to its report."""
+
+    sort: Literal["errors", "revealed"]
+    """True errors of this release, or what its invariants reveal about these data."""
+    words: str
     rows: tuple[tuple[str, ...], ...] = ()
     """A table that goes with it, the first row the heading."""
 
@@ -452,8 +472,16 @@ class Mechanism:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
-    def demo(self, folder: Path) -> None:
-        """Make a release from generated data in a new folder, and print what happened."""
+    def for_custodian(
+        self, release: ReleaseFolder, plan: Any, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        """True errors of a release, and what its invariants reveal on these data. Confidential: ``plan`` and ``data``
+        are those that the release was made from."""
+        return ()
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
+        """Make a release from generated data in a new folder, with a report if a writer is given, and print what
+        happened."""
         raise errors.not_offered(self.name, "a demonstration")
 
     def __repr__(self) -> str:

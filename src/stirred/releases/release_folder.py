@@ -29,6 +29,7 @@ from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import differences, is_plain, read_manifest
+from stirred.releases.texts import with_report
 from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
@@ -116,14 +117,7 @@ class ReleaseFolder:
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
         if not all(isinstance(certificate.get(name), dict) for name in ("plan", "specification", "versions")):
             raise errors.not_a_release(path, f"it has no readable {documents.CERTIFICATE}")
-        described = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary")
-        tables = described.get("tables")
-        if not isinstance(tables, list) or not tables or not all(_describes_a_table(table) for table in tables):
-            raise errors.not_a_release(path, f"it has no readable {documents.DICTIONARY}")
-        by_name = {table["name"]: table for table in tables}
-        if len(by_name) < len(tables):
-            raise errors.not_a_release(path, f"its {documents.DICTIONARY} names a table twice")
-        return cls(path, certificate, by_name, most_rows)
+        return cls(path, certificate, described_tables(path), most_rows)
 
     @property
     def mechanism(self) -> str:
@@ -253,6 +247,17 @@ class ReleaseFolder:
             raise errors.too_many_rows_stated(name, rows, most)
 
 
+def described_tables(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables of a release by name, as its data dictionary describes them."""
+    tables = documents.read_json(path, documents.DICTIONARY, "stirred_data_dictionary").get("tables")
+    if not isinstance(tables, list) or not tables or not all(_describes_a_table(table) for table in tables):
+        raise errors.not_a_release(path, f"it has no readable {documents.DICTIONARY}")
+    by_name = {table["name"]: table for table in tables}
+    if len(by_name) < len(tables):
+        raise errors.not_a_release(path, f"its {documents.DICTIONARY} names a table twice")
+    return by_name
+
+
 def _describes_a_table(table: Any) -> bool:
     """Whether an entry of a data dictionary has the fields that reading the table needs."""
     return (
@@ -273,8 +278,13 @@ def _meaning(stated: Specification) -> tuple[object, ...]:
     return (stated, stated.nearest, stated.facts, stated.marks, [finding.id for finding in stated.findings])
 
 
-def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[Verdict]]) -> list[Verdict]:
-    """Check manifest and documents, then run ``recount``. Contradictions are verdicts that fail, not exceptions."""
+def verify_with(
+    release: ReleaseFolder,
+    recount: Callable[[ReleaseFolder], list[Verdict]],
+    reported: Callable[[ReleaseFolder], list[Verdict]] | None = None,
+) -> list[Verdict]:
+    """Check manifest and documents, then run ``recount`` and, if all of it holds, ``reported``, which compares the
+    report. Contradictions are verdicts that fail, not exceptions."""
     verdicts: list[Verdict] = []
     try:
         if not release.for_release:
@@ -283,7 +293,11 @@ def verify_with(release: ReleaseFolder, recount: Callable[[ReleaseFolder], list[
         verdicts.append(Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found)))
         if found:
             return verdicts
-        return verdicts + _documents_agree(release) + recount(release)
+        verdicts += _documents_agree(release)
+        verdicts += recount(release)
+        if reported is not None and all(verdict.holds for verdict in verdicts):
+            verdicts += reported(release)
+        return verdicts
     except errors.StirredError as problem:
         reason = str(problem)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, ArithmeticError, MemoryError):
@@ -310,6 +324,7 @@ def contents_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdic
         *(table.file for table in expected.tables),
         *expected.files,
     }
+    files |= stated & {documents.REPORT}  # versions before 0.7 wrote none, and it can be left out
     strange = sorted(stated - files)
     words = "the folder has the files that the plan asks for, and no others"
     if strange:
@@ -331,8 +346,9 @@ def _text_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdict]:
         return [Verdict(True, words, note=True)]
     made = {name: release.certificate[name] for name in ("released_on", "versions")}
     certificate = replace(expected.certificate, nonce=release.certificate.get("nonce"))
+    reported = documents.REPORT in {entry.path for entry in read_manifest(release.path)}
     texts = {
-        documents.README: expected.readme,
+        documents.README: with_report(expected.readme) if reported else expected.readme,
         documents.DICTIONARY: documents.dictionary_text(expected.tables),
         documents.SPECIFICATION: certificate.specification.to_json(),
         documents.CERTIFICATE: certificate.text(made),

@@ -28,6 +28,7 @@ from stirred import _received as received
 from stirred import errors
 from stirred.noise import RandomSource
 from stirred.releases import manifest
+from stirred.releases.document_writer import DocumentWriter, write_report
 from stirred.releases.documents import CERTIFICATE, require_readable
 from stirred.releases.folder import (
     CONFIDENTIAL,
@@ -83,12 +84,14 @@ def release(
     work: str | Path | None = None,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
+    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Make a release: draw, or continue from an existing work folder, then finish and write.
 
     ``work`` names a folder in which the draw is kept, for mechanisms that keep draws; without it one beside ``out`` is
-    used, kept for another try if the run is interrupted, and removed once the release is written.
+    used, kept for another try if the run is interrupted, and removed once the release is written. ``documents`` writes
+    the report of the release; without it there is none.
     """
     out, progress = Path(out), progress or Silent()
     if work is not None and not mechanism.keeps_draws:
@@ -110,7 +113,7 @@ def release(
             else:
                 drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, spent, progress)
             passing = place is not None and work is None and not (place / KEPT).exists()
-            finished = _finish(mechanism, drawn, work, passing, targets, spent, data, progress)
+            finished = _finish(mechanism, drawn, work, passing, targets, spent, data, documents, progress)
         _note_release(mechanism, finished, opened, spent, out)
         if place is not None:
             _clear(place, passing)
@@ -123,6 +126,7 @@ def release_measurements(
     *,
     out: str | Path,
     work: str | Path | None = None,
+    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Release:
@@ -145,7 +149,7 @@ def release_measurements(
                     made = mechanism.adopt(Path(measurements), folder, progress=progress, **options)
                     drawn = made.seal(place, None)
             passing = work is None and not (place / KEPT).exists()
-            finished = _finish(mechanism, drawn, work, passing, targets, spent, None, progress)
+            finished = _finish(mechanism, drawn, work, passing, targets, spent, None, documents, progress)
         _clear(place, passing)
     return finished
 
@@ -158,6 +162,7 @@ def _finish(
     targets: _Targets,
     spent: _Spent,
     data: Data | None,
+    documents: DocumentWriter | None,
     progress: Progress,
 ) -> Release:
     """Finish a draw and write the release; ``passing`` says that its work folder is removed next."""
@@ -166,7 +171,7 @@ def _finish(
     if work is not None:
         _keep(Path(work))
     finished = (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(progress)
-    _write(mechanism, finished, targets, spent, data, progress)
+    _write(mechanism, finished, targets, spent, data, documents, progress)
     return finished
 
 
@@ -186,6 +191,7 @@ def publish(
     confidential: str | Path | None = None,
     data: Data | None = None,
     ledger: Ledger | str | Path | None = None,
+    documents: DocumentWriter | None = None,
     for_tests: bool = False,
     progress: Progress | None = None,
 ) -> Path:
@@ -200,7 +206,7 @@ def publish(
     spent = _Spent(opened, None, out)
     with spent.told():
         with _Targets(out, confidential) as targets:
-            _write(mechanism, finished, targets, spent, data, progress)
+            _write(mechanism, finished, targets, spent, data, documents, progress)
         _note_release(mechanism, finished, opened, spent, out)
     if mechanism.keeps_draws:
         shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
@@ -341,12 +347,16 @@ def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
 
 
 def _write(
-    mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None, progress: Progress
-) -> None:
+    mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None,
+    documents: DocumentWriter | None, progress: Progress,
+) -> None:  # fmt: skip
     """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
     with writing(targets.out):
         certificate = finished.write_files(targets.folder, progress).text()
         require_readable(targets.folder, certificate)
+        if documents is not None:
+            progress.stage("writing the report")
+            write_report(documents, mechanism, targets.folder, certificate)
         last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.encode()})
         flush(targets.folder)
     if spent.ledger is not None and not mechanism.keeps_draws:

@@ -10,7 +10,7 @@ from typing import Any
 from stirred import errors
 from stirred._received import plain
 from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context
-from stirred.releases.documents import ReleasedTable
+from stirred.releases.documents import REPORT, ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Specification
 from stirred.spec.exact import display, without_infinities
@@ -68,6 +68,13 @@ def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> 
     ]
     documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
     return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
+
+
+def with_report(readme: str) -> str:
+    """A README that names the report as the first of the files."""
+    line = f"  {REPORT}: what was released and what the guarantee means, as a page for a browser; start here"
+    before, heading, after = readme.partition("\nFiles\n")
+    return f"{before}{heading}{line}\n{after}" if heading else f"{readme}\nFiles\n{line}\n"
 
 
 def guarantee_section(specification: Specification) -> str:

@@ -17,20 +17,27 @@ from stirred.verbs import CERTIFICATE
 
 if TYPE_CHECKING:  # what has no context to show does not wait for pydantic
     from stirred.releases.context import Context
+    from stirred.releases.release_folder import ReleaseFolder
 
 
 def of_release(what: str | Path) -> Context | None:
     """The answers in the plan of a release; None where there are none, or where ``what`` is not a release folder."""
     if not is_file(Path(what) / CERTIFICATE):
         return None
-    from stirred.releases.context import Context
     from stirred.releases.release_folder import ReleaseFolder
 
-    stated = ReleaseFolder.open(what).certificate["plan"].get("context")
+    return of_opened(ReleaseFolder.open(what))
+
+
+def of_opened(release: ReleaseFolder) -> Context | None:
+    """The answers in the plan of an opened release; None where there are none."""
+    from stirred.releases.context import Context
+
+    stated = release.certificate["plan"].get("context")
     try:
         return None if stated is None else Context(**stated)
     except (TypeError, ValueError):
-        raise errors.not_a_release(Path(what), "the section 'context' of its plan cannot be read") from None
+        raise errors.not_a_release(release.path, "the section 'context' of its plan cannot be read") from None
 
 
 def as_text(context: Context | None) -> str:

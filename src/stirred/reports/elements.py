@@ -71,7 +71,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> M
         element("thead", element("tr", *titles)),
         element("tbody", joined(lines)),
     )
-    return element("div", whole, class_="wide", role="region", aria_label=caption, tabindex="0")
+    return element("div", whole, class_="wide", role="group", aria_label=caption, tabindex="0")
 
 
 def folded(title: str, content: str) -> Markup:

@@ -20,9 +20,10 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
+from stirred.reports.captions import caption_of
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import COLOURS, FONT, GREY, LIGHT, SCREEN, Style
-from stirred.semantics.pictures import AnyPicture, Picture
+from stirred.semantics.pictures import AnyPicture
 
 FORMATS = ("png", "svg", "html", "json")
 WIDTH = SCREEN.width
@@ -36,7 +37,6 @@ __all__ = [
     "WIDTH",
     "as_svg",
     "bare",
-    "caption_of",
     "configured",
     "draw",
     "save",
@@ -193,12 +193,6 @@ def _even(text: str, most: int) -> list[str]:
     """As few lines as fit, of about one length."""
     tries = [textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) for width in range(1, most + 1)]
     return next(rows for rows in tries if len(rows) <= len(tries[-1]))
-
-
-def caption_of(picture: AnyPicture) -> list[str]:
-    """The texts below the picture: what its lines are, then its caption."""
-    lines = picture.lines if isinstance(picture, Picture) else ()
-    return [*dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words), picture.caption]
 
 
 def _caption(picture: AnyPicture) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
@@ -88,11 +89,11 @@ def write_report(subjects: Sequence[Subject], out: Path) -> Path:
     return out
 
 
-def report_text(subjects: Sequence[Subject]) -> str:
-    """The report of these subjects as HTML."""
-    page = report_parts.Page(Sources(), Figures(), Glossary())
-    subjects = _told_apart(subjects)
+def report_text(subjects: Sequence[Subject], drawing: bool = True) -> str:
+    """The report of these subjects as HTML; without ``drawing``, pictures are there in words only."""
+    page = report_parts.Page(Sources(), Figures(drawing), Glossary())
     single = len(subjects) == 1
+    subjects = [subjects[0].alone()] if single else _told_apart(subjects)
     title = f"What {subjects[0].name} means" if single else f"{len(subjects)} guarantees side by side"
     first, listed, body = _first(page, subjects), [], []
     for number, one in enumerate(subjects, 1):
@@ -105,7 +106,7 @@ def report_text(subjects: Sequence[Subject]) -> str:
             listed.append((f"guarantee-{number}", one.name))
             inside = joined(content for _, _, content in made)
             body.append(section(2, one.name, inside, id=f"guarantee-{number}", class_="subject"))
-    materials = section(2, "Bill of materials", _materials(subjects), id="materials")
+    made_of = section(2, "Bill of materials", materials(subjects), id="materials")
     glossary = section(2, "Glossary", page.glossary.listed(), id="glossary")
     numbered = [element("li", source, id=f"source-{number}") for number, source in page.sources.listed()]
     sources = section(2, "Sources", element("ol", joined(numbered)) if numbered else "", id="sources")
@@ -113,8 +114,8 @@ def report_text(subjects: Sequence[Subject]) -> str:
     contents = element(
         "nav", listing(element("a", words, href=f"#{id}") for id, words in listed), aria_label="Contents"
     )
-    main = element("main", element("h1", title), first, contents, joined(body), glossary, sources, materials)
-    return _document(title, main)
+    main = element("main", element("h1", title), first, contents, joined(body), glossary, sources, made_of)
+    return document(title, main)
 
 
 def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
@@ -122,12 +123,13 @@ def _first(page: report_parts.Page, subjects: Sequence[Subject]) -> Markup:
     if len(subjects) == 1:
         return section(2, "In short", report_parts.summary(page, subjects[0]), class_="short first")
     each = [section(3, one.name, report_parts.summary(page, one)) for one in subjects]
-    found = side_by_side(*(one.specification for one in subjects))
-    short = section(2, "In short", *each, class_="short")
-    return joined([short, *_compared(page, found, [one.name for one in subjects])])
+    found = side_by_side(*(replace(one.specification, name=one.specification.name or one.name) for one in subjects))
+    size = "several many" if len(subjects) > 3 else "several"  # printed smaller, so that two pages are enough
+    short = section(2, "In short", *each, class_=f"short {size}")
+    return joined([short, *_compared(page, found, [one.name for one in subjects], f"first {size}")])
 
 
-def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) -> tuple[Markup, Markup]:
+def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str], class_: str) -> tuple[Markup, Markup]:
     """Whether the guarantees can be ranked, and the comparison itself."""
     page.glossary.new_part()
     two = len(names) == 2
@@ -137,7 +139,7 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
     drawn = page.figures.figure(picture, f"Guarantees: {', '.join(names)}") if picture is not None else Markup("")
     ranked = section(
         2, "Can these be ranked?", joined(element("p", one, class_="verdict") for one in found.rankings),
-        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_="first",
+        paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_=class_,
     )  # fmt: skip
     questions = table("Five questions, and which guarantee is stricter on that row alone" if two else "Five questions",
                       ("question", *names, *(["on this row alone"] if two else [])), asked)  # fmt: skip
@@ -145,19 +147,26 @@ def _compared(page: report_parts.Page, found: SideBySide, names: Sequence[str]) 
     return ranked, section(2, "Side by side", questions, answers, drawn, id="side")
 
 
-def _materials(subjects: Sequence[Subject]) -> Markup:
+def materials(subjects: Sequence[Subject], public: bool = True) -> Markup:
     """Versions of the programs of this page and of each release, and hashes of plans. No seed."""
-    rows = [("this report", ", ".join(f"{name} {number}" for name, number in _versions().items()))]
+    single = len(subjects) == 1
+    rows = [
+        (
+            "this report" if public else "this appendix",
+            ", ".join(f"{name} {number}" for name, number in _versions().items()),
+        )
+    ]
     for one in subjects:
         stated = one.certificate.get("versions")
         if isinstance(stated, Mapping):
             made = ", ".join(f"{name} {number}" for name, number in stated.items() if isinstance(number, str))
-            rows.append((f"release {one.name}", made))
+            rows.append((one.name if single else f"release {one.name}", made))
         hashed = one.plan.hash() if one.plan is not None else one.certificate.get("plan_sha256")
         if isinstance(hashed, str):
             rows.append((f"plan of {one.name}", f"SHA-256 {hashed}"))
     said = "Everything here follows from public documents. The page holds no seed and no number from confidential data."
-    return joined([table("Programs and plans", ("of what", "versions"), rows), element("p", said, class_="quiet")])
+    listed = table("Programs and plans", ("of what", "versions"), rows)
+    return joined([listed, element("p", said, class_="quiet")]) if public else listed
 
 
 def _versions() -> dict[str, str]:
@@ -172,8 +181,6 @@ def _versions() -> dict[str, str]:
 
 def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
     """Subjects of equal names numbered, so that nobody takes one for the other."""
-    from dataclasses import replace
-
     names = [one.name for one in subjects]
     return [
         replace(one, name=f"{one.name} ({names[: at + 1].count(one.name)})") if names.count(one.name) > 1 else one
@@ -181,7 +188,8 @@ def _told_apart(subjects: Sequence[Subject]) -> list[Subject]:
     ]
 
 
-def _document(title: str, main: Markup) -> str:
+def document(title: str, main: Markup) -> str:
+    """A whole page that loads nothing."""
     style = (files("stirred.reports") / "report.css").read_text(encoding="utf-8")
     head = [
         '<meta charset="utf-8">',

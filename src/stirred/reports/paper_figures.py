@@ -19,9 +19,10 @@ import altair as alt
 import vl_convert
 
 from stirred import errors
+from stirred.reports.captions import caption_of
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import INCH, ONE_COLUMN, TWO_COLUMNS, Style
-from stirred.reports.figures import as_svg, caption_of, configured, write_together
+from stirred.reports.figures import as_svg, configured, write_together
 from stirred.semantics.panels import Panels
 from stirred.semantics.pictures import AnyPicture
 

@@ -189,6 +189,9 @@ def means(page: Page, one: Subject, level: int) -> Markup:
             content += [_figure(page, pictures.get(wanted), one)]
             content += [element("p", instead[wanted], class_="quiet")] if wanted in instead else []
         made.append(section(level, SECTIONS[name], *content))
+    if one.unseen_rows:
+        many = "The release has too many rows for a page to look at single records in it; stirred explain does."
+        made.append(element("p", many, class_="quiet"))
     limits = of_explanation(explained)
     rows = limits.rows() if limits.limits else []
     tabled = table("Powers are at most these, and beliefs stay in these ranges", rows[0], rows[1:]) if rows else ""
@@ -239,7 +242,9 @@ def analysts(page: Page, one: Subject, level: int) -> Markup:
     typed = [note.words.replace("FOLDER", _folder(one)) for note in notes if note.sort == "command"]
     if one.release is not None:
         typed = [f"stirred verify {_folder(one)}", *typed, f"stirred explain {_folder(one)} --full"]
-        made.append(section(level, "Commands", element("pre", element("code", "\n".join(typed)), tabindex="0")))
+        where = "Type these in the folder of the release:" if one.folder == "." else ""
+        copied = element("pre", element("code", "\n".join(typed)), tabindex="0")
+        made.append(section(level, "Commands", paragraphs([where]), copied))
     return joined(part for part in made if part)
 
 
@@ -320,9 +325,8 @@ def _columns(entry: dict[str, object]) -> str:
 
 
 def _folder(one: Subject) -> str:
-    """The folder's own name, as one types it beside the folder."""
-    assert one.release is not None
-    return shlex.quote(one.release.path.resolve().name or ".")
+    """The folder, as one types it."""
+    return shlex.quote(one.folder)
 
 
 def _text(fields: object, name: str) -> str:

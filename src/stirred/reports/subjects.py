@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
 from stirred._received import is_file, plain
 from stirred._shown import brief
-from stirred.reports.context_section import of_release
+from stirred.reports.context_section import of_opened
 from stirred.semantics import Explanation
 from stirred.spec import Specification
-from stirred.verbs import CERTIFICATE, explain, mechanism_of_plan, mechanism_of_release
+from stirred.verbs import CERTIFICATE, explain, explain_release, mechanism_of_plan, of_release
 
 if TYPE_CHECKING:
     from stirred.releases.context import Context
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from stirred.releases.release_folder import ReleaseFolder
     from stirred.spec.deployments import Deployment
 
+MOST_ROWS = 1_000_000
+"""Rows of a release up to which pairs of its records are looked at: a report must not take longer than a release."""
 _LONGEST_NAME = 120
 
 
@@ -41,6 +43,8 @@ class Subject:
     mechanism: Mechanism | None = None
     plan: Plan | None = None
     deployment: Deployment | None = None
+    folder: str = ""
+    """How the folder of the release is called in commands to copy."""
 
     @property
     def specification(self) -> Specification:
@@ -59,6 +63,20 @@ class Subject:
             return self.plan.published()
         stated = self.certificate.get("plan")
         return stated if isinstance(stated, dict) else {}
+
+    @property
+    def unseen_rows(self) -> bool:
+        """Whether a table of the release has so many rows that no pairs of its records were looked at."""
+        return self.release is not None and any(one["rows"] > MOST_ROWS for one in self.release.dictionary.values())
+
+    def alone(self) -> Subject:
+        """The subject of a page about nothing else: a release is then named so that the page is the same wherever its
+        folder lies, and commands are typed in the folder."""
+        if self.release is None:
+            return self
+        dataset = self.published_plan.get("dataset")
+        name = f"the release of {plain(dataset, _LONGEST_NAME)}" if isinstance(dataset, str) else "this release"
+        return replace(self, name=name, folder=".")
 
     @property
     def notes(self) -> tuple[AnalystNote, ...]:
@@ -91,16 +109,26 @@ def subject(
         return _planned(what, options or {})
     if options:
         raise errors.report_option(_option(next(iter(options))), "is for plans whose data are not read")
+    if isinstance(what, str | Path) and is_file(Path(what) / CERTIFICATE):
+        return of_folder(*of_release(what), explanation, context)
     explained = explanation or explain(what)
     if isinstance(what, Specification):
         return Subject(_name(what, "this guarantee"), explained, context)
     name = _name(explained.specification, Path(what).name or str(what))
-    if is_file(Path(what) / CERTIFICATE):
-        from stirred.releases.release_folder import ReleaseFolder
-
-        mechanism, opened = mechanism_of_release(what), ReleaseFolder.open(what)
-        return Subject(name, explained, context or of_release(what), opened, mechanism)
     return Subject(name, explained, context, deployment=_deployment(what))
+
+
+def of_folder(
+    mechanism: Mechanism,
+    release: ReleaseFolder,
+    explanation: Explanation | None = None,
+    context: Context | None = None,
+) -> Subject:
+    """A release as the subject of a report; from its public files alone, also while it is being written."""
+    explained = explanation or explain_release(mechanism, release, MOST_ROWS)
+    folder = release.path.resolve().name or "."
+    name = _name(explained.specification, folder)
+    return Subject(name, explained, context or of_opened(release), release, mechanism, folder=folder)
 
 
 def _planned(what: Plan | str | Path, options: Mapping[str, Any]) -> Subject:

@@ -210,7 +210,7 @@ def guarantee_changes(before: Specification | None, after: Specification | None)
         for level in (Fraction(1, 100), Fraction(1, 20))
     ]
     asked += [
-        (f"belief from {float(prior):.0%} becomes at most (except 1%)", BeliefTarget("", prior, Fraction(1)))
+        (f"belief from {float(prior):.0%} is at most (but for 1% of outputs)", BeliefTarget("", prior, Fraction(1)))
         for prior in (Fraction(1, 100), Fraction(1, 2))
     ]
     rows = [Change(words, _maybe(one, before), _maybe(one, after)) for words, one in asked]

@@ -113,6 +113,7 @@ class ResponseSummary:
     def to_json(self) -> str:
         """All numbers; what is infinite is null."""
         fields: dict[str, Any] = {
+            "stirred_responses": 1,
             "yes": self.yes,
             "answers": self.answers,
             "keep": str(self.keep),

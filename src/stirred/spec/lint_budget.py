@@ -87,7 +87,11 @@ def zero_budget_no_noise(specification: Specification) -> str:
 def realised_not_policy(specification: Specification) -> str:
     """The budget is given by a formula of the invariants."""
     varies = specification.budget.varies
-    return f"That {spent(specification)} is so for these data; the policy is {varies}." if varies else ""
+    return (
+        f"{spent(specification)} holds for these data. Other data may have another number: it is {varies}."
+        if varies
+        else ""
+    )
 
 
 @rule(

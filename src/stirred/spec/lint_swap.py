@@ -165,5 +165,8 @@ def uniques(specification: Specification) -> str:
         return ""
     records = number(specification, facts.RECORDS)
     share = f", {display(100 * found / records, 1)}% of {int(records):,}," if records else ""
-    stand = "stands" if found == 1 else "stand"
-    return f"{many(int(found), specification.input_premetric.unit)}{share} {stand} alone in a cell of an invariant."
+    have = "has" if found == 1 else "have"
+    return (
+        f"{many(int(found), specification.input_premetric.unit)}{share} {have} values that no other has, in a table "
+        "that is published exactly."
+    )

@@ -138,8 +138,8 @@ def nearest_not_one(specification: Specification) -> str:
     if apart is None or not 1 < apart < math.inf or specification.budget.is_curve:
         return ""
     return (
-        f"The nearest datasets of a universe are {near(apart):g} apart. Between them the bound is "
-        f"{spent_at(specification, apart)}, not {spent(specification)}."
+        f"The nearest datasets that agree on all that is held fixed are {near(apart):g} apart. Between them the bound "
+        f"is {spent_at(specification, apart)}, not {spent(specification)}."
     )
 
 

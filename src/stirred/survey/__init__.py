@@ -1,4 +1,4 @@
-"""Surveys: where the guarantee starts, what sampling buys, and what weights cost in noise."""
+"""Surveys: where the guarantee starts, whether sampling lowers the privacy loss, and what weights cost in noise."""
 
 from __future__ import annotations
 

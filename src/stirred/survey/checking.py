@@ -115,7 +115,7 @@ class SurveyCheck:
             _queries(self),
             _tables(self),
             *findings_and_stops(self.specification, ()),
-            "No stops: the file fits the plan.",
+            "No stops: the file fits the plan, so a release would not be refused.",
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 

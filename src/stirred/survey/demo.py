@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from stirred.estimates import Answers
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.progress import OnTerminal
 from stirred.releases.release_folder import ReleaseFolder, verify_with
 from stirred.releases.releasing import release
@@ -27,7 +28,7 @@ CONFIDENCE = 0.95
 _HOLDS = "stirred verify: everything holds. Tables, budget and guarantee were recomputed from the folder."
 
 
-def run(folder: Path) -> None:
+def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     """Generate the survey, release it, verify the release, and print estimates beside the truth."""
     began = time.monotonic()
     write_lines(folder, PERSONS, SEED, "two-stage")
@@ -39,7 +40,7 @@ def run(folder: Path) -> None:
         "authors' recommendation). The design weights are used; public totals are adjusted to after the noise.\n"
     )
     with OnTerminal() as progress:
-        made = release(MECHANISM, plan, out=folder / "release", progress=progress)
+        made = release(MECHANISM, plan, out=folder / "release", documents=documents, progress=progress)
     print(_table(folder / "release", truth))
     print()
     verdicts = verify_with(ReleaseFolder.open(folder / "release"), recount)

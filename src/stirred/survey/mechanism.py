@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, Data, Mechanism, Option, Verb, measures
+from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote, Data, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.calibration import Calibration
@@ -56,31 +57,39 @@ class Survey(Mechanism):
     options: ClassVar = {
         "init": FORM_OPTIONS,
         "estimate": (
-            Option("--kind", "What to estimate. Default: it follows from the other options.", "kind",
+            Option("--kind",
+                   "What to estimate. Default: it follows from the other options; a count if there are none.", "kind",
                    choices=("count", "total", "mean", "proportion", "ratio", "quantiles")),
-            Option("--of", "The variable; of quantiles the attribute that cuts it.", "of"),
-            Option("--over", "The variable in the denominator of a ratio.", "over"),
-            Option("--quantiles", "Give quantiles of --of at these probabilities, e.g. 0.1,0.5,0.9.", "probabilities",
+            Option("--of",
+                   "The variable to estimate; for quantiles, the attribute that groups it into intervals.", "of"),
+            Option("--over", "With --kind ratio: the variable in the denominator.", "over"),
+            Option("--quantiles",
+                   "Estimate quantiles of --of at these probabilities, such as 0.1,0.5,0.9.", "probabilities",
                    read=_probabilities),
-            Option("--calibration", "Adjust to public totals: the name of a calibration of the plan.", "calibration"),
+            Option("--calibration",
+                   "Adjust to public totals: the name of a calibration in the plan. Default: no adjustment.",
+                   "calibration"),
             *(one for one in measures() if one.name in ("--share", "--difference")),
         ),
     }  # fmt: skip
     verbs = (
         Verb(
             "advise",
-            "Say for a survey plan what each of the ten settings protects, what it costs in noise, what sampling can "
-            "and cannot buy, and which one the authors recommend: a page for a committee. Reads no data.",
+            "Say where the guarantee of a survey can start (population, frame, sample or responses; ten settings): "
+            "what each protects, how much noise it costs, whether sampling lowers the privacy loss, and which one is "
+            "recommended. A page for a committee. Reads no data.",
             (
-                Option("PLAN", "The survey plan (TOML).", "plan", Path, argument=True),
-                Option("--of", "Advise on totals of this variable. Default: weighted counts.", "of"),
-                Option("--sampled", "The number of sampled units and of units in the frame, e.g. 1000/250000, to say "
-                       "what sampling would buy if it were part of the mechanism.", "sampled"),
-                Option("--figures", "Save a picture of bias against noise by the largest weight into this new folder.",
+                Option("PLAN", "The survey plan, a TOML file.", "plan", Path, argument=True),
+                Option("--of", "Advise on totals of this variable. Default: on weighted counts.", "of"),
+                Option("--sampled",
+                       "Also print by how much sampling would lower the privacy loss, if who is sampled stayed "
+                       "secret: the numbers of sampled units and of units in the frame, such as 1000/250000.",
+                       "sampled"),
+                Option("--figures", "Also save a figure into this new folder: bias and noise by the largest weight.",
                        "figures", Path),
                 Option("--paper", "With --figures: draw for papers, without titles, as PDF and SVG in the widths of "
                        "one and two columns.", "paper", bool),
-                Option("--json", "Print JSON.", "as_json", bool),
+                Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool),
             ),
             _advise,
             _advice_pictures,
@@ -88,13 +97,16 @@ class Survey(Mechanism):
         ),
         Verb(
             "generate-survey",
-            "Generate a survey from a generated frame, with strata, clusters, nonresponse and replicate weights, and a "
-            "survey plan for it. Nobody in it is real. The same options give the same rows.",
+            "Generate an invented survey, with strata, clusters, nonresponse and replicate weights, and a survey plan "
+            "for it. The same options give the same rows.",
             (
-                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
-                Option("--persons", "How many persons the frame has.", "persons", int, default=100_000),
-                Option("--seed", "The seed of the generator.", "seed", int, default=1),
-                Option("--design", "How the sample is drawn.", "design",
+                Option("OUT", "The folder to write; it must not exist yet.", "out", Path, argument=True),
+                Option("--persons",
+                       "The number of persons in the frame from which the sample is drawn.",
+                       "persons", int, default=100_000),
+                Option("--seed",
+                       "The seed of the random numbers: the same seed gives the same rows.", "seed", int, default=1),
+                Option("--design", "The sampling design.", "design",
                        choices=("simple", "stratified", "two-stage", "poisson"), default="two-stage"),
             ),
             _generate,
@@ -189,10 +201,18 @@ class Survey(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.survey.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.survey.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = Survey()

@@ -162,7 +162,7 @@ def _read(opened: Input, plan: SurveyPlan) -> Table:
     wanted = columns_of(plan)
     missing = [name for name in wanted if name not in opened.kinds]
     if missing:
-        raise errors.missing_columns(TABLE, missing)
+        raise errors.missing_columns(TABLE, missing, opened.kinds)
     # A file of records that are only counted has no column to read; any one tells how many there are.
     return read_table(opened, wanted or list(opened.kinds)[:1]).table
 

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from stirred.errors import unknown_choice
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.documents import Certificate, write_documents
 from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -101,13 +102,15 @@ class SurveyRelease:
         confidential: str | Path | None = None,
         data: Data | None = None,
         ledger: Ledger | str | Path | None = None,
+        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
-        """Write the release folder; ``confidential`` also receives the comparison with the true sums."""
+        """Write the release folder; ``confidential`` also receives the comparison with the true sums.
+        ``documents`` writes the report of the release; without it there is none."""
         return publish(
-            MECHANISM, self, out, confidential=confidential, data=data, ledger=ledger, for_tests=for_tests,
-            progress=progress,
+            MECHANISM, self, out, confidential=confidential, data=data, ledger=ledger, documents=documents,
+            for_tests=for_tests, progress=progress,
         )  # fmt: skip
 
     def write_files(self, folder: Path, progress: Progress) -> Certificate:

@@ -348,7 +348,7 @@ def _changes(known: _Known, before: Fraction | None, after: Fraction) -> tuple[C
         both("swap rate", float),
         both("epsilon", lambda rate: guarantee.epsilon(known.largest, rate)),
         both("power of the best test at 5% false alarms", lambda rate: value_on(alarms, known.curve(rate))),
-        both("belief from 1% becomes at most (except 1%)", lambda rate: value_on(believed, known.curve(rate))),
+        both("belief from 1% is at most (but for 1% of outputs)", lambda rate: value_on(believed, known.curve(rate))),
         both(
             "share of records moved in the largest stratum",
             lambda rate: guarantee.moved_probability(known.largest, rate),

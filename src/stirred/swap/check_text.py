@@ -302,9 +302,9 @@ def _forecast(check: SwapCheck) -> str:
 def _findings(check: SwapCheck) -> str:
     lines = findings_and_stops(check.specification, check.open_stops)
     if check.open_stops:
-        lines.append("A release of this plan would end with an error, because of the stops above.")
+        lines.append("A release of this plan would be refused because of what the lines with STOP say.")
     else:
-        lines.append("No stops.")
+        lines.append("No stops: no reason was found to refuse a release of this plan.")
     return "\n".join(lines)
 
 

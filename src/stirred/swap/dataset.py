@@ -225,7 +225,7 @@ def _resolve_roles(
     if missing:
         if indexed := [name for name in missing if name in opened.index]:
             raise errors.index_column(table, indexed)
-        raise errors.missing_columns(table, missing)
+        raise errors.missing_columns(table, missing, opened.kinds)
     rest = tuple(name for name in opened.kinds if name not in listed)
     if hold == "rest":
         return rest
@@ -248,7 +248,7 @@ def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nul
     """Read a table in which only the columns of ``nulls`` may have nulls; ids never may."""
     unknown = [name for name in nulls if name not in opened.kinds]
     if unknown:
-        raise errors.missing_columns(opened.table, unknown)
+        raise errors.missing_columns(opened.table, unknown, opened.kinds)
     found = read_table(opened, columns, identifiers)
     counts = {name: count for name, count in found.nulls.items() if name not in nulls or name in identifiers}
     ordered = {name: counts[name] for name in opened.kinds if name in counts}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stirred import errors
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.folder import check_target
 from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
@@ -39,7 +40,7 @@ path = "dwellings.parquet"
 """
 
 
-def run(folder: Path) -> None:
+def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     """Generate the file, release it, verify the release, and print the tables."""
     check_target(folder.absolute())
     try:
@@ -54,13 +55,15 @@ def run(folder: Path) -> None:
         "Hold: tenure. Swap rate 50%.\n"
     )
     with OnTerminal() as progress:
-        drawn = release(SwapPlan.from_toml(folder / "plan.toml"), out=folder / "release", progress=progress)
+        drawn = release(
+            SwapPlan.from_toml(folder / "plan.toml"), out=folder / "release", documents=documents, progress=progress
+        )
     print(_table(folder / "release"))
     print(f"\n{_corrected(folder / 'release')}\n")
     for verdict in verify(folder / "release"):
         print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
     print(f"\n{_guarantee(drawn)}\n")
-    print(f"{folder} holds the generated file, plan.toml, and release/ with its README.txt. Next, try:")
+    print(f"{folder} holds the generated file, plan.toml, and release/ with its report.html. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")
     print(f"  stirred tabulate {folder}/release --by county,tenure")
     print(f"  stirred estimate {folder}/release --by county,tenure --share tenure")

@@ -6,6 +6,7 @@ Keep in mind: everything follows from the plan and the names of columns, as in R
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
@@ -29,9 +30,9 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
         )
         yield AnalystNote("accuracy", words)
     others = _others(plan, held)
-    yield AnalystNote("command", f"stirred tabulate FOLDER --by {','.join([*plan.match, *plan.swap])}")
+    yield AnalystNote("command", f"stirred tabulate FOLDER --by {quote(','.join([*plan.match, *plan.swap]))}")
     if others:
-        yield AnalystNote("command", f"stirred estimate FOLDER --by {plan.swap[0]},{others[0]}")
+        yield AnalystNote("command", f"stirred estimate FOLDER --by {quote(f'{plan.swap[0]},{others[0]}')}")
 
 
 def _others(plan: SwapPlan, held: Mapping[str, Sequence[str]]) -> list[str]:

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
-from stirred.releases.mechanism import FORM_OPTIONS, PLACE, REGRESS, AnalystNote, Data, Mechanism, Option, measures
+from stirred.releases.mechanism import (
+    FORM_OPTIONS,
+    PLACE,
+    REGRESS,
+    AnalystNote,
+    CustodianNote,
+    Data,
+    Mechanism,
+    Option,
+    measures,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +26,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
     from stirred.semantics.calibration import Calibration
@@ -63,7 +74,13 @@ def _moved(epsilon: float) -> None:
     raise errors.moved_to_calibrate("--epsilon", f"epsilon <= {epsilon:g}")
 
 
-_ALLOW = Option("--allow", "Allow a stop, by its name. Repeatable.", "allow", several=True, of_plan=True)
+_ALLOW = Option(
+    "--allow",
+    "Do not refuse for this reason, by the name that the check prints, such as few-change. Repeatable.",
+    "allow",
+    several=True,
+    of_plan=True,
+)
 
 
 class Swapping(Mechanism):
@@ -73,24 +90,26 @@ class Swapping(Mechanism):
     title = "Permutation Swapping Algorithm"
     options: ClassVar = {
         "init": (
-            Option("--linked", "A table whose rows belong to records of FILE.", "linked", Path),
+            Option("--linked",
+                   "A second table whose rows belong to records of FILE, such as the persons of households.",
+                   "linked", Path),
             *FORM_OPTIONS,
             Option(
                 "--look",
-                "Also look at the cells, to propose types and nulls; the plan then says that its choices "
-                "were made on this data.",
+                "Also look at the cells, to propose types of columns and where empty cells are allowed. The plan "
+                "then says that these choices were made by looking at the data.",
                 "look_at_cells",
                 bool,
             ),
             Option(
                 "--flat-id",
-                "FILE has a row for each person and repeats the columns of the household: the column with the "
-                "household's id. The plan splits the file, and the release puts it together again.",
+                "For a FILE with a row for each person in which columns of the household are repeated: the column "
+                "with the household's id. Households are swapped, and the release has the form of FILE.",
                 "flat_id",
             ),
             Option(
                 "--repeated",
-                "With --flat-id: the columns of the household, e.g. county,tenure. --look finds them.",
+                "With --flat-id: the columns of the household, such as county,tenure; --look finds them.",
                 "repeated",
                 read=_names,
             ),
@@ -98,48 +117,54 @@ class Swapping(Mechanism):
         "check": (
             Option(
                 "--by",
-                "Forecast the table by these columns, e.g. county,tenure; of linked rows with "
-                "'county,sex;table=persons', sums with 'county;sum=income', weighted with 'county;weight=w'. "
+                "Also print how accurate a table of counts by these columns would be, such as county,tenure. Of linked "
+                "rows: 'county,sex;table=persons'; sums: 'county;sum=income'; weighted: 'county;weight=w'. "
                 "Repeatable.",
                 "tables",
                 several=True,
                 read=lambda given: [_table(text) for text in given],
             ),
-            Option("--rates", "Also show epsilon at these swap rates, e.g. 0.01,0.05,0.5.", "rates", read=_names),
+            Option("--rates", "Also print epsilon at these swap rates, such as 0.01,0.05,0.5.", "rates", read=_names),
             Option(
                 "--candidate",
-                "Also show epsilon and what is revealed with these variables, e.g. 'match=state,size;swap=county'. "
-                "Repeatable.",
+                "Also print epsilon and what would be revealed with these variables, such as "
+                "'match=state,size;swap=county'. Repeatable.",
                 "candidates",
                 several=True,
                 read=lambda given: [_candidate(text) for text in given],
             ),
-            Option("--epsilon", "Moved: type stirred calibrate PLAN --target 'epsilon <= 5'.", "wanted_epsilon", float,
+            Option("--epsilon",
+                   "No longer here: type stirred calibrate PLAN --target 'epsilon <= 5'.", "wanted_epsilon", float,
                    read=_moved),
             _ALLOW,
         ),
         "release": (_ALLOW,),
         "calibrate": (
-            Option("--largest-stratum", "The size of the largest stratum, known publicly: then no data are read and "
-                   "the answer is public.", "largest_stratum", int),
+            Option("--largest-stratum",
+                   "The size of the largest stratum (records with equal match variables), if it is public: no data "
+                   "are then read, and the answer is public. Default: counted in the data.", "largest_stratum", int),
         ),
         "report": (
-            Option("--largest-stratum", "The size of the largest stratum of a plan's data, known publicly.",
+            Option("--largest-stratum",
+                   "With a plan: the size of its largest stratum (records with equal match variables), "
+                   "if it is public; no data are read to find it.",
                    "largest_stratum", int),
         ),
         "estimate": (
-            Option("--level", "Estimate for every unit of this level of the geography.", "level"),
+            Option("--level", "Estimate for every unit of this level of the geography, such as county.", "level"),
             PLACE,
             *measures(),
             REGRESS,
-            Option("--target", "With --regress: what coefficients are about, the population of which the file is a "
-                   "sample (default), or the file before the swap.", "target", choices=("population", "file")),
-            Option("--reference", "With --regress: the value that a column's other values are compared with, e.g. "
-                   "county=Suffolk. Default: the first. Repeatable.", "reference", several=True, read=_references),
-            Option("--category", "With --regress: a column of numbers that enters as categories. Repeatable.",
+            Option("--target", "With --regress: whether coefficients are those of the population of which the file is "
+                   "a sample, or of the file before the swap. Default: population.",
+                   "target", choices=("population", "file")),
+            Option("--reference",
+                   "With --regress: the value with which the other values of a column are compared, such "
+                   "as county=Suffolk. Default: the first. Repeatable.", "reference", several=True, read=_references),
+            Option("--category", "With --regress: use this column of numbers as categories. Repeatable.",
                    "categories", several=True),
-            Option("--robust", "With --regress: the outcome may spread differently from record to record; always so "
-                   "for an outcome of two values.", "robust", bool),
+            Option("--robust", "With --regress: use standard errors that allow the variance of the outcome to differ "
+                   "between records. Always so for an outcome of two values.", "robust", bool),
         ),
     }  # fmt: skip
 
@@ -238,10 +263,18 @@ class Swapping(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.swap.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.swap.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = Swapping()

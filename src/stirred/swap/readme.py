@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from shlex import quote
 
 from stirred.errors import listed
 from stirred.releases.documents import ReleasedTable
@@ -126,8 +127,9 @@ def _weakened(plan: SwapPlan) -> str:
 
 def _corrected(plan: SwapPlan, other: str) -> str:
     """What corrects a weakened table."""
+    columns = quote(f"{plan.swap[0]},{other}")
     said = (
-        f" How much is known, so it can be corrected: stirred estimate FOLDER --by {plan.swap[0]},{other} gives "
+        f" How much is known, so it can be corrected: stirred estimate FOLDER --by {columns} gives "
         "unbiased counts with intervals, and shares, differences, ratios and odds ratios, from this folder alone"
     )
     if plan.rounds or plan.rates:

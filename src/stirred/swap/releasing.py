@@ -19,6 +19,7 @@ from stirred import errors
 from stirred._compiled import kernel as compiled
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.folder import CONFIDENTIAL
 from stirred.releases.ledger import Ledger
@@ -129,17 +130,19 @@ class SwapRelease:
         *,
         confidential: str | Path | None = None,
         ledger: Ledger | str | Path | None = None,
+        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
         """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
 
         ``ledger`` records the release before the folder appears, or raises. A draw that is written again is listed with
-        its entry, and costs nothing more.
+        its entry, and costs nothing more. ``documents`` writes the report of the release; without it there is none.
         """
         return publish(
-            MECHANISM, self, out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress
-        )
+            MECHANISM, self, out, confidential=confidential, ledger=ledger, documents=documents, for_tests=for_tests,
+            progress=progress,
+        )  # fmt: skip
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input
@@ -315,12 +318,16 @@ def release(
     out: str | Path,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
+    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw a swap with the operating system's randomness, and write the release folder.
 
     With a ledger the release is recorded before it appears. If that would exceed the limit, an error is raised and the
-    draw is thrown away.
+    draw is thrown away. ``documents`` writes the report of the release, as :func:`stirred.release` does; without it
+    there is none.
     """
-    made = run(MECHANISM, plan, data, out=out, confidential=confidential, ledger=ledger, progress=progress)
+    made = run(
+        MECHANISM, plan, data, out=out, confidential=confidential, ledger=ledger, documents=documents, progress=progress
+    )
     return cast(SwapRelease, made)

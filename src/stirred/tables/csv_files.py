@@ -6,10 +6,11 @@ Arrow's exceptions may quote a line of the file, so they are replaced in this mo
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stirred import errors
+from stirred.tables.csv_lines import csv_stream, ragged_line, wrong_line
 from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
-from stirred.tables.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
+from stirred.tables.inputs import TYPES, Found, Input, InputOptions, Rewritten, check_columns
 
 _HEADER_BYTES = 1 << 20
 _CSV_BLOCK = 1 << 24
@@ -47,18 +49,20 @@ class _CountingQuotes(io.RawIOBase):
         super().close()
 
 
-def _csv_stream(file: Path, encoding: str) -> Any:
-    compression = COMPRESSED.get(file.suffix.lower())
-    stream = pa.input_stream(str(file), compression=compression)
-    "a".encode(encoding)  # LookupError for what is no encoding of text
-    if codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig", "ascii"):  # Arrow skips a byte order mark
-        return pa.transcoding_input_stream(stream, encoding, "utf-8")
-    return stream
+def _wait_until_released(stream: _CountingQuotes, alone: int) -> None:
+    """Wait, a second at most, until Arrow's own threads have let go of a stream that they read ahead from.
+
+    If Python ends while such a thread calls back, the process aborts, and its exit code is not the one it should be.
+    """
+    for _ in range(1_000):
+        if sys.getrefcount(stream) <= alone + 1:  # one more for this function's argument
+            return
+        time.sleep(0.001)
 
 
 def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -> list[str]:
     try:
-        with _csv_stream(file, options.encoding) as stream:
+        with csv_stream(file, options.encoding) as stream:
             start = stream.read(_HEADER_BYTES)
     except FileNotFoundError:
         raise errors.no_such_input(file) from None
@@ -105,7 +109,7 @@ def open_csv(found: Found) -> Input:
         raise errors.mixed_formats(found.path)
     unknown = [name for name in options.types if name not in header]
     if unknown:
-        raise errors.missing_columns(table, unknown)
+        raise errors.missing_columns(table, unknown, header)
     kinds = {name: TYPES[options.types.get(name, "text")] for name in header}
     rewritten: dict[str, Rewritten] = {}
     cells = _Cells(table, options, kinds, CsvStyle(delimiter, decimal=options.decimal), rewritten)
@@ -114,6 +118,7 @@ def open_csv(found: Found) -> Input:
         rewritten.clear()
         coded = pa.dictionary(pa.int32(), pa.string())
         for file in files:
+            cells.file = file
             convert = pa.csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, coded) | {name: cells.parsed(name) for name in identifiers},
                 include_columns=[*columns, *identifiers],
@@ -122,21 +127,29 @@ def open_csv(found: Found) -> Input:
                 quoted_strings_can_be_null=False,
             )
             try:
-                with _CountingQuotes(_csv_stream(file, options.encoding)) as stream:
-                    reader = pa.csv.open_csv(
-                        stream,
-                        read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
-                        parse_options=pa.csv.ParseOptions(
-                            delimiter=delimiter, newlines_in_values=True, quote_char='"' if options.quotes else False
-                        ),
-                        convert_options=convert,
-                    )
-                    for batch in reader:
-                        yield cells.of(batch)
+                with _CountingQuotes(csv_stream(file, options.encoding)) as stream:
+                    alone = sys.getrefcount(stream)
+                    try:
+                        reader = pa.csv.open_csv(
+                            stream,
+                            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
+                            parse_options=pa.csv.ParseOptions(
+                                delimiter=delimiter,
+                                newlines_in_values=True,
+                                quote_char='"' if options.quotes else False,
+                            ),
+                            convert_options=convert,
+                        )
+                        for batch in reader:
+                            yield cells.of(batch)
+                    except Exception:
+                        reader = None
+                        _wait_until_released(stream, alone)
+                        raise
                     if options.quotes and stream.quotes % 2:
                         raise errors.unclosed_quote(file)
             except (pa.ArrowException, OSError, UnicodeError, ValueError) as problem:
-                raise _csv_problem(table, file, header, options, problem) from None
+                raise _csv_problem(table, file, header, options, delimiter, problem) from None
 
     style = CsvStyle(delimiter, _null_marker(options, delimiter), options.decimal)
     return Input(table, "csv", kinds, read, found.bytes, state=found.state, style=style, rewritten=rewritten)
@@ -165,6 +178,8 @@ class _Cells:
         rewritten: dict[str, Rewritten],
     ) -> None:
         self._table, self._options, self._kinds, self._style, self._rewritten = table, options, kinds, style, rewritten
+        self.file: Path | None = None
+        """The file that is being read, for messages."""
         self._nulls = pa.array(list(options.null_values), pa.string()) if options.quotes else pa.array([], pa.string())
 
     def parsed(self, identifier: str) -> pa.DataType:
@@ -199,7 +214,11 @@ class _Cells:
         try:
             return typed(texts, kind, self._style.decimal)
         except ValueError:
-            raise errors.wrong_type(self._table, name, self._options.types[name]) from None
+            where = (None, 0) if self.file is None else (self.file, self._wrong_line(self.file, name))
+            raise errors.wrong_type(self._table, name, self._options.types[name], *where) from None
+
+    def _wrong_line(self, file: Path, name: str) -> int:
+        return _wrong_line(file, self._options, self._style.delimiter, list(self._kinds), name)
 
     def _count_rewritten(self, name: str, indices: pa.Array, texts: pa.Array, values: pa.Array) -> None:
         from stirred.tables.write import csv_cells
@@ -242,19 +261,40 @@ def typed(texts: pa.Array, kind: pa.DataType, decimal: str = ".") -> pa.Array:
     return texts.cast(kind)
 
 
+def _wrong_line(file: Path, options: InputOptions, delimiter: str, header: Sequence[str], column: str) -> int:
+    """The first line whose cell in a column is not of the type that the plan gives it; 0 if none is found."""
+    kind, empty = TYPES[options.types.get(column, "text")], {"", *options.null_values}
+
+    def fits(cells: Sequence[str]) -> bool:
+        try:
+            typed(pa.array([None if cell in empty else cell for cell in cells], pa.string()), kind, options.decimal)
+        except ValueError:
+            return False
+        return True
+
+    try:
+        return wrong_line(file, options.encoding, delimiter, options.quotes, header.index(column), fits)
+    except csv.Error:
+        return 0
+
+
 def _csv_problem(
-    table: str, file: Path, header: Sequence[str], options: InputOptions, problem: Exception
+    table: str, file: Path, header: Sequence[str], options: InputOptions, delimiter: str, problem: Exception
 ) -> errors.StirredError:
     """Which of our messages fits what Arrow said; its own text may quote a line of the file, which must not mislead."""
     said = str(problem)
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+", said):
-        return errors.ragged_csv(file)
+        try:
+            return errors.ragged_csv(file, *ragged_line(file, options.encoding, delimiter, options.quotes, len(header)))
+        except csv.Error:  # a field without an end
+            return errors.unclosed_quote(file)
     if isinstance(problem, UnicodeError) or re.match(r"In CSV column #\d+: [^']*invalid UTF8", said):
         return errors.not_utf8(file, options.encoding)
     named = re.match(r"In CSV column #(\d+): (Row #\d+: )?CSV conversion error to", said)
     if named and int(named[1]) < len(header):
         column = header[int(named[1])]
-        return errors.wrong_type(table, column, options.types.get(column, "text"))
+        kind = options.types.get(column, "text")
+        return errors.wrong_type(table, column, kind, file, _wrong_line(file, options, delimiter, header, column))
     if "Empty CSV" in said:
         return errors.empty_file(table)
     return errors.unreadable_format(file, "csv")

@@ -28,10 +28,11 @@ def describe(check: TopDownCheck) -> str:
         _concerns(check),
         _forecast(check),
         *findings_and_stops(check.specification, check.open_stops),
-        "No stops: the data keep every constraint of the plan, and no two margins to be kept cross."
+        "No stops: the data keep every constraint of the plan and no two margins to be kept cross, so "
+        "a release would not be refused."
         + (" They keep every relation between tables, and every fit can." if check.plan.relations else "")
         if not check.open_stops
-        else "A release of this plan would end with an error, because of the stops above.",
+        else "A release of this plan would be refused because of what the lines with STOP say.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

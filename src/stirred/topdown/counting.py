@@ -241,7 +241,7 @@ def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...])
     opened = open_input(name, source, section.options())
     missing = [column for column in columns if column not in opened.kinds]
     if missing:
-        raise errors.missing_columns(name, missing)
+        raise errors.missing_columns(name, missing, opened.kinds)
     return opened
 
 

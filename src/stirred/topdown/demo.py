@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.folder import check_target
 from stirred.releases.progress import OnTerminal
 from stirred.spec.exact import display
@@ -30,7 +31,7 @@ SHOWN = 3
 _HOLDS = "stirred verify: everything holds. Invariants, constraints and the budget were recomputed from the folder."
 
 
-def run(folder: Path) -> None:
+def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     """Generate the county, release it, and print totals by level."""
     check_target(folder.absolute())
     began = time.monotonic()
@@ -51,7 +52,7 @@ def run(folder: Path) -> None:
         "are kept exactly. The first run on a machine also compiles, for about half a minute.\n"
     )
     with OnTerminal() as progress:
-        made = release(plan, out=folder / "release", progress=progress)
+        made = release(plan, out=folder / "release", documents=documents, progress=progress)
         truth = count_tables(plan)
     print(_table(plan, made, truth))
     print()

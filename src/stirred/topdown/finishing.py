@@ -23,6 +23,7 @@ import pyarrow.csv as pc
 from stirred import errors
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.documents import Certificate, write_documents
 from stirred.releases.folder import PARTS
 from stirred.releases.ledger import Ledger
@@ -118,11 +119,13 @@ class TopDownRelease:
         confidential: str | Path | None = None,
         data: Data | None = None,
         ledger: Ledger | str | Path | None = None,
+        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
         """Write the release folder. ``confidential`` also receives the errors against the true counts, for which
-        ``data`` are read (or the plan's own files) where the draw did not keep them."""
+        ``data`` are read (or the plan's own files) where the draw did not keep them. ``documents`` writes the report of
+        the release; without it there is none."""
         return publish(
             MECHANISM,
             self,
@@ -130,6 +133,7 @@ class TopDownRelease:
             confidential=confidential,
             data=data,
             ledger=ledger,
+            documents=documents,
             for_tests=for_tests,
             progress=progress,
         )

@@ -14,6 +14,7 @@ from stirred.releases.mechanism import (
     PLACES,
     REGRESS,
     AnalystNote,
+    CustodianNote,
     Data,
     Mechanism,
     Option,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.audit_pairs import AuditPair
+    from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.ledger import Ledger
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder, Verdict
@@ -76,14 +78,15 @@ def _listed(text: str) -> list[str]:
 
 
 READING = (
-    Option("--states", "Of noisy measurement files: read these states only, by code, e.g. 44,25.", "states",
+    Option("--states", "Read only these states, by their codes, such as 44,25. Default: all that are there.", "states",
            read=_listed, of_measurements=True),
-    Option("--down-to", "Of noisy measurement files: read down to this level only, e.g. tract.", "down_to",
+    Option("--down-to", "Read only this level and those above it, such as tract. Default: all levels.", "down_to",
            of_measurements=True),
-    Option("--nation", "Of noisy measurement files: every state is there, so use the nation's measurements too.",
+    Option("--nation", "Also use the measurements of the nation; only if the files of all states are there.",
            "nation", bool, of_measurements=True),
-    Option("--totals", "Of noisy measurement files: a CSV file with the columns state and total, published totals of "
-           "states.", "totals", Path, of_measurements=True),
+    Option("--totals",
+           "A CSV file with published totals of states, used as exact: columns state and total.",
+           "totals", Path, of_measurements=True),
 )  # fmt: skip
 """Options for reading noisy measurement files."""
 
@@ -96,80 +99,101 @@ class TopDown(Mechanism):
     keeps_draws = True
     options: ClassVar = {
         "init": (
-            Option("--geography", "The public list of places, a column for each level from coarse to fine.",
+            Option("--geography",
+                   "A file with the public list of all places: a column for each level, from the largest areas to "
+                   "the smallest.",
                    "geography", Path),
-            Option("--prefixes", "The levels as prefixes of the finest code, as state=2,county=5,tract: how many "
-                   "characters, and last the finest level. By default those of census blocks, for a list of their "
-                   "codes.", "prefixes"),
-            Option("--dictionary", "A data dictionary with the values of attributes: JSON, or CSV with the columns "
-                   "name, value and label.", "dictionary", Path),
-            Option("--preset", "Take queries and shares of this built-in plan.", "preset_name", choices=PRESETS),
-            Option("--count", "The column with the number of records that a row stands for.", "count"),
+            Option("--prefixes", "Levels that are the first characters of the smallest area's code, such as "
+                   "state=2,county=5,tract: the number of characters of each, and last the smallest level. Default: "
+                   "those of census blocks, if the list has their codes.", "prefixes"),
+            Option("--dictionary",
+                   "A data dictionary with the possible values of each attribute: JSON, or CSV with the "
+                   "columns name, value and label.", "dictionary", Path),
+            Option("--preset",
+                   "Copy the queries and the division of the budget from this built-in plan.",
+                   "preset_name", choices=PRESETS),
+            Option("--count",
+                   "The column with the number of records for which a row stands. Default: a row is one record.",
+                   "count"),
             *FORM_OPTIONS,
         ),
         "release": (
             Option(
                 "--work",
-                "The private folder that holds the draw. If it exists, the release is made from it and nothing is "
-                "spent; otherwise it is created and kept. Default: OUT-work, removed once the release is written.",
+                "The private folder for the noisy measurements. If it exists, the release is made from it and no "
+                "budget is spent; otherwise it is made, and kept. Default: OUT-work, removed once the release is "
+                "written.",
                 "work",
                 Path,
             ),
             *READING,
         ),
         "calibrate": (
-            Option("--rho", "Divide this budget, or with 'plan' the plan's own, in place of looking for the smallest.",
+            Option("--rho",
+                   "Divide this budget as well as possible, or with 'plan' the budget of the plan. Default: find the "
+                   "smallest budget that keeps all limits.",
                    "rho"),
-            Option("--goal", "What is best where --rho is given: the smallest worst quotient of a variance and its "
-                   "limit, or the smallest sum of them, each times its weight.", "goal", choices=("worst", "sum")),
-            Option("--least", "The share of its table's budget that every measured query keeps at every level. "
-                   "Default: a twentieth of the budget is divided equally.", "least"),
+            Option("--goal", "With --rho: what to make small, of the ratios of each variance to its limit (times its "
+                   "weight): the largest (worst), or their sum. Default: worst.", "goal", choices=("worst", "sum")),
+            Option("--least",
+                   "The share of its table's budget, such as 1/5000, that every measured query gets at least "
+                   "at every level. Default: 5% of the budget is divided equally.", "least"),
         ),
         "check": (
             Option(
                 "--sizes",
-                "Typical numbers of records in a finest place, public or guessed, e.g. 0,5,40,150, for the forecast of "
-                "bias.",
+                "Typical numbers of records in the smallest areas, public or guessed, such as 0,5,40,150, from which "
+                "the bias of small counts is forecast. Default: a third empty, the others 40 on average, or as an "
+                "invariant implies.",
                 "sizes",
                 read=_sizes,
             ),
         ),
         "estimate": (
-            Option("--level", "Estimate for every unit of this level of the geography.", "level"),
+            Option("--level", "Estimate for every unit of this level of the geography, such as county.", "level"),
             PLACE,
             PLACES,
             PLACE_COLUMN,
-            Option("--tabulated", "Estimate for every published area of this kind, by the codes of blocks: state, "
+            Option("--tabulated",
+                   "Estimate for every area of this kind, put together from blocks by their codes: state, "
                    "county, tract, block_group or block.", "tabulated"),
-            Option("--blocks", "Estimate for areas in this CSV or Parquet file: a column block with published codes of "
-                   "blocks or their first digits, and a column area if there are several.", "blocks", Path),
-            Option("--against", "Compare --place with this unit, as level=name; with --difference places, --ratio "
-                   "places or --odds-ratio 'places;sex=f,m'. Repeatable: all together are one place. With --places and "
-                   "no --place, every place of the file is compared with it.", "against",
+            Option("--blocks",
+                   "Estimate for the areas in this CSV or Parquet file: a column block with codes of blocks or "
+                   "their first digits, and a column area if there are several areas.", "blocks", Path),
+            Option("--against", "Compare --place with this unit, such as county=44007; goes with --difference places, "
+                   "--ratio places or --odds-ratio 'places;sex=f,m'. Repeatable: all units together are one place. "
+                   "With --places and no --place, every place of the file is compared with it.", "against",
                    several=True, read=places),
             *measures("places"),
             REGRESS,
-            Option("--predictors", "A CSV or Parquet file with a column named like the level and the columns of "
-                   "--regress.", "predictors", Path),
-            Option("--no-scatter", "With --regress: take the true numbers to lie on the line exactly.", "no_scatter",
+            Option("--predictors",
+                   "With --regress: a CSV or Parquet file with the predictors, and a column named like the "
+                   "level with the names of units.", "predictors", Path),
+            Option("--no-scatter",
+                   "With --regress: assume that the true numbers lie exactly on the fitted line. Default: that "
+                   "they scatter around it.", "no_scatter",
                    bool),
-            Option("--nonnegative", "Move ends of intervals that lie below 0 to 0; no coverage is lost by it.",
+            Option("--nonnegative",
+                   "Raise ends of intervals that are below 0 to 0. Intervals of counts lose no coverage by it.",
                    "nonnegative", bool),
-            Option("--sources", "With --place: also print the measurements behind the total.", "sources", bool),
+            Option("--sources",
+                   "With --place: also print the measurements from which the total is estimated.", "sources", bool),
             *READING,
         ),
     }  # fmt: skip
     verbs = (
         Verb(
             "population",
-            "Generate a census of any size: blocks, persons, housing units, group quarters, and a TopDown plan for "
-            "them. Nobody in it is real. The same options give the same rows.",
+            "Generate an invented census of any size: blocks, persons, housing units, group quarters, and a TopDown "
+            "plan for them. The same options give the same rows.",
             (
-                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
-                Option("--persons", "How many persons.", "persons", int, default=100_000),
-                Option("--seed", "The seed of the generator.", "seed", int, default=1),
-                Option("--states", "How many states; by default one for each six million.", "states", int),
-                Option("--preset", "The TopDown plan to write beside the tables.", "preset_name", choices=PRESETS,
+                Option("OUT", "The folder to write; it must not exist yet.", "out", Path, argument=True),
+                Option("--persons", "The number of persons.", "persons", int, default=100_000),
+                Option("--seed",
+                       "The seed of the random numbers: the same seed gives the same rows.", "seed", int, default=1),
+                Option("--states", "The number of states. Default: one for each six million persons.", "states", int),
+                Option("--preset",
+                       "The built-in TopDown plan to write beside the tables.", "preset_name", choices=PRESETS,
                        default="pl94-2020"),
             ),
             _population,
@@ -177,40 +201,45 @@ class TopDown(Mechanism):
         ),
         Verb(
             "spine",
-            "Propose a spine that serves districts, precincts and other areas off the administrative one, from a "
-            "public list of blocks: write the list of geounits for a TopDown plan, and print how many units each sort "
-            "of area takes before and after. No count is read.",
+            "Propose a spine, the nested areas that a TopDown plan measures, on which districts, precincts or places "
+            "become accurate: from a public list of blocks, write the list of areas for the plan, and print of how "
+            "many measured areas each district consists before and after. No confidential data are read.",
             (
-                Option("--blocks", "The public list of blocks, a row for each: columns for levels and areas.",
+                Option("--blocks",
+                       "Required: the public list of blocks, one row for each, with columns for its levels and areas.",
                        "blocks", Path),
-                Option("--targets", "Columns with the areas to serve, such as places,districts: their intersections "
-                       "are one level. Districts/places gives each a level of its own. An empty cell is no area.",
+                Option("--targets", "Required: the columns with areas that should become accurate, such as "
+                       "places,districts, whose intersections become one level; districts/places makes a level of "
+                       "each. An empty cell means that the block is in no such area.",
                        "targets"),
-                Option("--levels", "The levels, coarsest first and blocks last. Default: those of state, county, "
-                       "tract, block_group, block that the list has. With lengths, as in state=2,county=5,block, they "
-                       "are prefixes of the last.", "levels"),
-                Option("--inside", "The level whose units are divided. Default: the second of four or more, else the "
-                       "first.", "inside"),
-                Option("--groups", "The last level above the blocks: parts of the administrative units, or even "
-                       "groups of blocks that lie in the same areas, the optimised block groups of the 2020 Census.",
+                Option("--levels", "The levels, from the largest areas to blocks. With numbers, as in "
+                       "state=2,county=5,block, the first characters of the block's code. Default: those of state, "
+                       "county, tract, block_group and block that are columns of the list.", "levels"),
+                Option("--inside",
+                       "The level below which new areas are made. Default: the second of four or more levels, "
+                       "else the first.", "inside"),
+                Option("--groups", "The level just above blocks: parts of the administrative areas, or even groups of "
+                       "blocks in the same areas, as the optimised block groups of the 2020 Census.",
                        "groups", choices=("parts", "even"), default="parts"),
-                Option("--fan-out", "With --groups even: at most the root of the number of blocks plus this plus one "
-                       "in a group.", "fan_out", int, default=12),
-                Option("--null", "A text that stands for no area, such as NA. Repeatable.", "null", several=True),
-                Option("--out", "Write the list of geounits to this new file (.csv, .parquet or .arrow).", "out", Path),
-                Option("--json", "Print JSON.", "as_json", bool),
+                Option("--fan-out",
+                       "With --groups even: a group has at most sqrt(n) + this number + 1 blocks, where n is "
+                       "the number of blocks to be divided.", "fan_out", int, default=12),
+                Option("--null",
+                       "A text, such as NA, that means the same as an empty cell. Repeatable.", "null", several=True),
+                Option("--out", "Write the list of areas to this new file (.csv, .parquet or .arrow).", "out", Path),
+                Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool),
             ),
             _spine,
             example="stirred spine --blocks blocks.csv --targets places,districts --out geography.csv",
         ),
         Verb(
             "noisy-measurements",
-            "Write the measurements of a TopDown release in the form in which the Census Bureau published its noisy "
+            "Write the noisy measurements of a TopDown release in the file format of the Census Bureau's noisy "
             "measurement files.",
             (
-                Option("RELEASE", "A release folder, or the folder of its measurements.", "release", Path,
+                Option("RELEASE", "A TopDown release folder, or the folder of its measurements.", "release", Path,
                        argument=True),
-                Option("OUT", "The folder to write; it must not exist.", "out", Path, argument=True),
+                Option("OUT", "The folder to write; it must not exist yet.", "out", Path, argument=True),
             ),
             _noisy_measurements,
             example="stirred noisy-measurements release files",
@@ -360,10 +389,18 @@ class TopDown(Mechanism):
 
         return audit_pairs(plan)
 
-    def demo(self, folder: Path) -> None:
+    def for_custodian(
+        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None
+    ) -> Sequence[CustodianNote]:
+        from stirred.releases.progress import Silent
+        from stirred.topdown.for_custodian import for_custodian
+
+        return tuple(for_custodian(release, plan, data, progress or Silent()))
+
+    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
         from stirred.topdown.demo import run
 
-        run(folder)
+        run(folder, documents)
 
 
 MECHANISM = TopDown()

@@ -7,6 +7,7 @@ from typing import cast
 
 from stirred.noise import RandomSource
 from stirred.releases import releasing
+from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress
@@ -45,14 +46,17 @@ def release(
     work: str | Path | None = None,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
+    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> TopDownRelease:
     """Make a release: draw, or continue from an existing work folder, then fit and write.
 
     Without ``work`` a folder beside ``out`` is used; it is removed once the release is written, and kept for another
-    try if the fit is interrupted.
+    try if the fit is interrupted. ``documents`` writes the report of the release, as :func:`stirred.release` does;
+    without it there is none.
     """
     made = releasing.release(
-        MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, progress=progress
-    )
+        MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, documents=documents,
+        progress=progress,
+    )  # fmt: skip
     return cast(TopDownRelease, made)

@@ -1,0 +1,144 @@
+"""Release and verify with the report of a release: ``report.html`` in its folder.
+
+The release runner does not know the room ``reports``; here it is handed the writer of reports. Keep in mind: the page
+in a folder is made from what the release publishes, and is the one that ``stirred report`` writes about that folder,
+wherever it lies.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stirred.releases.mechanism import Data, Mechanism, Release
+from stirred.verbs import of_plan, of_release
+
+if TYPE_CHECKING:
+    from stirred.releases.ledger import Ledger
+    from stirred.releases.plans import Plan
+    from stirred.releases.progress import Progress
+    from stirred.releases.release_folder import ReleaseFolder, Verdict, Verdicts
+
+
+class FolderReport:
+    """Writes the report of a release, for the release runner and for ``verify``."""
+
+    def text(self, mechanism: Mechanism, release: ReleaseFolder) -> str:
+        """The page about a release, from its public files."""
+        from stirred.reports.page import report_text
+        from stirred.reports.subjects import of_folder
+
+        return report_text([of_folder(mechanism, release)])
+
+    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> Verdict:
+        """Whether a page is, letter for letter, the one about this release, but for its drawings and versions."""
+        from stirred.releases.release_folder import Verdict
+        from stirred.reports.page_comparison import same_page
+
+        words = "report.html says what the other documents say; its drawings are not compared and cannot load or run"
+        return Verdict(same_page(mechanism, release, found), f"{words} anything")
+
+    def __repr__(self) -> str:
+        return "<writer of report.html>"
+
+
+REPORT = FolderReport()
+"""What the release runner is handed."""
+
+
+def release(
+    plan: Plan | str | Path,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+    report: bool = True,
+) -> Release:
+    """Protect the data as a plan says and write a release folder, which appears complete or not at all.
+
+    Parameters
+    ----------
+    plan
+        A ``SwapPlan``, a ``TopDownPlan``, a ``SurveyPlan``, or the path of a plan file.
+    data
+        Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
+    out
+        The folder to write; it must not exist.
+    work
+        For TopDown, the private folder that keeps the draw. If it exists, the release is made from it and nothing is
+        spent.
+    confidential
+        A new folder for the comparison of released with true values. It is confidential.
+    ledger
+        The dataset's ledger, its path, or its address on a server (``postgresql://...``). The release is recorded in it
+        before it appears; if it would exceed the ledger's limit, an error is raised and nothing is released.
+    progress
+        Receives the name of each stage when it begins; by default nothing is shown.
+    report
+        Whether ``report.html``, the page about the guarantee for people, is written into the folder.
+
+    Returns
+    -------
+    Release
+        What was released, for use in memory: a ``SwapRelease``, a ``TopDownRelease`` or a ``SurveyRelease``.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> made = stirred.release(plan, rows, out=tempfile.mkdtemp() + "/release")
+    >>> made.frame().shape
+    (20, 3)
+    """
+    from stirred.releases.releasing import release as run
+
+    mechanism, read = of_plan(plan)
+    return run(
+        mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger,
+        documents=REPORT if report else None, progress=progress,
+    )  # fmt: skip
+
+
+def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> Verdicts:
+    """Check a release from its own files: manifest, plan, guarantee, columns, invariants, report, signature.
+
+    The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
+
+    Parameters
+    ----------
+    path
+        A release folder, of any mechanism.
+    signers
+        A file of keys that you trust, in the format of OpenSSH's ``allowed_signers``: the release must then be signed
+        by one of them.
+    most_rows
+        How many rows a table may have; by default as many as the size of its file makes likely.
+
+    Returns
+    -------
+    list of Verdict
+        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared. Printed,
+        it has a line for each.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> folder = tempfile.mkdtemp() + "/release"
+    >>> _ = stirred.release(plan, rows, out=folder)
+    >>> all(verdict.holds for verdict in stirred.verify(folder))
+    True
+    """
+    from stirred.releases.document_writer import report_verdicts
+    from stirred.releases.release_folder import Verdicts, verify_with
+    from stirred.releases.signatures import signature_verdicts
+
+    mechanism, opened = of_release(path, most_rows)
+    signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
+    found = verify_with(opened, mechanism.verify, lambda one: report_verdicts(REPORT, mechanism, one))
+    return Verdicts([*found, *signed])
