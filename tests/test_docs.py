@@ -308,6 +308,9 @@ def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
     assert len(list(Path("limit-figures").iterdir())) == 8
     assert round(names["others_known"].loss(names["rows"]).epsilon, 9) == 0.7
     assert round(names["all_alike"].loss(names["rows"]).epsilon, 9) == 2.1
+    assert {path.name for path in Path("limit-figures").iterdir()} == {
+        f"limits-{what}.{ending}" for what in ("tests", "beliefs") for ending in ("png", "svg")
+    }
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
