@@ -305,10 +305,11 @@ def test_the_guide_to_limits_runs(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "at most 0.0272, 0.136 and 0.272" in " ".join(printed.split())
     assert "0.700000" in printed and "2.1" in printed and "one is the stronger" in printed
-    drawn = {path.name for path in Path("limit-figures").iterdir()}
-    assert drawn == {f"limits-{what}.{form}" for what in ("tests", "beliefs") for form in ("png", "svg")}
     assert round(names["others_known"].loss(names["rows"]).epsilon, 9) == 0.7
     assert round(names["all_alike"].loss(names["rows"]).epsilon, 9) == 2.1
+    assert {path.name for path in Path("limit-figures").iterdir()} == {
+        f"limits-{what}.{ending}" for what in ("tests", "beliefs") for ending in ("png", "svg")
+    }
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
