@@ -76,7 +76,9 @@ class Subject:
             return self
         dataset = self.published_plan.get("dataset")
         name = f"the release of {plain(dataset, _LONGEST_NAME)}" if isinstance(dataset, str) else "this release"
-        return replace(self, name=name, folder=".")
+        setting = self.explanation.setting
+        nameless = replace(setting, specification=replace(setting.specification, name=""))
+        return replace(self, name=name, folder=".", explanation=replace(self.explanation, setting=nameless))
 
     @property
     def notes(self) -> tuple[AnalystNote, ...]:
