@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
     from stirred.releases.mechanism import Release
+    from stirred.releases.progress import OnTerminal
     from stirred.spec import Specification
 
 GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
@@ -64,7 +67,6 @@ def release(
     The folder appears complete or not at all. Every draw of random numbers spends budget; --ledger keeps the total.
     """
     from stirred.releases.ledger import Ledger
-    from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work
     from stirred.releases.releasing import release as run
     from stirred.reports.releasing import REPORT
@@ -96,16 +98,11 @@ def release(
     if mechanism.keeps_draws and mechanism.is_work(place):
         _tell(f"Continuing from the draw in {place}: nothing is spent again.", as_json)
     mechanism.warm_up()
-    try:
-        with OnTerminal() as progress:
-            made = run(
-                mechanism, read, out=out, confidential=confidential, ledger=opened,
-                documents=REPORT if report else None, progress=progress, **options,
-            )  # fmt: skip
-    except BaseException as failure:
-        for words in getattr(failure, "__notes__", ()):
-            complain(words)
-        raise
+    with _running() as progress:
+        made = run(
+            mechanism, read, out=out, confidential=confidential, ledger=opened,
+            documents=REPORT if report else None, progress=progress, **options,
+        )  # fmt: skip
     if as_json:
         kept = {"confidential": confidential, "work": work, "ledger": None if opened is None else opened.path}
         _print_as_json(made, out, None if opened is None else opened.seal, **kept)
@@ -130,7 +127,6 @@ def release(
 def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
-    from stirred.releases.progress import OnTerminal
     from stirred.releases.releasing import default_work, release_measurements
     from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_measurements
@@ -144,22 +140,31 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
     if mechanism.is_work(work or default_work(out)):
         _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
     mechanism.warm_up()
-    try:
-        with OnTerminal() as progress:
-            made = release_measurements(
-                mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
-                **options,
-            )  # fmt: skip
-    except BaseException as failure:
-        for words in getattr(failure, "__notes__", ()):
-            complain(words)
-        raise
+    with _running() as progress:
+        made = release_measurements(
+            mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
+            **options,
+        )  # fmt: skip
     if as_json:
         _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
         return
     _print_made(made, out)
     print("Nothing was spent: the measurements are public, and the guarantee is that of those who drew them.")
     print(f"Next: stirred verify {out}")
+
+
+@contextmanager
+def _running() -> Iterator[OnTerminal]:
+    """Show the stages of a run; if it fails, print what it has spent and left behind."""
+    from stirred.releases.progress import OnTerminal
+
+    try:
+        with OnTerminal() as progress:
+            yield progress
+    except BaseException as failure:
+        for words in getattr(failure, "__notes__", ()):
+            complain(words)
+        raise
 
 
 def _tell(words: str, as_json: bool) -> None:
