@@ -324,7 +324,7 @@ def contents_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdic
         *(table.file for table in expected.tables),
         *expected.files,
     }
-    files |= stated & {documents.REPORT}  # versions before 0.7 wrote none, and it can be left out
+    files |= stated & {documents.REPORT}  # versions before 0.6 wrote none, and it can be left out
     strange = sorted(stated - files)
     words = "the folder has the files that the plan asks for, and no others"
     if strange:
