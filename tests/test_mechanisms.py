@@ -61,7 +61,7 @@ def test_a_third_mechanism_goes_through_every_command(counting, plan, tmp_path, 
     assert command("lint", out).code == 0
     assert command("scale", "1/4").out == "scale 4\n"
     assert "counted nothing" in command("demo", "count").out
-    assert "[count] Say it twice." in " ".join(command("check", "--help").out.split())
+    assert "Options for count: --twice Say it twice." in " ".join(command("check", "--help").out.split())
 
 
 def test_a_third_mechanisms_certificate_is_really_verified(counting, plan, tmp_path, command):

@@ -252,12 +252,12 @@ def test_turned_tables_are_their_representatives(held, swapped):
 @pytest.mark.parametrize(
     ("held", "swapped", "says"),
     [
-        ((101, 100), (100, 101), "201 records, and at most 200"),
+        ((101, 100), (100, 101), "201 records; at most 200 can"),
         ((700, 300), (400, 300, 200, 60, 40), "1,000 records"),
         ((1,) * 2_000, (1_999, 1), "2,000 records"),
         ((70, 30), (40, 30, 20, 6, 4), "more than 6,000 tables"),
-        ((60, 40), (50, 30, 20), "terms to add, and at most 3e"),
-        ((5, 4, 3, 2), (5, 4, 3, 2), "probabilities, and at most 5,000,000"),
+        ((60, 40), (50, 30, 20), "terms to add; at most 3e"),
+        ((5, 4, 3, 2), (5, 4, 3, 2), "probabilities; at most 5,000,000"),
     ],
 )
 def test_strata_that_take_too_long_are_refused_with_what_they_would_take(held, swapped, says):

@@ -32,7 +32,7 @@ def question_pictures(asked: LimitsSection) -> tuple[Picture | NotDrawn, ...]:
     >>> [line.name for line in tests.lines], [point.words for point in tests.points]
     (['datasets this far apart (distance 2)'], ['0.892 at 0.2'])
     >>> [point.words for point in beliefs.points]
-    ['0.3 becomes at most 0.76']
+    ['0.3 becomes at most 0.761']
     """
     stated = exact(asked.asked["epsilon"], "Epsilon")
     epsilon, records, bounded = as_float(stated), asked.asked["records"], asked.asked["bounded"]

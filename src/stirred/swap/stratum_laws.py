@@ -136,10 +136,10 @@ def stratum_law(held: Sequence[int], swapped: Sequence[int], rate: Fraction) -> 
         only = (columns,) if len(rows) == 1 else tuple((count,) for count in rows)
         return StratumLaw(rows, columns, rate, (only,), Universe.of([only], turned=False), ((1,),), 1)
     if size > MOST_RECORDS:
-        raise errors.stratum_too_large(f"{size:,} records", f"at most {MOST_RECORDS:,}")
+        raise errors.stratum_too_large(f"{size:,} records", f"{MOST_RECORDS:,}")
     tables = tuple(islice(tables_with(rows, columns), MOST_TABLES + 1))
     if len(tables) > MOST_TABLES:
-        raise errors.stratum_too_large(f"more than {MOST_TABLES:,} tables", f"at most {MOST_TABLES:,}")
+        raise errors.stratum_too_large(f"more than {MOST_TABLES:,} tables", f"{MOST_TABLES:,}")
     weights = _weights(size, rate)
     universe = Universe.of(tables, turned=not _two_by_two(rows, columns))
     if _two_by_two(rows, columns):
@@ -193,10 +193,10 @@ def _counted(universe: Universe, weights: Sequence[int]) -> tuple[tuple[int, ...
     Where x and z change places, N_j(x -> z) prod z! = N_j(z -> x) prod x!, so each pair is counted once.
     """
     if (many := len(universe.representatives) * len(universe)) > MOST_SHARES:
-        raise errors.stratum_too_large(f"{many:,} different probabilities", f"at most {MOST_SHARES:,}")
+        raise errors.stratum_too_large(f"{many:,} different probabilities", f"{MOST_SHARES:,}")
     terms, states = _effort(universe)
     if terms > MOST_TERMS or states > _MOST_STATES:
-        raise errors.stratum_too_large(f"{terms:.1e} terms to add", f"at most {MOST_TERMS:.0e}")
+        raise errors.stratum_too_large(f"{terms:.1e} terms to add", f"{MOST_TERMS:.0e}")
     counting, weighed = Counting.of(universe.tables), np.array(weights, dtype=object)
     arranged = [math.prod(map(math.factorial, x.ravel().tolist())) for x in universe.tables[universe.representatives]]
     shares: list[list[int]] = []
