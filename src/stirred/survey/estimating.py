@@ -26,6 +26,8 @@ from stirred.spec.exact import near
 from stirred.survey.calibrated import Calibrated, calibrated
 from stirred.survey.combining import Array, MeasuredSurvey, Where
 from stirred.survey.interval_ends import quantiles, quotient_ends, student
+from stirred.survey.nonresponse import answered_only
+from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.quantile_answers import quantile_answers
 from stirred.survey.released import read_measured
@@ -313,15 +315,18 @@ def _answers(
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total") and wanted.calibration is None,
-        remarks=(*sums.remarks, *_remarks(sampling.source)),
+        remarks=(*sums.remarks, *_remarks(plan, wanted, sampling.source, adjustable=not where)),
         parts=sums.by_source(),
     )
 
 
-def _remarks(source: Source) -> tuple[str, ...]:
+def _remarks(plan: SurveyPlan, wanted: PublishSection, source: Source, *, adjustable: bool) -> tuple[str, ...]:
+    sums = wanted.kind in ("count", "total") and wanted.calibration is None
+    missing = (said,) if sums and (said := answered_only(plan, adjustable)) else ()
     if source != "unknown":
-        return ()
+        return missing
     return (
+        *missing,
         "The error of sampling is not in these intervals: the plan measures no standard errors for this table, and "
         "does not state enough about the design to bound them ([design] selected, largest_cluster).",
     )
@@ -411,7 +416,7 @@ def _difference(
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total"),
-        remarks=_remarks(sampling.source),
+        remarks=_remarks(plan, wanted, sampling.source, adjustable=False),
         parts={"sampling_error": np.sqrt(between), "noise_error": np.sqrt(noise)},
     )
 

@@ -16,6 +16,7 @@ from stirred.releases.texts import (
 )
 from stirred.spec import Specification
 from stirred.spec.exact import written
+from stirred.survey.nonresponse import answered_only
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import QuerySection
 from stirred.survey.query_noise import query_noise, query_step
@@ -89,8 +90,12 @@ def _measured(plan: SurveyPlan) -> str:
     return head + "\n" + "\n".join(fill(f"- {line.rstrip('.')}.", "  ") for line in lines) + "\n"
 
 
-ANALYSTS = (
-    "Sums are unbiased and may be negative; do not cut them at 0 before adding them up. Means, shares, ratios and "
+_SUMS = (
+    "The noise has a mean of 0: sums are unbiased for the weighted sums of the file that was given, over the records "
+    "in it. They may be negative; do not cut them at 0 before adding them up."
+)
+_ESTIMATES = (
+    "Means, shares, ratios and "
     "quantiles are computed from them. stirred estimate gives any of these for any table that the queries "
     "determine, with intervals that cover sampling and noise; tables/ has those that the plan asks for. Standard "
     "errors of the design in tables/ were measured with noise, or are upper bounds from public facts (column "
@@ -98,5 +103,10 @@ ANALYSTS = (
 )
 
 
+def analysts_words(plan: SurveyPlan) -> str:
+    """What the numbers of a release are and how to use them; from the plan alone."""
+    return " ".join(part for part in (_SUMS, answered_only(plan), _ESTIMATES) if part)
+
+
 def _analysts(plan: SurveyPlan) -> str:
-    return "For analysts\n" + fill(ANALYSTS, "  ") + "\n"
+    return "For analysts\n" + fill(analysts_words(plan), "  ") + "\n"

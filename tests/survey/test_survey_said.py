@@ -1,0 +1,106 @@
+"""What survey releases say of their own numbers: in remarks, README.txt, report.html, checks and confidential files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import stirred
+from stirred.releases.mechanism import AnalystNote
+from stirred.releases.release_folder import ReleaseFolder
+from stirred.survey.for_analysts import for_analysts
+from stirred.survey.plan import SurveyPlan
+
+ROWS = pl.DataFrame({"w": [2, 3, 4, 3] * 30, "sex": ["f", "m"] * 60, "area": ["n", "s", "s"] * 40,
+                     "income": [10, 0, 7, 3, 3] * 24})  # fmt: skip
+TOTALS = [{"name": "persons", "method": "post-stratified", "margins": [{"by": ["sex"], "totals": [300, 300]}]}]
+ANSWERED = "who did not answer are missing unless the weights allow for them."
+
+
+def plan_of(**changes) -> SurveyPlan:
+    fields = {
+        "epsilon": 100,
+        "weights": {"column": "w", "lower": 1, "upper": 5},
+        "design": {"selected": 120},
+        "attributes": [{"name": "sex", "values": ["f", "m"]}, {"name": "area", "values": ["n", "s"]}],
+        "variables": [{"name": "income", "lower": 0, "upper": 10}],
+        "queries": [{"by": ["sex", "area"]}, {"of": "income", "by": ["sex"]}],
+    }
+    return SurveyPlan(**(fields | changes))
+
+
+def released(plan: SurveyPlan, folder: Path) -> Path:
+    stirred.release(plan, ROWS, out=folder)
+    assert all(verdict.holds for verdict in stirred.verify(folder))
+    return folder
+
+
+def notes_of(folder: Path, sort: str) -> list[AnalystNote]:
+    return [one for one in for_analysts(ReleaseFolder.open(folder)) if one.sort == sort]
+
+
+def readme_of(folder: Path) -> str:
+    return " ".join((folder / "README.txt").read_text(encoding="utf-8").split())
+
+
+# -- who did not answer ------------------------------------------------------------------------------------------
+
+
+def test_sums_that_are_not_adjusted_say_who_is_missing_and_what_adjusts_them(tmp_path, command):
+    folder = released(plan_of(calibrations=TOTALS), tmp_path / "out")
+    adjusts = "--calibration persons adjusts to the public totals."
+    for options in ({}, {"kind": "total", "of": "income"}):
+        (remark,) = stirred.estimate(folder, ["sex"], **options).remarks
+        assert ANSWERED in remark and remark.endswith(adjusts)
+    for options in ({"of": "income"}, {"share": "area"}, {"calibration": "persons"}):
+        assert not any(ANSWERED in one for one in stirred.estimate(folder, ["sex"], **options).remarks)
+    # Where an adjustment is refused, it is not recommended.
+    for options in ({"difference": ("sex", "f", "m")}, {"where": {"area": ["n"]}}):
+        (remark,) = stirred.estimate(folder, ["sex"], **options).remarks
+        assert ANSWERED in remark and "--calibration" not in remark
+    text = " ".join(command("estimate", folder, "--by", "sex").out.split())
+    assert text.count(ANSWERED) == 1 and adjusts in text
+    (remark,) = json.loads(command("estimate", folder, "--by", "sex", "--json").out)["remarks"]
+    assert ANSWERED in remark
+    (note,) = notes_of(folder, "corrected")
+    for said in (readme_of(folder), note.words):
+        assert ANSWERED in said and adjusts in said and "unbiased for the weighted sums of the file" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, f"with the weights of the file: persons {ANSWERED}"),
+        ({"weights": None}, f"every record counted once: persons {ANSWERED}"),
+        ({"sample": {"everybody_responds": True}}, None),
+        ({"weights": {"column": "w", "lower": 1, "upper": 5, "kind": "final", "outside": "cut"},
+          "sample": {"most": 120}}, None),
+    ],
+    ids=["design weights", "no weights", "everybody responds", "final weights"],
+)  # fmt: skip
+def test_plans_that_say_nobody_is_missing_have_no_such_remark(changes, said, tmp_path):
+    folder = released(plan_of(**changes), tmp_path / "out")
+    remarks = stirred.estimate(folder, ["sex"]).remarks
+    assert (said is None and remarks == ()) or (remarks[0].endswith(said) and said in readme_of(folder))
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({}, "--by sex,area"),
+        ({"queries": [{"of": "income", "by": ["sex"]}]}, "--by sex --kind total --of income"),
+        ({"calibrations": TOTALS}, "--by sex,area --calibration persons"),
+        ({"calibrations": TOTALS, "publish": [{"kind": "count", "by": ["area"], "calibration": "persons"}]},
+         "--by area --calibration persons"),
+    ],
+    ids=["counts", "a variable", "public totals", "a published table"],
+)  # fmt: skip
+def test_the_command_to_copy_is_answered_and_uses_public_totals(changes, asked, tmp_path, command):
+    folder = released(plan_of(**changes), tmp_path / "out")
+    (note,) = notes_of(folder, "command")
+    assert note.words == f"stirred estimate FOLDER {asked}"
+    assert command("estimate", folder, *shlex.split(asked)).code == 0
