@@ -12,8 +12,11 @@ import pytest
 import stirred
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
+from stirred.semantics.guarantee_lines import guarantee_line
 from stirred.survey.for_analysts import for_analysts
 from stirred.survey.plan import SurveyPlan
+from stirred.survey.settings import HELD
+from stirred.survey.specifying import specify
 
 ROWS = pl.DataFrame({"w": [2, 3, 4, 3] * 30, "sex": ["f", "m"] * 60, "area": ["n", "s", "s"] * 40,
                      "income": [10, 0, 7, 3, 3] * 24})  # fmt: skip
@@ -104,3 +107,31 @@ def test_the_command_to_copy_is_answered_and_uses_public_totals(changes, asked, 
     (note,) = notes_of(folder, "command")
     assert note.words == f"stirred estimate FOLDER {asked}"
     assert command("estimate", folder, *shlex.split(asked)).code == 0
+
+
+# -- what is held fixed ------------------------------------------------------------------------------------------
+
+
+def test_what_is_held_fixed_is_not_called_published(tmp_path):
+    for number, (changes, exact) in enumerate([({}, "noise."), ({"calibrations": TOTALS}, "persons (by sex).")]):
+        folder = released(plan_of(**changes), tmp_path / f"out{number}")
+        (note,) = notes_of(folder, "exact")
+        assert note.words.startswith("nothing: every number has noise") and note.words.endswith(exact)
+        page = stirred.report(folder, tmp_path / f"report{number}.html").read_text(encoding="utf-8")
+        for words in (
+            "What is published exactly",
+            "Given away exactly",
+            "Kept exactly",
+            "knows these counts as they are",
+        ):
+            assert words not in page
+        assert page.count("What is taken as known and not protected") == 2  # in the list of parts, and above its own
+        assert "None of this is released" in page
+
+
+def test_figures_call_stages_that_are_held_fixed_by_name():
+    line = guarantee_line(specify(plan_of()))
+    population, frame = (str(HELD[name]) for name in ("population", "frame"))
+    assert line.endswith(f"; held fixed, though not released: {population}; {frame}")
+    assert "counts held fixed" not in line
+    assert guarantee_line(specify(plan_of(holds_fixed=""))).endswith("; no count is held fixed")

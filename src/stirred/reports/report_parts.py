@@ -23,7 +23,7 @@ from stirred.semantics.pictures import AnyPicture
 from stirred.semantics.side_by_side import five_questions
 from stirred.semantics.summary import everyday
 from stirred.semantics.templates import SECTIONS, Sources, Statement
-from stirred.spec import lint
+from stirred.spec import facts, lint
 from stirred.spec.invariant import Invariant
 
 FINDINGS = 3
@@ -43,6 +43,8 @@ TABLES = {
     "concerns": "How likely a test is to notice, concern by concern",
 }
 """By section of an explanation what its tables show."""
+TAKEN = "What is taken as known and not protected"
+"""Instead of what is published exactly, where what is held fixed is no table of counts and is not released."""
 MEANS = ("noticed", "compares", "protects", "tests", "beliefs", "delta", "groups", "concerns")
 
 
@@ -76,7 +78,7 @@ def parts(page: Page, one: Subject, level: int, prefix: str) -> Iterator[tuple[s
     told = (
         ("released", "What was released and how", released),
         ("blocks", "The guarantee in five questions", blocks),
-        ("kept", "What is published exactly as it is", kept),
+        ("kept", TAKEN if _taken(one) else "What is published exactly as it is", kept),
         ("means", "What the guarantee means", means),
         ("not", "What it does not mean", does_not_mean),
         ("analysts", "For analysts", analysts),
@@ -162,6 +164,12 @@ def kept(page: Page, one: Subject, level: int) -> Markup:
         matched += [id(found)] if found else []
         alone = not invariant.by and not invariant.name
         rows.append((everyday(invariant, one.specification.domain.nested), "1" if alone else _cells(found)))
+    if _taken(one):
+        taken = (
+            "None of this is released, and no count is published without noise. Datasets that differ in it are not "
+            "compared, so the guarantee says nothing about what the release tells of it."
+        )
+        return joined([listing([words for words, _ in rows]), element("p", page.glossary.mark(taken))])
     rows += [(_text(entry, "words"), _cells(entry)) for entry in stated[:LISTED] if id(entry) not in matched]
     if not rows:
         return paragraphs(
@@ -297,6 +305,11 @@ def _figure(page: Page, picture: AnyPicture | None, one: Subject) -> Markup:
 
 def _note_table(rows: Sequence[Sequence[str]]) -> list[Markup]:
     return [table("Noise by query", rows[0], rows[1:])] if rows else []
+
+
+def _taken(one: Subject) -> bool:
+    """Whether what is held fixed is only taken as known, and is not released."""
+    return bool(one.specification.fact.get(facts.HELD_NOT_RELEASED))
 
 
 def _entry(invariant: Invariant, stated: Sequence[dict[str, object]]) -> dict[str, object] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.specification import Specification
 
@@ -67,4 +68,6 @@ def _fixed(specification: Specification) -> str:
     many = len(multiverse.invariants)
     if not many:
         return "no count is held fixed"
+    if specification.fact.get(facts.HELD_NOT_RELEASED):
+        return f"held fixed, though not released: {'; '.join(str(one) for one in multiverse.invariants)}"
     return "1 table of counts held fixed" if many == 1 else f"{many} tables of counts held fixed"

@@ -86,7 +86,8 @@ def _given_away(given: Setting) -> Iterator[Statement]:
     if fixed:
         rest = len(fixed) - LISTED
         more = f"; and {rest} more {'table' if rest == 1 else 'tables'} of counts" if rest > 0 else ""
-        yield say("summary.fixed", fixed="; ".join(fixed[:LISTED]) + more)
+        taken = given.specification.fact.get(facts.HELD_NOT_RELEASED)
+        yield say("summary.taken" if taken else "summary.fixed", fixed="; ".join(fixed[:LISTED]) + more)
     elif _of_records(given):
         yield say("summary.size", units=plural(premetric.unit)) if premetric.bounded else say("summary.free")
 

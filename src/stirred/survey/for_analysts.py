@@ -17,8 +17,10 @@ from stirred.survey.readme import analysts_words, spread_of
 def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     """Which tables are exact, corrected and unusable, the noise of each query, and what to type."""
     plan = SurveyPlan.from_published(release.certificate["plan"])
-    fixed = ", ".join(stage.name for stage in plan.pipeline.held_fixed)
-    yield AnalystNote("exact", f"what is held fixed: {fixed}." if fixed else "no table: every number has noise.")
+    public = ", ".join(f"{one.name} (by {'; '.join(', '.join(each.by) for each in one.margins)})"
+                       for one in plan.calibrations)  # fmt: skip
+    but = f", but for the public totals that estimates may be adjusted to: {public}" if public else ""
+    yield AnalystNote("exact", f"nothing: every number has noise{but}.")
     yield AnalystNote("corrected", analysts_words(plan))
     yield AnalystNote("unusable", "tables by columns that no query has, and any statement about a single record.")
     rows = tuple((query.name, *spread_of(plan, query)) for query in plan.queries)
