@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import stirred
+from stirred import mechanisms
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.semantics.guarantee_lines import guarantee_line
@@ -135,3 +136,38 @@ def test_figures_call_stages_that_are_held_fixed_by_name():
     assert line.endswith(f"; held fixed, though not released: {population}; {frame}")
     assert "counts held fixed" not in line
     assert guarantee_line(specify(plan_of(holds_fixed=""))).endswith("; no count is held fixed")
+
+
+# -- what is cut -------------------------------------------------------------------------------------------------
+
+CUT = {
+    "weights": {"column": "w", "lower": 3, "upper": 3, "outside": "cut"},
+    "variables": [{"name": "income", "lower": 0, "upper": 6, "outside": "cut"}],
+}
+
+
+def test_a_check_shows_the_sum_of_weights_before_and_after_cutting():
+    rows = ROWS.with_columns(pl.when(pl.col("w") == 2).then(10).otherwise(pl.col("w")).alias("w"))
+    found = stirred.check(plan_of(**CUT), rows)
+    text = " ".join(str(found).split())
+    assert "weights adding up to 360 after cutting, 600 in the file;" in text
+    assert "60 cells of column 'w' are cut at the bounds, which biases sums." in text
+    assert json.loads(found.to_json())["weights_in_file"] == 600
+    unchanged = stirred.check(plan_of(), ROWS.with_columns(w=5))
+    assert "weights adding up to 600; unequal" in " ".join(str(unchanged).split())
+
+
+def test_confidential_files_do_not_call_cut_sums_the_true_ones(tmp_path):
+    for name, plan in (("cut", plan_of(**CUT)), ("whole", plan_of())):
+        folder = tmp_path / name
+        stirred.release(plan, ROWS, out=folder, confidential=tmp_path / f"{name} secret")
+        note = tmp_path / f"{name} secret" / "CONFIDENTIAL.txt"
+        mechanism = mechanisms.named("survey")
+        told = mechanism.for_custodian(ReleaseFolder.open(folder), plan, ROWS)
+        shown = " ".join([*(one.words for one in told), *(cell for one in told for row in one.rows for cell in row)])
+        cut = "after cutting at the plan's bounds"
+        assert (cut in note.read_text(encoding="utf-8")) == (cut in shown) == (name == "cut")
+        assert ("median true sum" in shown) == (name == "whole")
+        said = "Weights, values of income: those beyond the plan's bounds are cut at them, which biases sums."
+        (corrected,) = notes_of(folder, "corrected")
+        assert (said in readme_of(folder)) == (said in corrected.words) == (name == "cut")

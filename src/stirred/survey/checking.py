@@ -84,6 +84,8 @@ class SurveyCheck:
     changed: Mapping[str, int]
     empty: Mapping[str, int]
     """By imputed attribute or variable, how many cells are empty."""
+    weights_in_file: float | None = None
+    """The sum of the weights before the plan's rule; None where there are no weights."""
 
     def __repr__(self) -> str:
         return f"<SurveyCheck, confidential: {self.records:,} records; print it to read it all>"
@@ -98,6 +100,7 @@ class SurveyCheck:
         fields = {
             "records": self.records,
             "weighted_records": self.weighted,
+            "weights_in_file": self.weights_in_file,
             "effective_sample_size": self.effective,
             "design_effect_of_weights": self.effect,
             "queries": [_plain(asdict(one)) for one in self.queries],
@@ -144,6 +147,7 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
         tuple(_expected(survey, filled, name.name, stage) for name in plan.publish),
         {name: many for name, many in records.changed.items() if many},
         {name: int(gone.sum()) for name, gone in records.empty.items()},
+        records.weights_in_file,
     )
 
 
@@ -231,11 +235,20 @@ def _protected(check: SurveyCheck) -> str:
 
 
 def _file(check: SurveyCheck) -> str:
+    rule, given = check.plan.weight_rule, check.weights_in_file
+    total = f"{check.weighted:,.0f}"
+    if rule is not None and given is not None and f"{given:,.0f}" != total:
+        steps = {"cutting": rule.outside == "cut", "shrinking": rule.shrink > 0, "rounding": rule.rounding == "nearest"}
+        done = " and ".join(name for name, does in steps.items() if does)
+        total += f" after {done}, {given:,.0f} in the file" if done else ""
     lines = [
-        f"{check.records:,} records, weights adding up to {check.weighted:,.0f}; unequal weights make them worth "
+        f"{check.records:,} records, weights adding up to {total}; unequal weights make them worth "
         f"{check.effective:,.0f} records (design effect {check.effect:.2f})"
     ]
-    lines += [f"{many:,} cells of column '{name}' are cut at the bounds" for name, many in check.changed.items()]
+    lines += [
+        f"{many:,} cells of column '{name}' are cut at the bounds, which biases sums"
+        for name, many in check.changed.items()
+    ]
     lines += [f"{many:,} cells of '{name}' are empty and would be imputed" for name, many in check.empty.items()]
     return "\n".join(fill(f"- {line}.", "  ") for line in lines)
 

@@ -34,13 +34,17 @@ NOTE = """\
 CONFIDENTIAL. These files hold true sums, estimates without noise and design standard errors. They are not covered by
 the guarantee: do not publish them, and delete them when you have read them.
 """
+CUT = """
+True sums and estimates without noise are those after cutting at the plan's bounds (cut.csv says how much was cut).
+What cutting changed is a bias that they do not show.
+"""
 
 
 def write_comparison(folder: Path, survey: MeasuredSurvey, records: Records) -> None:
     """Write for every query the noisy beside the true sums, and for every published table the estimates beside those
     of the file with their design standard errors."""
     plan = survey.plan
-    (folder / CONFIDENTIAL).write_text(NOTE, encoding="utf-8")
+    (folder / CONFIDENTIAL).write_text(_note(records), encoding="utf-8")
     for query in plan.queries:
         step = near(query_step(plan, query))
         true, noisy = true_sums(records, query) * step, survey.sums[query.name] * step
@@ -140,6 +144,14 @@ def _compared(
     frame = answer(survey, wanted).to_frame(float(wanted.confidence))
     true, design = design_estimates(records, wanted, stage)
     return frame.with_columns(pl.Series("without_noise", true), pl.Series("design_standard_error", design))
+
+
+def _note(records: Records) -> str:
+    if not records.cut:
+        return NOTE
+    weighted, given = near(records.plan.weight_step) * float(records.weights.sum()), records.weights_in_file
+    both = f"Weights add up to {weighted:,.2f} after the plan's rule, {given:,.2f} in the file.\n" if given else ""
+    return NOTE + CUT + both
 
 
 def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:

@@ -35,6 +35,11 @@ def for_custodian(
         yield _errors(release, plan, records)
     cut = [(name, f"{many:,}") for name, many in records.changed.items() if many]
     words = f"Of {records.rows:,} records, values outside the bounds of the plan were cut: this is a bias of every sum."
+    if cut and records.weights_in_file is not None:
+        weighted = near(plan.weight_step) * float(records.weights.sum())
+        words += (
+            f" Weights add up to {weighted:,.0f} after the plan's rule, {records.weights_in_file:,.0f} in the file."
+        )
     if cut:
         yield CustodianNote("errors", words, (("column", "values cut at the bounds"), *cut))
     fixed = ", ".join(stage.name for stage in plan.pipeline.held_fixed)
@@ -49,12 +54,15 @@ def _errors(release: ReleaseFolder, plan: SurveyPlan, records: Records) -> Custo
         step, true = near(query_step(plan, query)), true_sums(records, query)
         error = np.abs((survey.sums[query.name] - true).astype(np.float64)) * step
         noise = float(query_noise(plan, query).variances.max()) ** 0.5
-        size = float(np.median(np.abs(true.astype(np.float64)))) * step
+        median = float(np.median(np.abs(true.astype(np.float64)))) * step
         rows.append((query.name, f"{len(true):,}", f"{error.mean():,.4g}", f"{error.max():,.4g}", f"{noise:,.4g}",
-                     f"{size:,.4g}"))  # fmt: skip
+                     f"{median:,.4g}"))  # fmt: skip
     words = (
         "The noise that was drawn: released sums against those of the confidential file. The standard deviation is "
         "public. Errors of sampling come on top, and nobody knows them."
     )
-    head = ("query", "sums", "mean absolute error", "largest error", "standard deviation", "median true sum")
+    if records.cut:
+        words += " Sums of the file are those after cutting at the plan's bounds."
+    size = "median sum after cutting at the plan's bounds" if records.cut else "median true sum"
+    head = ("query", "sums", "mean absolute error", "largest error", "standard deviation", size)
     return CustodianNote("errors", words, (head, *rows))

@@ -105,7 +105,17 @@ _ESTIMATES = (
 
 def analysts_words(plan: SurveyPlan) -> str:
     """What the numbers of a release are and how to use them; from the plan alone."""
-    return " ".join(part for part in (_SUMS, answered_only(plan), _ESTIMATES) if part)
+    return " ".join(part for part in (_SUMS, answered_only(plan), _cut(plan), _ESTIMATES) if part)
+
+
+def _cut(plan: SurveyPlan) -> str:
+    """What the plan cuts; whether anything was is not public."""
+    names = ["weights"] if plan.weights is not None and plan.weights.outside == "cut" else []
+    names += [f"values of {one.name}" for one in plan.variables if one.outside == "cut"]
+    if not names:
+        return ""
+    listed = ", ".join(names)
+    return f"{listed[:1].upper()}{listed[1:]}: those beyond the plan's bounds are cut at them, which biases sums."
 
 
 def _analysts(plan: SurveyPlan) -> str:

@@ -60,6 +60,13 @@ class Records:
     """Replicate weights, for the confidential comparison."""
     changed: Mapping[str, int]
     """By column, how many cells were cut at the bounds."""
+    weights_in_file: float | None = None
+    """The sum of the weights before the plan's rule; None where there are no weights."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether anything was cut at the plan's bounds."""
+        return any(self.changed.values())
 
     def cells(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The number of each record's cell by some attributes or recodes, the last one fastest."""
@@ -108,6 +115,7 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
         _clusters(plan, table, codes),
         _replicates(plan, table),
         changed,
+        None if plan.weights is None else _total(table[plan.weights.column]),
     )
     _require_room(records)
     return with_intervals(records)
@@ -248,6 +256,13 @@ def _weights(plan: SurveyPlan, table: Table, changed: dict[str, int], codes: Map
         changed[column.name] += int(outside.sum())
         weights = np.clip(weights, low[places], high[places])
     return weights
+
+
+def _total(column: Column) -> float:
+    """The sum of a column as it stands in the file."""
+    numbers, _, scale = _numbers(column)
+    many = np.bincount(column.codes, minlength=column.cardinality)
+    return float(numbers.astype(np.float64) @ many) / scale
 
 
 def _clusters(plan: SurveyPlan, table: Table, codes: Mapping[str, Codes]) -> Whole | None:
