@@ -171,3 +171,30 @@ def test_confidential_files_do_not_call_cut_sums_the_true_ones(tmp_path):
         said = "Weights, values of income: those beyond the plan's bounds are cut at them, which biases sums."
         (corrected,) = notes_of(folder, "corrected")
         assert (said in readme_of(folder)) == (said in corrected.words) == (name == "cut")
+
+
+# -- what intervals cover ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("errors", [0, "1/10"], ids=["not measured", "measured"])
+@pytest.mark.parametrize("design", [{}, {"selected": 120}], ids=["no design", "a design"])
+def test_intervals_are_promised_for_what_they_cover(errors, design, tmp_path):
+    if errors and not design:  # measuring needs a design; clusters without the size of the largest are not bounded
+        design = {"selected": 30, "clusters": "block"}
+    rows = ROWS.with_columns(block=pl.int_range(pl.len()) // 4)
+    wanted = [
+        {"kind": "count", "by": ["sex"], "errors": errors},
+        {"kind": "count", "by": ["area"], "confidence": "0.9"},
+    ]
+    folder = tmp_path / "out"
+    stirred.release(plan_of(design=design, publish=wanted), rows, out=folder)
+    text, (note,) = readme_of(folder), notes_of(folder, "corrected")
+    for name, level in (("count-sex", "95%"), ("count-area", "90%")):
+        unknown = pl.read_csv(folder / "tables" / f"{name}.csv")["interval"].unique().to_list() == ["unknown"]
+        line = f"tables/{name}.csv: estimates, their standard errors and {level} intervals (lower, upper)"
+        assert line in text and (f"{line} for noise only" in text) == unknown
+    bounded = stirred.estimate(folder, ["area"]).kinds[0] == "bounded"
+    for said in (text, note.words):
+        assert ("intervals that cover sampling and noise." in said) == bounded
+        assert ("intervals that cover noise only" in said) == (not bounded)
+        assert ("measures it for count-sex alone, whose intervals cover both" in said) == (bool(errors) and not bounded)

@@ -18,8 +18,9 @@ from stirred.spec import Specification
 from stirred.spec.exact import written
 from stirred.survey.nonresponse import answered_only
 from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import QuerySection
+from stirred.survey.plan_sections import PublishSection, QuerySection
 from stirred.survey.query_noise import query_noise, query_step
+from stirred.survey.sampling_errors import DesignBound
 from stirred.survey.settings import Change
 
 _CHANGES: dict[Change, str] = {
@@ -31,7 +32,11 @@ _CHANGES: dict[Change, str] = {
 
 def readme(specification: Specification, plan: SurveyPlan, tables: Sequence[ReleasedTable]) -> str:
     """The text of README.txt."""
-    more = [f"tables/{one.name}.csv: estimates, their standard errors and intervals" for one in plan.publish]
+    more = [
+        f"tables/{one.name}.csv: estimates, their standard errors and {float(100 * one.confidence):.6g}% intervals "
+        "(lower, upper)" + ("" if _covers_sampling(plan, one) else " for noise only")
+        for one in plan.publish
+    ]
     parts = [
         titled(plan.dataset or "A survey, released with noise", specification),
         origin_section(plan),
@@ -95,17 +100,35 @@ _SUMS = (
     "in it. They may be negative; do not cut them at 0 before adding them up."
 )
 _ESTIMATES = (
-    "Means, shares, ratios and "
-    "quantiles are computed from them. stirred estimate gives any of these for any table that the queries "
-    "determine, with intervals that cover sampling and noise; tables/ has those that the plan asks for. Standard "
-    "errors of the design in tables/ were measured with noise, or are upper bounds from public facts (column "
-    "interval)."
+    "Means, shares, ratios and quantiles are computed from them. stirred estimate gives any of these for any table "
+    "that the queries determine, with intervals that cover "
+)
+_SOURCES = (
+    "sampling and noise. Standard errors of the design were measured with noise, or are upper bounds from public facts "
+    "(column interval: measured, bounded; unknown means that an interval covers noise only)."
+)
+_NOISE_ONLY = (
+    "noise only, and not the error of sampling: the plan does not state enough about the design to bound it, and "
 )
 
 
 def analysts_words(plan: SurveyPlan) -> str:
     """What the numbers of a release are and how to use them; from the plan alone."""
-    return " ".join(part for part in (_SUMS, answered_only(plan), _cut(plan), _ESTIMATES) if part)
+    return " ".join(part for part in (_SUMS, answered_only(plan), _cut(plan), _ESTIMATES + _intervals(plan)) if part)
+
+
+def _covers_sampling(plan: SurveyPlan, one: PublishSection) -> bool:
+    """Whether intervals of a table can cover the error of sampling: it is measured, or the plan bounds it."""
+    return bool(one.errors) or DesignBound.of(plan) is not None
+
+
+def _intervals(plan: SurveyPlan) -> str:
+    tables = " tables/ has the tables that the plan asks for." if plan.publish else ""
+    if DesignBound.of(plan) is not None:
+        return _SOURCES + tables
+    measured = ", ".join(one.name for one in plan.publish if one.errors)
+    rest = f"measures it for {measured} alone, whose intervals cover both" if measured else "does not measure it"
+    return f"{_NOISE_ONLY}{rest}.{tables}"
 
 
 def _cut(plan: SurveyPlan) -> str:
