@@ -11,6 +11,7 @@ import pytest
 
 import stirred
 from stirred import mechanisms
+from stirred.errors import StirredError
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.semantics.guarantee_lines import guarantee_line
@@ -198,3 +199,12 @@ def test_intervals_are_promised_for_what_they_cover(errors, design, tmp_path):
         assert ("intervals that cover sampling and noise." in said) == bounded
         assert ("intervals that cover noise only" in said) == (not bounded)
         assert ("measures it for count-sex alone, whose intervals cover both" in said) == (bool(errors) and not bounded)
+
+
+def test_tables_that_no_query_determines_are_not_to_be_had(tmp_path):
+    queries = [{"by": ["sex"]}, {"by": ["area"]}]
+    folder = released(plan_of(queries=queries), tmp_path / "out")
+    with pytest.raises(StirredError):
+        stirred.estimate(folder, ["sex", "area"])
+    (note,) = notes_of(folder, "unusable")
+    assert note.words.startswith("tables by columns that no query has together")

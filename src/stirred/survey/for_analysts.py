@@ -22,7 +22,9 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     but = f", but for the public totals that estimates may be adjusted to: {public}" if public else ""
     yield AnalystNote("exact", f"nothing: every number has noise{but}.")
     yield AnalystNote("corrected", analysts_words(plan))
-    yield AnalystNote("unusable", "tables by columns that no query has, and any statement about a single record.")
+    yield AnalystNote(
+        "unusable", "tables by columns that no query has together, and any statement about a single record."
+    )
     rows = tuple((query.name, *spread_of(plan, query)) for query in plan.queries)
     words = "The noise of each measured sum; sampling adds its own error."
     yield AnalystNote("accuracy", words, (("query", "what was measured", "standard deviation of the noise"), *rows))
