@@ -208,3 +208,22 @@ def test_tables_that_no_query_determines_are_not_to_be_had(tmp_path):
         stirred.estimate(folder, ["sex", "area"])
     (note,) = notes_of(folder, "unusable")
     assert note.words.startswith("tables by columns that no query has together")
+
+
+# -- questions that are refused ----------------------------------------------------------------------------------
+
+
+def test_a_difference_that_needs_a_table_by_its_attribute_says_which(tmp_path, command):
+    folder = released(plan_of(calibrations=TOTALS), tmp_path / "out")
+    asked = ("estimate", folder, "--share", "area", "--difference", "sex=m,f")
+    ended = command(*asked)
+    assert ended.code != 0
+    assert "A difference of values of 'sex' needs a table by it: add --by sex." in ended.err
+    assert "docs/surveys.md has examples (stirred docs surveys)" in ended.err
+    assert command(*asked, "--by", "sex").code == 0
+    ended = command("estimate", folder, "--by", "area", "--difference", "sex=m,f")
+    assert "add --by area,sex." in ended.err
+    ended = command(*asked, "--by", "sex", "--calibration", "persons")
+    assert "is not offered for adjusted estimates: leave --calibration out." in ended.err
+    with pytest.raises(StirredError, match="no attribute or recode 'height'"):
+        stirred.estimate(folder, ["sex"], difference=("height", "1", "2"))

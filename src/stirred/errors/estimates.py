@@ -24,11 +24,11 @@ def measurements_do_not_fit(what: str, reason: str) -> OutputError:
     )
 
 
-def estimate_question(what: str, must: str) -> StirredError:
+def estimate_question(what: str, must: str, page: str = "estimates") -> StirredError:
     return StirredError(
         "estimate-question",
         f"{what} {must}.",
-        "Change that and ask again; docs/estimates.md has examples (stirred docs estimates).",
+        f"Change that and ask again; docs/{page}.md has examples (stirred docs {page}).",
     )
 
 

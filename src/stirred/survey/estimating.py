@@ -45,6 +45,8 @@ KINDS: Mapping[str, str] = {
     "unknown": "an interval for noise only: it is about the number that the file would give without noise",
 }
 
+PAGE = "surveys"
+"""The page that messages about questions to a survey name."""
 _QUOTIENTS = ("mean", "proportion", "ratio")
 _NOTHING = 1e-150
 """Stands for a denominator that is not positive."""
@@ -130,7 +132,7 @@ def estimate(
     attribute proportions, ``probabilities`` quantiles of an attribute that cuts a variable, nothing counts.
     """
     if table is not None:
-        raise errors.estimate_question("A survey release", "has no tables to choose from: leave --table out")
+        raise errors.estimate_question("A survey release", "has no tables to choose from: leave --table out", PAGE)
     survey = read_measured(ReleaseFolder.open(release))
     if kind is None:
         asked = {"proportion": share, "quantiles": probabilities, "ratio": over, "mean": of}
@@ -154,7 +156,7 @@ def answer(
         plan.attribute(name)
     if wanted.kind == "quantiles":
         if difference is not None:
-            raise errors.estimate_question("A difference of quantiles", "is not offered")
+            raise errors.estimate_question("A difference of quantiles", "is not offered", PAGE)
         return quantile_answers(survey, wanted, chosen)
     found = calibrated(survey, wanted, chosen) if wanted.calibration else None
     sums = _adjusted(found) if found is not None else _sums(survey, wanted, chosen)
@@ -369,10 +371,13 @@ def _difference(
     """Rows of one value minus those of another; the noise of two rows is related as least squares makes it. Intervals
     are put together from those of both rows (:mod:`stirred.estimates.derived`)."""
     name, one, other = contrast
-    if name not in by or wanted.calibration:
-        raise errors.estimate_question(
-            f"The difference of '{name}'", "must be of an attribute that the table is by, and not calibrated"
-        )
+    what = f"A difference of values of '{name}'"
+    if wanted.calibration:
+        raise errors.estimate_question(what, "is not offered for adjusted estimates: leave --calibration out", PAGE)
+    if name not in by:
+        survey.plan.attribute(name)
+        needed = ",".join((*wanted.by, name))
+        raise errors.estimate_question(what, f"needs a table by it: add --by {needed}", PAGE)
     at = by.index(name)
     known = survey.plan.schema_of([name]).values(name)
     for value in (one, other):
