@@ -7,10 +7,12 @@ import shlex
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import stirred
 from stirred import mechanisms
+from stirred.cli.printing import show
 from stirred.errors import StirredError
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
@@ -227,3 +229,27 @@ def test_a_difference_that_needs_a_table_by_its_attribute_says_which(tmp_path, c
     assert "is not offered for adjusted estimates: leave --calibration out." in ended.err
     with pytest.raises(StirredError, match="no attribute or recode 'height'"):
         stirred.estimate(folder, ["sex"], difference=("height", "1", "2"))
+
+
+# -- tables in the terminal --------------------------------------------------------------------------------------
+
+
+def test_tabulated_sums_are_printed_with_few_decimals_and_written_with_all(tmp_path, command):
+    weights = {"column": "w", "lower": 1, "upper": 5, "step": "0.01"}
+    queries = [{"by": ["sex", "area"]}, {"by": ["sex"]}, {"by": ["area"]}, {"of": "income", "by": ["sex"]}]
+    folder = released(plan_of(weights=weights, epsilon=1, queries=queries), tmp_path / "out")
+    ended = command("tabulate", folder, "--by", "sex")
+    assert ANSWERED in " ".join(ended.err.split())
+    exact = stirred.tabulate(folder, ["sex"])["count"].to_pylist()
+    printed = [float(line.split(",")[1]) for line in ended.out.split()[1:]]
+    assert printed == [round(one, 2 if max(map(abs, exact)) >= 1000 else 4) for one in exact]
+    assert json.loads(command("tabulate", folder, "--by", "sex", "--json").out)["rows"][0]["count"] == exact[0]
+    command("tabulate", folder, "--by", "sex", "--out", tmp_path / "written.csv")
+    assert pl.read_csv(tmp_path / "written.csv")["count"].to_list() == exact
+
+
+@pytest.mark.parametrize(("number", "shown"), [(146032.09855468755, "146032.1"), (12.345678, "12.3457"), (-3.0, "-3")])
+def test_numbers_of_a_table_are_rounded_by_their_size(number, shown, capsys):
+    show(pa.table({"place": ["a"], "count": [number], "rows": [123456789]}))
+    place, count, rows = capsys.readouterr().out.split()[1].split(",")
+    assert (place, rows) == ("a", "123456789") and float(count) == float(shown) and len(count) <= len(shown) + 2

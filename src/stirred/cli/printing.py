@@ -95,14 +95,28 @@ class Printed(io.TextIOBase):
 
 
 def show(table: pa.Table) -> None:
-    """Print a table as CSV: exactly where a file or a program takes it; to a person, one line for each row."""
+    """Print a table as CSV: texts exactly where a file or a program takes them; to a person, one line for each row.
+    Estimates that are no whole numbers have at most four decimals; files that a command writes have all of them."""
     from stirred.tables.write import csv_text
 
+    table = _rounded(table)
     printed = sys.stdout
     if isinstance(printed, Printed) and not printed.isatty():
         printed.write_exactly(csv_text(table))
     else:
         printed.write(csv_text(table, one_line=True))
+
+
+def _rounded(table: pa.Table) -> pa.Table:
+    """The table with floating numbers rounded to two decimals from 1000 on, to four below; noise hides the others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for at, column in enumerate(table.schema):
+        if pa.types.is_floating(column.type):
+            largest = pc.max(pc.abs(table[at])).as_py() or 0.0
+            table = table.set_column(at, column, pc.round(table[at], 2 if largest >= 1000 else 4))
+    return table
 
 
 def print_json(fields: object) -> None:

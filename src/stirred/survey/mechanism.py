@@ -173,10 +173,14 @@ class Survey(Mechanism):
         return place_units(release)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
-        return (
+        from stirred.survey.nonresponse import answered_only
+        from stirred.survey.plan import SurveyPlan
+
+        said = (
             "Estimates of weighted sums, without intervals and with noise; stirred estimate gives them with standard "
             "errors, and means, shares and quantiles."
         )
+        return f"{said} {answered_only(SurveyPlan.from_published(release.certificate['plan']))}".rstrip()
 
     def estimate(self, release: str | Path, **options: Any) -> Answers:
         from stirred.survey.estimating import estimate

@@ -24,5 +24,5 @@ def answered_only(plan: SurveyPlan, adjustable: bool = True) -> str:
     if plan.calibrations and adjustable:
         first, *others = (one.name for one in plan.calibrations)
         choice = f" (or {', '.join(others)})" if others else ""
-        said += f" --calibration {first}{choice} adjusts to the public totals."
+        said += f" stirred estimate --calibration {first}{choice} adjusts to the public totals."
     return said
