@@ -100,7 +100,7 @@ _SUMS = (
     "in it. They may be negative; do not cut them at 0 before adding them up."
 )
 _ESTIMATES = (
-    "Means, shares, ratios and quantiles are computed from them. stirred estimate gives any of these for any table "
+    "Means, shares, ratios and quantiles are computed from the sums. stirred estimate gives any of these for any table "
     "that the queries determine, with intervals that cover "
 )
 _SOURCES = (
