@@ -46,8 +46,8 @@ class Ended:
 
 @pytest.fixture(autouse=True)
 def _releases_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports in releases that tests make have no drawings: these take longer than many a release, and ``verify`` does
-    not look at them. Tests about pages, in ``tests/reports`` and in commands that write pages, draw."""
+    """Reports in releases that tests make have no drawings: these take longer than many a release. Tests about
+    pages, in ``tests/reports`` and in commands that write pages, draw."""
     if "reports" in request.path.parts or request.path.stem in ("test_cli_report", "test_cli_explain"):
         return
     from stirred.reports.inline_figures import Figures

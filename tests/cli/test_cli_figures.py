@@ -24,7 +24,7 @@ CLASSES = {
 
 RUNS = [  # a folder, what is typed, and what the guarantee of its pictures says
     ("swap", "explain release", r"^Guarantee release: epsilon = [\d.]+ per household that differs, pure .+ fixed$"),
-    ("swap", "explain rho=1/2", r"^Guarantee: rho = 0.5 per person replaced, zero-.+; no count is held fixed$"),
+    ("swap", "explain rho=1/2", r"^Guarantee: rho = 0.5 per person replaced, zero-.+; no table of counts held fixed$"),
     ("swap", "explain topdown-2020-pl", r"^Guarantee topdown-2020-pl: rho = 2.63 per person that differs, .+ fixed$"),
     ("topdown", "explain release", r"^Guarantee.*: rho = [\d.]+ per person that differs, zero-concentrated"),
     ("swap", "compare rho=1/8 epsilon=1", r"^Guarantees: rho=1/8 \(rho = 0.125 per person replaced\); epsilon=1 \("),

@@ -16,7 +16,7 @@ from stirred import mechanisms
 from stirred.releases.folder import leftovers
 from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import read_manifest, write_manifest
-from stirred.reports import subjects
+from stirred.reports import inline_figures, page_comparison, subjects
 from stirred.reports.page import report_text
 from stirred.reports.releasing import REPORT
 from stirred.survey.readme import spread_of
@@ -107,6 +107,15 @@ def test_a_changed_report_is_noticed(copied):
         lambda page: page.replace("</desc>", '</desc><rect fill="url(https://host/x)"/>', 1),
         lambda page: page.replace("</desc>", "</desc><foreignObject>words</foreignObject>", 1),
         lambda page: page.replace("</desc>", " and more</desc>", 1),
+        lambda page: page.replace("</desc>", '</desc><text x="9" y="9">The guarantee is epsilon 0.01.</text>', 1),
+        lambda page: re.sub(r">probability of detection[^<]*<", ">nobody can be identified<", page, count=1),
+        lambda page: re.sub(r'( d="M)[^"]{40,}"', r'\1 0,0L10,0L300,300"', page, count=1),
+        lambda page: re.sub(
+            r'( d="M[^"]*?L)([0-9.]+)([^"]{30,}")', lambda m: f"{m[1]}{float(m[2]) + 9}{m[3]}", page, count=1
+        ),
+        lambda page: re.sub(r"(altair) [0-9.]+", r"\1 9.9.9", page).replace(
+            "</desc>", "</desc><text>Approved</text>", 1
+        ),
         lambda page: page.replace("<main>", "<main><p>More.</p>"),
         lambda page: page.replace("this report</th><td>python", "this report</th><td>a message, python"),
         lambda page: page.replace("default-src 'none'", "default-src *"),
@@ -130,6 +139,15 @@ def test_other_versions_of_the_programs_and_other_last_digits_of_a_drawing_hold(
     page.write_text(changed, encoding="utf-8")
     write_manifest(copied)
     assert failing(copied) == []
+    said = [verdict.words for verdict in stirred.verify(copied) if verdict.words.startswith("report.html")]
+    assert said == [page_comparison.LABELS]
+
+
+def test_where_nothing_can_be_drawn_only_words_are_compared(copied, monkeypatch):
+    """As in a fork of a process that has drawn; what draws would wait there for ever."""
+    monkeypatch.setattr(inline_figures, "_drawing_process", -1)
+    said = [verdict.words for verdict in stirred.verify(copied) if verdict.words.startswith("report.html")]
+    assert failing(copied) == [] and said == [page_comparison.UNDRAWN]
 
 
 def test_a_report_of_another_version_is_not_compared(copied):

@@ -125,9 +125,21 @@ def noticed_halve(given, one):
     least = int(facts["least"].shown)
     for size in range(max(2, least), 7):
         assert of_stratum(size, Fraction(rate, 100), level) <= target + 1e-9
-    assert least == 2 or least > 7 or of_stratum(least - 1, Fraction(rate, 100), level) > target - 1e-9
+    assert least == 2 or least > 7 or joined(range(least - 1, 7), Fraction(rate, 100), level) > target - 0.01
     stated = given.case.own.rate if given.case.own else Fraction(dict(given.specification.facts)["rate"])
     assert float(facts["now"].shown.removesuffix("%")) == pytest.approx(100 * float(stated))
+
+
+def joined(sizes, rate, level):
+    """The highest chord at a level between points of the curves of these sizes, and of one that is very large."""
+    steps = [step / 40 for step in range(41)]
+    high = {at: max(min(1, at + 1 - rate**2), *(of_stratum(size, rate, at) for size in sizes)) for at in steps}
+    return max(
+        high[low] + (high[up] - high[low]) * (level - low) / (up - low)
+        for low in steps
+        for up in steps
+        if low <= level <= up and low < up
+    )
 
 
 def noticed_unhalved(given, one):

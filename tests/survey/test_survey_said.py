@@ -138,7 +138,7 @@ def test_figures_call_stages_that_are_held_fixed_by_name():
     population, frame = (str(HELD[name]) for name in ("population", "frame"))
     assert line.endswith(f"; held fixed, though not released: {population}; {frame}")
     assert "counts held fixed" not in line
-    assert guarantee_line(specify(plan_of(holds_fixed=""))).endswith("; no count is held fixed")
+    assert guarantee_line(specify(plan_of(holds_fixed=""))).endswith("; no table of counts held fixed")
 
 
 # -- what is cut -------------------------------------------------------------------------------------------------

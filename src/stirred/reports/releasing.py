@@ -31,12 +31,11 @@ class FolderReport:
         return report_text([of_folder(mechanism, release)])
 
     def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> Verdict:
-        """Whether a page is, letter for letter, the one about this release, but for its drawings and versions."""
+        """Whether a page is, letter for letter, the one about this release, but for the versions of the programs."""
         from stirred.releases.release_folder import Verdict
-        from stirred.reports.page_comparison import same_page
+        from stirred.reports.page_comparison import compared
 
-        words = "report.html says what the other documents say; its drawings are not compared and cannot load or run"
-        return Verdict(same_page(mechanism, release, found), f"{words} anything")
+        return Verdict(*compared(mechanism, release, found))
 
     def __repr__(self) -> str:
         return "<writer of report.html>"

@@ -241,7 +241,11 @@ def _frequentist(definition: Definition) -> Verdict:
     words = ", ".join(
         f"{float(level_power(definition, level)):.4g} at false-alarm probability {level:g}" for level in levels
     )
-    return Verdict("frequentist", "searched" if words else "no budget", words=words and f"power at most {words}")
+    return Verdict(
+        "frequentist",
+        "searched" if words else "no budget",
+        words=words and f"if processing does no harm, power at most {words}",
+    )
 
 
 # -- cases ---------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def guarantee_line(specification: Specification) -> str:
     >>> from stirred.spec.loading import load
     >>> print(guarantee_line(load("epsilon=1,delta=1e-6,unit=household")))
     Guarantee: epsilon = 1.00 with delta = 1e-6 per household replaced, (epsilon, delta)-differential privacy; no \
-count is held fixed
+table of counts held fixed
     >>> print(guarantee_line(load("topdown-2020-pl")))
     Guarantee topdown-2020-pl: rho = 2.63 per person that differs, zero-concentrated differential privacy; 3 tables of \
 counts held fixed
@@ -67,7 +67,7 @@ def _fixed(specification: Specification) -> str:
         return f"{len(multiverse.universes)} listed groups of datasets, each by itself"
     many = len(multiverse.invariants)
     if not many:
-        return "no count is held fixed"
+        return "no table of counts held fixed"
     if specification.fact.get(facts.HELD_NOT_RELEASED):
         return f"held fixed, though not released: {'; '.join(str(one) for one in multiverse.invariants)}"
     return "1 table of counts held fixed" if many == 1 else f"{many} tables of counts held fixed"

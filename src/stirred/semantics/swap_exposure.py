@@ -43,8 +43,9 @@ TYPICAL = "this swap, a typical pair"
 ROUGHLY = " (about)"
 """Added to a row that is an approximation: it bounds nothing."""
 
-_LISTED = 512
-"""Strata of fewer records are looked at one by one; all others have one bound."""
+_LISTED, _SMALL = 512, 65
+"""Strata of fewer records than the second are looked at one by one, and one of the first many; larger ones are hardly
+different."""
 
 
 @brief
@@ -186,11 +187,13 @@ def exposure_of(specification: Specification) -> SwapExposure | None:
 def halving(target: float, level: float) -> tuple[Fraction, int] | None:
     """A rate, in whole percent, and the smallest stratum with which the worst file allows at most the power ``target``
     at the false-alarm probability ``level``; None where no such rate is found. Above one half, small strata are worse
-    than large ones."""
+    than large ones, and strata of several sizes have one concave bound, which may be above those of each size."""
     for percent in range(1, 100):
         rate = Fraction(percent, 100)
         if level + 1 - least_overlap(_LISTED, rate) > target:
             continue
-        small = [n for n in range(2, _LISTED) if float(swap_power_curve(n, rate).power(level)) > target]
-        return rate, small[-1] + 1 if small else 2
+        for least in range(2, _SMALL):
+            curve = swap_power_curve([*range(least, _SMALL), _LISTED], rate)
+            if float(curve.power(level)) <= target:
+                return rate, least
     return None

@@ -105,7 +105,7 @@ class Multiverse:
         if self.universes:
             return "; ".join("{" + ", ".join(universe) + "}" for universe in self.universes)
         if not self.invariants:
-            return "All datasets are compared: nothing is held fixed."
+            return "All datasets are compared: no invariant is declared."
         kept = "; ".join(f"({number}) {invariant}" for number, invariant in enumerate(self.invariants, 1))
         return f"Datasets are compared only if they agree on {kept}."
 

@@ -45,7 +45,7 @@ def pure(unit: str = "person", **blocks: Any) -> Flavor:
 
     >>> print(pure("person").at(1))
     domain:           files of records
-    multiverse:       All datasets are compared: nothing is held fixed.
+    multiverse:       All datasets are compared: no invariant is declared.
     input premetric:  the number of persons replaced between files of equal size, whatever their order
     output premetric: The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure \
 differential privacy).
