@@ -16,6 +16,7 @@ from stirred.cli.printing import show
 from stirred.errors import StirredError
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
+from stirred.reports.estimate_figures import interval_picture
 from stirred.semantics.guarantee_lines import guarantee_line
 from stirred.survey.for_analysts import for_analysts
 from stirred.survey.plan import SurveyPlan
@@ -253,3 +254,9 @@ def test_numbers_of_a_table_are_rounded_by_their_size(number, shown, capsys):
     show(pa.table({"place": ["a"], "count": [number], "rows": [123456789]}))
     place, count, rows = capsys.readouterr().out.split()[1].split(",")
     assert (place, rows) == ("a", "123456789") and float(count) == float(shown) and len(count) <= len(shown) + 2
+
+
+def test_a_figure_of_sums_that_are_not_adjusted_says_so(tmp_path):
+    folder = released(plan_of(calibrations=TOTALS), tmp_path / "out")
+    assert ANSWERED in interval_picture(stirred.estimate(folder, ["sex"])).caption
+    assert ANSWERED not in interval_picture(stirred.estimate(folder, ["area"], calibration="persons")).caption

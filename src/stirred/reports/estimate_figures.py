@@ -36,6 +36,7 @@ def interval_picture(found: Answers | Estimates, confidence: float = 0.9, guaran
         "estimate",
         "released rows, uncorrected" if "naive" in frame.columns else "estimate again",
         "Each interval by itself contains the true number about as often as it says, or more often."
-        + (f" {left:,} more are not shown." if left else ""),
+        + (f" {left:,} more are not shown." if left else "")
+        + "".join(f" {remark}" for remark in (found.remarks if isinstance(found, Answers) else ())),
         guarantee,
     )
