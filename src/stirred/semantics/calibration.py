@@ -22,6 +22,9 @@ WIDTH = 110
 FORM = 1
 """The format version of the JSON of a calibration."""
 
+_MOST_NAMED = 5
+"""Errors that a warning names."""
+
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data. Do not publish it."
 
 
@@ -118,6 +121,21 @@ class Calibration:
             "notes": list(self.notes),
         }
         return json.dumps(without_infinities(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def worse(errors: Sequence[Change]) -> tuple[str, ...]:
+    """A warning that names the errors that grow by more than a factor of two; none where there are none.
+
+    >>> worse([Change("error of age", 2.0, 9.0), Change("error of sex", 2.0, 4.0)])
+    ('WARNING: more than twice as large as before: error of age (2 before, 9 after).',)
+    """
+    grown = [one for one in errors if one.before and one.after is not None and one.after > 2 * one.before]
+    if not grown:
+        return ()
+    grown.sort(key=lambda one: one.after / one.before if one.after and one.before else 0, reverse=True)
+    named = [f"{one.what} ({shown(one.before)} before, {shown(one.after)} after)" for one in grown[:_MOST_NAMED]]
+    more = f"; and {len(grown) - _MOST_NAMED:,} more" if len(grown) > _MOST_NAMED else ""
+    return (f"WARNING: more than twice as large as before: {'; '.join(named)}{more}.",)
 
 
 def shown(value: float | None) -> str:
