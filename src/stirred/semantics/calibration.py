@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stirred.semantics.formatting import columns
-from stirred.spec.exact import without_infinities
+from stirred.spec.exact import significant, without_infinities
 
 WIDTH = 110
 FORM = 1
 """The format version of the JSON of a calibration."""
 
+_BOUNDS = ("epsilon", "rho", "power", "the same at", "belief")
+"""How the names of upper bounds begin."""
 _MOST_NAMED = 5
 """Errors that a warning names."""
 
@@ -81,7 +83,9 @@ class Calibration:
         parts.append("Targets\n" + columns(self._target_rows(), numbers_right=True))
         if self.changes:
             rows = [("what else changes", "before", "after")]
-            rows += [(one.what, shown(one.before), shown(one.after)) for one in self.changes]
+            rows += [
+                (one.what, *(_as_what(one.what, value) for value in (one.before, one.after))) for one in self.changes
+            ]
             parts.append(columns(rows, numbers_right=True))
         if self.paste:
             parts.append("For the plan:\n\n" + self.paste.rstrip())
@@ -94,7 +98,8 @@ class Calibration:
         for one in self.targets:
             costs = [shown(one.costs.get(name)) for name in names]
             met = "met" if one.met else "NOT MET"
-            rows.append((one.target, shown(one.limit), shown(one.before), shown(one.after), met, *costs))
+            values = (_as_what(one.target, value) for value in (one.before, one.after))
+            rows.append((one.target, shown(one.limit), *values, met, *costs))
         return rows
 
     def to_json(self) -> str:
@@ -149,6 +154,17 @@ def shown(value: float | None) -> str:
     if math.isinf(value):
         return "unknown"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _as_what(what: str, value: float | None) -> str:
+    """A number as it is shown beside its name: bounds of a guarantee are rounded up, as everywhere.
+
+    >>> _as_what("epsilon", 10.7141), _as_what("error of age", 10.7141), _as_what("epsilon", 0.1 + 0.2)
+    ('10.72', '10.71', '0.3')
+    """
+    if value is None or not 0 < value < 10_000 or not what.startswith(_BOUNDS):
+        return shown(value)
+    return significant(value * (1 - 1e-12), 4)
 
 
 def _fill(text: str) -> str:

@@ -189,8 +189,8 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
 
 
 _RAISE = (
-    "Raise the limit. Finer match variables make strata smaller and so lower epsilon, but by keeping more exactly: that "
-    "is not better privacy."
+    "Raise the limit. Finer match variables make strata smaller and so lower epsilon, but by keeping more exactly: "
+    "that is not better privacy."
 )
 
 
