@@ -109,6 +109,8 @@ class ReleaseFolder:
     def open(cls, path: str | Path, most_rows: int | None = None) -> ReleaseFolder:
         """Open a release folder and read its documents; raises if it is not a complete release."""
         path = Path(path)
+        if path.is_file():
+            raise errors.not_a_release(path, "it is a file", "Name the folder of the release, not a file in it.")
         if not path.is_dir():
             raise errors.not_a_release(path, "there is no such folder")
         if is_unfinished(path):
