@@ -226,7 +226,7 @@ def test_shares_comparisons_and_regressions_from_a_release(census, command, tmp_
         (("--level", "county", "--difference", "adult=yes,perhaps"), "perhaps"),
         (("--level", "county", "--difference", "places"), "has --place, --against"),
         (("--place", "county=1", "--against", "tract", "--ratio", "places"), "level=name"),
-        (("--level", "block", "--regress", "estimate ~ x"), "--predictors"),
+        (("--level", "block", "--regress", "estimate ~ x"), "--regress needs --predictors FILE"),
         (("--level", "county", "--by", "adult", "--share", "adult", "--sources"), "--place"),
         (("--level", "county", "--place", "tract=1"), "either a level or places"),
         ((), "either a level or places"),
