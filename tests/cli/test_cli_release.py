@@ -249,9 +249,12 @@ TAMPERING = {
     "a column's name": (lambda out: replace_once(out / "microdata.csv", "tenure", "tenor"), "FAILS"),
     "epsilon": (
         lambda out: edit_json(out / "certificate.json", lower_epsilon),
-        "FAILS  epsilon recomputed from the released data is that of the certificate (3.828641)",
+        "FAILS  the certificate states an epsilon of 0.100000; recomputed from the released data it is 3.828641",
     ),
-    "the rate": (lambda out: edit_json(out / "certificate.json", claim_another_rate), "FAILS  epsilon recomputed"),
+    "the rate": (
+        lambda out: edit_json(out / "certificate.json", claim_another_rate),
+        "FAILS  the certificate states an epsilon of 3.828641; ",
+    ),
     "the plan": (
         lambda out: edit_json(out / "certificate.json", lambda fields: fields["plan"].update(unit="person")),
         "FAILS  the plan has the hash in the certificate",
