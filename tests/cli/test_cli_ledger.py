@@ -310,7 +310,7 @@ def test_one_more_folder_of_a_draw_is_listed_at_no_cost_and_an_independent_one_i
     assert command("ledger", "add", ledger, place / "copy", "--derived-from", "9", "--what", "maps").code == 2
     assert json.loads(command("ledger", "total", ledger, "--json").out)["counted"] == 1
     listed = command("ledger", "list", ledger).out
-    assert "1 entries, of which 1 spent budget" in listed
+    assert "1 entry, of which 1 spent budget" in listed
     assert str(place / "out") in listed and str(place / "copy") in listed
 
 
