@@ -22,6 +22,7 @@ from stirred._received import inside, plain
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.release_folder import (
     Expected,
+    Fault,
     ReleaseFolder,
     Verdict,
     contents_verdicts,
@@ -144,7 +145,7 @@ def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata, rates: Ra
     words = (
         f"the certificate states an epsilon of {float(stated):.6f}; recomputed from the released data it is {value:.6f}"
     )
-    return [Verdict(False, words)]
+    return [Fault(False, words)]
 
 
 def _before_movement(release: ReleaseFolder) -> bool:
