@@ -83,9 +83,8 @@ class Calibration:
         parts.append("Targets\n" + columns(self._target_rows(), numbers_right=True))
         if self.changes:
             rows = [("what else changes", "before", "after")]
-            rows += [
-                (one.what, *(_as_what(one.what, value) for value in (one.before, one.after))) for one in self.changes
-            ]
+            for one in self.changes:
+                rows.append((one.what, _as_what(one.what, one.before), _as_what(one.what, one.after)))
             parts.append(columns(rows, numbers_right=True))
         if self.paste:
             parts.append("For the plan:\n\n" + self.paste.rstrip())
