@@ -51,6 +51,18 @@ def test_a_topdown_plan_is_written_with_shares_that_keep_the_targets(topdown, tm
     assert command("calibrate", topdown, *ERRORS, "--out", out).code == 2  # it exists
 
 
+def test_errors_that_more_than_double_are_warned_of(topdown, command):
+    only = ["--target", "error of total at county <= 2"]
+    fields = json.loads(command("calibrate", topdown, *only, "--json").out)
+    grown = [one["what"] for one in fields["expected_errors"] if one["before"] and one["after"] > 2 * one["before"]]
+    printed = " ".join(command("calibrate", topdown, *only).out.split())
+    assert grown and "WARNING: more than twice as large as before: error of" in printed
+    warned = printed.partition("WARNING")[2].partition("Targets")[0]
+    assert sum(f"{what} (" in warned for what in grown) == min(5, len(grown))
+    kept = command("calibrate", topdown, "--target", "rho <= 1")
+    assert kept.code == 0 and "WARNING" not in kept.out
+
+
 def test_a_budget_that_is_not_enough_ends_with_one(topdown, command):
     ended = command("calibrate", topdown, *ERRORS, "--rho", "1/100", "--goal", "sum", "--least", "1/1000")
     assert ended.code == 1 and "NOT MET" in ended.out and "does not keep all targets" in ended.out

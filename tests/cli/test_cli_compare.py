@@ -55,7 +55,9 @@ def test_consequences_stand_beside_each_other_at_the_levels_and_the_prior_asked_
     assert [one["question"] for one in found["questions"]][:2] == ["Which data?", "What is given away?"]
     assert found["rankings"] == ["Yes: epsilon=1 promises more than rho=0.5."]
     strict = found["questions"][3]
-    assert strict["alone"] == "epsilon=1 is stricter" and found["questions"][4]["alone"] == "neither is stricter"
+    assert strict["alone"] == "epsilon=1 is stricter" and found["questions"][4]["alone"] == "not on one scale"
+    ended = command("compare", "psa-1940-ma-p50", "epsilon=1,unit=household", "--json")
+    assert json.loads(ended.out)["questions"][2]["alone"] == "same distance, other changes"
     drawn = command("compare", "epsilon=1", "rho=0.5", "--figures", tmp_path / "drawn")
     assert drawn.code == 0 and {path.stem for path in (tmp_path / "drawn").iterdir()} == {"level-and-power"}
     assert command("compare", "epsilon=1", "rho=0.5", "--prior", "1").code == 2

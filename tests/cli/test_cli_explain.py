@@ -105,3 +105,13 @@ def test_a_target_that_exists_is_refused_before_anything_is_computed(command, tm
     target.mkdir()
     ended = command("explain", "no-such-deployment", option, target)
     assert ended.code == 2 and "exists already" in ended.err
+
+
+def test_a_plan_in_place_of_a_specification_is_told_what_to_run(command, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('stirred = 1\nmechanism = "swap"\n')
+    ended = command("explain", plan)
+    said = " ".join(ended.err.split())
+    assert ended.code == 2 and "This is a plan" in said and f"stirred report {plan} explains it" in said
+    plan.write_text(OWN)
+    assert "This is not a specification: it is not JSON" in command("explain", plan).err

@@ -231,34 +231,43 @@ def claim_another_rate(fields: dict) -> None:
 
 
 TAMPERING = {
-    "a county": (change_a_county, "FAILS  recounted and equal: the number of rows of microdata by size and county"),
+    "a county": (
+        change_a_county,
+        "FAILS  not so: recounted and equal: the number of rows of microdata by size and county",
+    ),
     "a held value": (
         lambda out: replace_once(out / "microdata.csv", "own", "rent"),
-        "FAILS  recounted and equal: the number of rows of microdata by size and tenure",
+        "FAILS  not so: recounted and equal: the number of rows of microdata by size and tenure",
     ),
     "a new held value": (
         lambda out: replace_once(out / "microdata.csv", "rent", "squat"),
-        "FAILS  recounted and equal: the number of rows of microdata by size and tenure",
+        "FAILS  not so: recounted and equal: the number of rows of microdata by size and tenure",
     ),
     "a person's age": (
         lambda out: replace_once(out / "persons.csv", ",26\n", ",27\n"),
-        "FAILS  recounted and equal: the number of rows of persons by size and age",
+        "FAILS  not so: recounted and equal: the number of rows of persons by size and age",
     ),
     "a record less": (drop_the_last_row, "FAILS"),
-    "an id": (lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"), "FAILS  microdata: 'hhid' numbers"),
+    "an id": (
+        lambda out: replace_once(out / "microdata.csv", "\n2,", "\n999,"),
+        "FAILS  not so: microdata: 'hhid' numbers",
+    ),
     "a column's name": (lambda out: replace_once(out / "microdata.csv", "tenure", "tenor"), "FAILS"),
     "epsilon": (
         lambda out: edit_json(out / "certificate.json", lower_epsilon),
-        "FAILS  epsilon recomputed from the released data is that of the certificate (3.828641)",
+        "FAILS  the certificate states an epsilon of 0.100000; recomputed from the released data it is 3.828641",
     ),
-    "the rate": (lambda out: edit_json(out / "certificate.json", claim_another_rate), "FAILS  epsilon recomputed"),
+    "the rate": (
+        lambda out: edit_json(out / "certificate.json", claim_another_rate),
+        "FAILS  the certificate states an epsilon of 3.828641; ",
+    ),
     "the plan": (
         lambda out: edit_json(out / "certificate.json", lambda fields: fields["plan"].update(unit="person")),
-        "FAILS  the plan has the hash in the certificate",
+        "FAILS  not so: the plan has the hash in the certificate",
     ),
     "the rows that the dictionary counts": (
         lambda out: edit_json(out / "data_dictionary.json", lambda fields: fields["tables"][0].update(rows=91)),
-        "FAILS  microdata has 91 rows",
+        "FAILS  not so: microdata has 91 rows",
     ),
     "epsilon in the specification alone": (
         lambda out: edit_json(out / "specification.json", lambda fields: fields["budget"].update(value=0.1)),

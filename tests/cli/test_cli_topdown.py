@@ -96,6 +96,11 @@ def test_release_verify_tabulate_and_explain(census, command, tmp_path):
     assert verified.code == 0 and "FAILS" not in verified.out and "rho recomputed" in verified.out
     table = command("tabulate", out, "--by", "state")
     assert table.out.splitlines()[1].endswith(",3000")
+    assert "small places too large on average" in table.err and "stirred estimate gives unbiased" in table.err
+    page = command("report", out, "--out", tmp_path / "page.html")
+    assert page.code == 0, page.err
+    text = (tmp_path / "page.html").read_text()
+    assert "stirred estimate . --level block_group --by " in text and "Estimates combine all measurements" in text
     assert command("tabulate", out, "--by", "age").code == 2
     assert command("tabulate", out, "--by", "race", "--table", "units").code == 2
     explained = command("explain", out)
@@ -226,7 +231,7 @@ def test_shares_comparisons_and_regressions_from_a_release(census, command, tmp_
         (("--level", "county", "--difference", "adult=yes,perhaps"), "perhaps"),
         (("--level", "county", "--difference", "places"), "has --place, --against"),
         (("--place", "county=1", "--against", "tract", "--ratio", "places"), "level=name"),
-        (("--level", "block", "--regress", "estimate ~ x"), "--predictors"),
+        (("--level", "block", "--regress", "estimate ~ x"), "--regress needs --predictors FILE"),
         (("--level", "county", "--by", "adult", "--share", "adult", "--sources"), "--place"),
         (("--level", "county", "--place", "tract=1"), "either a level or places"),
         ((), "either a level or places"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from repeats import times
+from stirred import errors
 from stirred.errors import LossError
 from stirred.loss import (
     PowerCurve,
@@ -196,6 +197,12 @@ def test_laws_that_differ_by_rounding_are_the_same_at_distance_zero(measure, par
     assert rows[0] != rows[1]
     assert worst_pair(rows, np.zeros((2, 2)), measure, parameter).ratio == 0
     assert worst_pair([[0.3 + 1e-10, 0.7 - 1e-10], [0.3, 0.7]], np.zeros((2, 2)), "multiplicative").ratio == math.inf
+
+
+def test_a_long_list_of_choices_says_how_many_are_not_named():
+    letters = [chr(ord("a") + place) for place in range(15)]
+    assert str(errors.unknown_choice("value of 'x'", "?", letters, most=12)).endswith("'k', 'l' and 3 more.")
+    assert str(errors.unknown_choice("value of 'x'", "?", letters[:12], most=12)).endswith("'k' and 'l'.")
 
 
 def test_laws_within_delta_of_each_other_may_be_at_distance_zero():

@@ -62,7 +62,7 @@ def test_spends_add_up_to_the_limit_and_no_further(ledger):
 
 def test_a_refusal_gives_the_argument_and_writes_nothing(ledger):
     before = ledger.seal
-    with refused("ledger-over-limit", "(1) the budget 1.5 is above 1.00"):
+    with refused("ledger-over-limit", "is rho = 1.5, above 1.00, the limit of the ledger"):
         ledger.spend(ZCDP.at("1.5"), "too much")
     assert ledger.seal == before and ledger.entries() == ()
     with refused("ledger-over-limit", "Nothing was released and nothing was spent"):

@@ -323,6 +323,12 @@ def test_a_document_beyond_all_bounds_is_refused(folder, name, text):
     assert refused.value.kind == "not-a-release"
 
 
+def test_a_file_in_a_release_is_told_to_name_the_folder(folder):
+    for run in (stirred.verify, stirred.estimate):
+        with pytest.raises(StirredError, match=r"it is a file\. Name the folder"):
+            run(folder / "certificate.json")
+
+
 @pytest.mark.parametrize("tables", [None, [], [{}], [{"name": 1}], {"name": "microdata"}, ["microdata"]])
 def test_a_data_dictionary_without_tables_is_refused(folder, tables):
     change(folder / "data_dictionary.json", tables=tables)

@@ -89,3 +89,12 @@ def test_the_picture_has_a_line_for_each_guarantee_whose_curve_is_known():
 def test_a_prior_is_a_probability(prior):
     with pytest.raises(StirredError, match="prior"):
         side_by_side(flavors.pure().at(1), flavors.pure().at(2), prior=prior)
+
+
+def test_equal_distances_with_other_changes_and_budgets_on_other_scales_are_not_called_equal_or_unordered():
+    rows = {one.question: one for one in side_by_side(flavors.pure().at(1), flavors.zcdp().at(1)).questions}
+    assert rows["How much?"].alone == "not on one scale" and rows["Whose record?"].alone == "equal"
+    kept = flavors.pure("record", invariants=EXAMPLES["swap"].multiverse.invariants).at(1)
+    for pair in itertools.combinations([*EXAMPLES.values(), kept], 2):
+        whose = side_by_side(*pair).questions[2]
+        assert whose.alone != "equal" or whose.answers[0] == whose.answers[1]

@@ -255,5 +255,6 @@ def test_the_command_line_estimates(folder, command, tmp_path):
 
 def test_readme_tells_analysts_which_tables_are_exact(folder):
     text = " ".join((folder / "README.txt").read_text().split())
+    assert "Row order and ids are new and mean nothing." in text
     assert "For analysts: which tables are right" in text and "stirred estimate FOLDER --by county,tenure" in text
     assert all(verdict.holds for verdict in stirred.verify(folder))

@@ -120,7 +120,9 @@ def test_privacy_and_error_together_give_a_rate_or_a_no():
 
 
 def test_what_no_rate_reaches_is_said_with_what_one_can():
-    assert "no rate has an epsilon below 1.72" in refused("target-out-of-reach", "epsilon <= 0.1")
+    said = refused("target-out-of-reach", "epsilon <= 0.1")
+    assert "no rate has an epsilon below 1.72" in said
+    assert "Raise the limit." in said and "keeping more exactly: that is not better privacy" in said
 
 
 def test_rates_by_rule_are_told_the_range_that_all_must_lie_in():

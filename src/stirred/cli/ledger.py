@@ -149,7 +149,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
         _print_json([_entry_fields(entry) for entry in found])
         return
     spent = sum(entry.counted for entry in found)
-    print(f"'{ledger.dataset}': {len(found)} entries, of which {spent} spent budget. Confidential.")
+    print(f"'{ledger.dataset}': {_entries(len(found))}, of which {spent} spent budget. Confidential.")
     for entry in found:
         cost = _cost(entry) if entry.counted else f"from entry {entry.derived_from}, free"
         past = ", recorded as past" if entry.past else ""
@@ -173,7 +173,9 @@ def total(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(_standing_fields(ledger, standing))
         return
-    print(f"'{ledger.dataset}': {standing.entries} entries, of which {standing.counted} spent budget. Confidential.\n")
+    print(
+        f"'{ledger.dataset}': {_entries(standing.entries)}, of which {standing.counted} spent budget. Confidential.\n"
+    )
     print(fitted(str(standing.total)) if standing.total else "No release has spent budget yet.")
     if standing.limit is not None:
         print(f"\nLimit: {_budget(standing.limit)}")
@@ -253,6 +255,10 @@ def _load(text: str) -> Specification:
     from stirred.spec.loading import load
 
     return load(Path(text)) if Path(text).exists() else read_named(text)
+
+
+def _entries(number: int) -> str:
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
 
 
 def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:

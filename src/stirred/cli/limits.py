@@ -19,8 +19,8 @@ def limits(
     distance: Annotated[
         str | None,
         typer.Option(
-            help="Also print how well two datasets that differ in this number of records can be distinguished. "
-            "'infinity' is allowed."
+            help="Print only how well two datasets that differ in this number of records can be distinguished. "
+            "'infinity' is allowed. Default: for one record, and for the whole database."
         ),
     ] = None,
     false_alarm: Annotated[

@@ -85,9 +85,12 @@ def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
     )
 
 
-def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[str]) -> LedgerError:
+def ledger_over_limit(
+    path: object, dataset: str, verdict: str, steps: Sequence[str], above: tuple[str, str] | None = None
+) -> LedgerError:
+    """``above``: the total and the limit as text where they differ in the budget only."""
     argument = "; ".join(f"({number}) {step}" for number, step in enumerate(steps, 1))
-    if any("is above" in step for step in steps):
+    if above or any("is above" in step for step in steps):
         remedy = "Plan a release that costs less; stirred ledger total says what is left."
     else:
         remedy = (
@@ -95,10 +98,17 @@ def ledger_over_limit(path: object, dataset: str, verdict: str, steps: Sequence[
             "in their unit or in their standard. Plan a release of the limit's kind. To release in several kinds, "
             "start a ledger with a --limit for each, as docs/ledger.md says (stirred docs ledger)."
         )
+    if above:
+        said = f"is {above[0]}, above {above[1]}, the limit of the ledger {path}."
+    else:
+        kept = "does not stay" if verdict == "no" else "is not known to stay"
+        said = (
+            f"{kept} within the limit of the ledger {path}. Does the total (the first) imply the limit (the second)? "
+            f"{verdict.capitalize()}: {argument}."
+        )
     return LedgerError(
         "ledger-over-limit",
-        f"With this release the total for '{dataset}' is not known to stay within the limit of the ledger {path}. Does "
-        f"the total (the first) imply the limit (the second)? {verdict.capitalize()}: {argument}.",
+        f"With this release the total for '{dataset}' {said}",
         f"Nothing was released and nothing was spent. {remedy}",
     )
 

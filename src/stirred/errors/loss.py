@@ -31,8 +31,13 @@ def parameter_out_of_range(name: str, found: object, wanted: str) -> LossError:
     return LossError("parameter-out-of-range", f"{name} is {found}.", f"It must be {wanted}.")
 
 
-def unknown_choice(what: str, found: object, known: Sequence[str]) -> LossError:
-    return LossError("unknown-choice", f"There is no {what} {found!r}.", f"Choose one of {listed(known)}.")
+def unknown_choice(what: str, found: object, known: Sequence[str], most: int | None = None) -> LossError:
+    """``most``: how many of the known are named where there may be thousands."""
+    if most is not None and len(known) > most:
+        named = ", ".join(f"'{name}'" for name in known[:most]) + f" and {len(known) - most:,} more"
+    else:
+        named = listed(known)
+    return LossError("unknown-choice", f"There is no {what} {found!r}.", f"Choose one of {named}.")
 
 
 def parameter_not_used(measure: str) -> LossError:

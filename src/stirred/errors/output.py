@@ -72,10 +72,8 @@ def work_folder(folder: object, problem: str) -> OutputError:
     )
 
 
-def not_a_release(path: Path, reason: str) -> OutputError:
-    return OutputError(
-        "not-a-release", f"{path} is not a complete release: {reason}.", "Ask its publisher for a complete copy."
-    )
+def not_a_release(path: Path, reason: str, remedy: str = "Ask its publisher for a complete copy.") -> OutputError:
+    return OutputError("not-a-release", f"{path} is not a complete release: {reason}.", remedy)
 
 
 def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:

@@ -89,11 +89,12 @@ def nothing_to_draw(
     return PlanError("nothing-to-draw", f"There is nothing to draw: {why}.", remedy)
 
 
-def plan_field(problems: Sequence[str]) -> PlanError:
+def plan_field(problems: Sequence[str], page: str = "plans") -> PlanError:
+    """``page``: the page of the documentation that has the fields."""
     return PlanError(
         "plan-field",
         "The plan has fields that cannot be used: " + "; ".join(problems) + ".",
-        "See docs/plans.md for the fields of a plan (stirred docs plans).",
+        f"See docs/{page}.md for the fields of a plan (stirred docs {page}).",
     )
 
 

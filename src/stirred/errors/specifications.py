@@ -59,7 +59,15 @@ def cannot_evaluate(what: str) -> SpecificationError:
     )
 
 
-def not_a_specification(reason: str) -> SpecificationError:
+def not_a_specification(reason: str, plan: object = None) -> SpecificationError:
+    """``plan``: the path of a plan that was given in place of a specification."""
+    if plan is not None:
+        return SpecificationError(
+            "not-a-specification",
+            "This is a plan, not a specification.",
+            f"stirred report {plan} explains it; or write its specification to a file first: stirred check {plan} "
+            "--specification FILE",
+        )
     return SpecificationError(
         "not-a-specification",
         f"This is not a specification: {reason}.",

@@ -32,6 +32,7 @@ from stirred.releases.ledger_rows import LONGEST_WHO, LONGEST_WHY, Contents, Dra
 from stirred.releases.same_draw import difference, nonce_of
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
+from stirred.spec.order import texts_in_order
 
 __all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "manifest_of", "together"]
 _SEAL = re.compile("[0-9a-f]{64}")
@@ -106,7 +107,7 @@ class Ledger:
     >>> ledger.spend(survey.at("0.5"), "tract tables")
     Traceback (most recent call last):
     ...
-    stirred.errors.ledgers.LedgerError: With this release the total for 'health survey' is not known to stay within ...
+    stirred.errors.ledgers.LedgerError: With this release the total for 'health survey' is rho = 1.25, above 1.00, ...
     """
 
     path: Path | ServerAddress
@@ -305,7 +306,9 @@ class Ledger:
         total = self._composed(counted)
         limit = _limit(self.path, contents)
         if limit is not None and not (answer := _held_against(limit, counted, total)[0]):
-            raise errors.ledger_over_limit(self.path, contents.dataset, answer.verdict, [str(s) for s in answer.steps])
+            above = _above(total.specification, limit)
+            steps = [str(step) for step in answer.steps]
+            raise errors.ledger_over_limit(self.path, contents.dataset, answer.verdict, steps, above)
 
     def _require_covered(self, entry: Entry, specification: Specification | None) -> None:
         """Raise unless the guarantee of an entry implies what a release of its draw states."""
@@ -511,6 +514,23 @@ def _held_against(
     if not answer or not same or limit.budget.is_curve:
         return answer, None
     return answer, limit.budget.number - reached.budget.number if limit.budget.number < math.inf else math.inf
+
+
+def _above(total: Specification, limit: Specification) -> tuple[str, str] | None:
+    """Both budgets as text where the total is above the limit and they differ in nothing else but the variables read.
+
+    A limit is about the whole dataset, so that fewer variables alone do not make a budget count for less.
+    """
+
+    def others(one: Specification) -> tuple[object, ...]:
+        return one.domain.name, one.multiverse, one.input_premetric, one.output_premetric
+
+    if others(total) != others(limit) or total.budget.is_curve or limit.budget.is_curve:
+        return None
+    if total.budget.number <= limit.budget.number:
+        return None
+    shown, most = texts_in_order(total.budget, limit.budget)
+    return f"{total.output_premetric.kind.budget} = {shown}", most
 
 
 def together(*specifications: Specification) -> Specification:

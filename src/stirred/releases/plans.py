@@ -8,13 +8,14 @@ Relative paths in it are taken from the plan's own folder. A plan is public but 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import hashlib
 import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -50,11 +51,44 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
+def field_problems(section: type[BaseModel], problem: ValidationError) -> list[str]:
+    """What is wrong with which field, in words; of a field that does not exist the name that may have been meant."""
+    found = []
+    for entry in problem.errors():
+        place = ".".join(str(part) for part in entry["loc"]) or "plan"
+        words = entry["msg"]
+        if entry["type"] == "extra_forbidden":
+            *path, name = entry["loc"]
+            close = difflib.get_close_matches(str(name), _fields_at(section, path), 1)
+            words = "there is no such field" + (f" (did you mean {close[0]}?)" if close else "")
+        found.append(f"{place}: {words}")
+    return found
+
+
+def _fields_at(section: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+    """The fields of the part of a plan that a path leads to; of all its forms where it may have several."""
+    here = [section]
+    for part in path:
+        inside = [
+            one.model_fields[part].annotation for one in here if isinstance(part, str) and part in one.model_fields
+        ]
+        here = [model for annotation in inside for model in _sections_in(annotation)] or here
+    return sorted({name for one in here for name in one.model_fields})
+
+
+def _sections_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for one in get_args(annotation) for model in _sections_in(one)]
+
+
 class Plan(Section):
     """The fields that every mechanism's plan has, and what can be done with every plan."""
 
     mechanism: ClassVar[str]
     """The name of the mechanism in plan files and certificates."""
+    page: ClassVar[str] = "plans"
+    """The page of the documentation that explains the fields."""
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
     private: ClassVar[frozenset[str]] = frozenset({"input", "format"})
@@ -86,12 +120,7 @@ class Plan(Section):
         try:
             super().__init__(**fields)
         except ValidationError as problem:
-            raise errors.plan_field(
-                [
-                    f"{'.'.join(str(part) for part in entry['loc']) or 'plan'}: {entry['msg']}"
-                    for entry in problem.errors()
-                ]
-            ) from None
+            raise errors.plan_field(field_problems(type(self), problem), self.page) from None
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:

@@ -67,7 +67,18 @@ class Verdict:
 
     def __str__(self) -> str:
         mark = "note " if self.note else "holds" if self.holds else "FAILS"
-        return f"{mark}  {plain(self.words, _SAID)}"
+        return f"{mark}  {self._denied()}{plain(self.words, _SAID)}"
+
+    def _denied(self) -> str:
+        """Words that turn what should hold into a fault, where it does not and the words do not say so already."""
+        return "" if self.note or self.holds or "(not so: " in self.words else "not so: "
+
+
+class Fault(Verdict):
+    """A verdict that fails and whose words are the fault itself, not what should hold."""
+
+    def _denied(self) -> str:
+        return ""
 
 
 class Verdicts(list[Verdict]):
@@ -109,6 +120,8 @@ class ReleaseFolder:
     def open(cls, path: str | Path, most_rows: int | None = None) -> ReleaseFolder:
         """Open a release folder and read its documents; raises if it is not a complete release."""
         path = Path(path)
+        if path.is_file():
+            raise errors.not_a_release(path, "it is a file", "Name the folder of the release, not a file in it.")
         if not path.is_dir():
             raise errors.not_a_release(path, "there is no such folder")
         if is_unfinished(path):
@@ -288,9 +301,11 @@ def verify_with(
     verdicts: list[Verdict] = []
     try:
         if not release.for_release:
-            verdicts.append(Verdict(False, NOT_FOR_RELEASE_WORDS))
+            verdicts.append(Fault(False, NOT_FOR_RELEASE_WORDS))
         found = differences(release.path, read_manifest(release.path))
-        verdicts.append(Verdict(not found, "the files are those of the manifest" if not found else "; ".join(found)))
+        verdicts.append(
+            Fault(False, "; ".join(found)) if found else Verdict(True, "the files are those of the manifest")
+        )
         if found:
             return verdicts
         verdicts += _documents_agree(release)

@@ -20,7 +20,7 @@ from stirred._received import Unacceptable, inside, plain, read_bytes
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import SIGNATURE
-from stirred.releases.release_folder import Verdict
+from stirred.releases.release_folder import Fault, Verdict
 
 NAMESPACE = "stirred-release"
 """What a signature is for: one that was made for a mail or a commit does not pass as one of a release."""
@@ -87,14 +87,14 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
         words = "not signed: the folder does not show who published it"
         if signers is None:
             return [Verdict(True, words, note=True)]
-        return [Verdict(False, f"{words}, and a signature was asked for")]
+        return [Fault(False, f"{words}, and a signature was asked for")]
     try:
         signature = read_bytes(inside(folder, SIGNATURE), MOST_BYTES)
     except (OSError, Unacceptable) as problem:
         reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
-        return [Verdict(False, f"{SIGNATURE} is not a signature: {reason}")]
+        return [Fault(False, f"{SIGNATURE} is not a signature: {reason}")]
     if not _ARMOUR.fullmatch(signature):
-        return [Verdict(False, f"{SIGNATURE} is not a signature of OpenSSH alone")]
+        return [Fault(False, f"{SIGNATURE} is not a signature of OpenSSH alone")]
     with tempfile.TemporaryDirectory() as private:
         # ssh-keygen reads a copy: what stands in the folder may be another file by then.
         copy = Path(private) / SIGNATURE
@@ -106,9 +106,9 @@ def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
     checked = _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], content)
     if checked is None:
         words = "signed, but the signature was not checked: the program ssh-keygen was not found (install OpenSSH)"
-        return Verdict(signers is None, words, note=signers is None)
+        return Verdict(True, words, note=True) if signers is None else Fault(False, words)
     if checked.returncode != 0:
-        return Verdict(False, f"{SIGNATURE} is no signature of this manifest as a release")
+        return Fault(False, f"{SIGNATURE} is no signature of this manifest as a release")
     found = _KEY.search(_words(checked.stdout))
     key = f"the key {found[1]}" if found else "a key"
     if signers is None:
@@ -121,7 +121,7 @@ def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
         verified = _run(["-Y", "verify", *options], content)
         if verified is not None and verified.returncode == 0:
             return Verdict(True, f"signed by {plain(name)} with {key}, and unchanged since")
-    return Verdict(False, f"signed with {key}, which {plain(signers)} does not allow to sign releases")
+    return Fault(False, f"signed with {key}, which {plain(signers)} does not allow to sign releases")
 
 
 def _manifest(folder: Path) -> bytes:

@@ -16,11 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stirred.semantics.formatting import columns
-from stirred.spec.exact import without_infinities
+from stirred.spec.exact import significant, without_infinities
 
 WIDTH = 110
 FORM = 1
 """The format version of the JSON of a calibration."""
+
+_BOUNDS = ("epsilon", "rho", "power", "the same at", "belief")
+"""How the names of upper bounds begin."""
+_MOST_NAMED = 5
+"""Errors that a warning names."""
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data. Do not publish it."
 
@@ -78,7 +83,8 @@ class Calibration:
         parts.append("Targets\n" + columns(self._target_rows(), numbers_right=True))
         if self.changes:
             rows = [("what else changes", "before", "after")]
-            rows += [(one.what, shown(one.before), shown(one.after)) for one in self.changes]
+            for one in self.changes:
+                rows.append((one.what, _as_what(one.what, one.before), _as_what(one.what, one.after)))
             parts.append(columns(rows, numbers_right=True))
         if self.paste:
             parts.append("For the plan:\n\n" + self.paste.rstrip())
@@ -91,7 +97,8 @@ class Calibration:
         for one in self.targets:
             costs = [shown(one.costs.get(name)) for name in names]
             met = "met" if one.met else "NOT MET"
-            rows.append((one.target, shown(one.limit), shown(one.before), shown(one.after), met, *costs))
+            values = (_as_what(one.target, value) for value in (one.before, one.after))
+            rows.append((one.target, shown(one.limit), *values, met, *costs))
         return rows
 
     def to_json(self) -> str:
@@ -120,6 +127,21 @@ class Calibration:
         return json.dumps(without_infinities(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def worse(errors: Sequence[Change]) -> tuple[str, ...]:
+    """A warning that names the errors that grow by more than a factor of two; none where there are none.
+
+    >>> worse([Change("error of age", 2.0, 9.0), Change("error of sex", 2.0, 4.0)])
+    ('WARNING: more than twice as large as before: error of age (2 before, 9 after).',)
+    """
+    grown = [one for one in errors if one.before and one.after is not None and one.after > 2 * one.before]
+    if not grown:
+        return ()
+    grown.sort(key=lambda one: one.after / one.before if one.after and one.before else 0, reverse=True)
+    named = [f"{one.what} ({shown(one.before)} before, {shown(one.after)} after)" for one in grown[:_MOST_NAMED]]
+    more = f"; and {len(grown) - _MOST_NAMED:,} more" if len(grown) > _MOST_NAMED else ""
+    return (f"WARNING: more than twice as large as before: {'; '.join(named)}{more}.",)
+
+
 def shown(value: float | None) -> str:
     """A number with four digits that count.
 
@@ -131,6 +153,17 @@ def shown(value: float | None) -> str:
     if math.isinf(value):
         return "unknown"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def _as_what(what: str, value: float | None) -> str:
+    """A number as it is shown beside its name: bounds of a guarantee are rounded up, as everywhere.
+
+    >>> _as_what("epsilon", 10.7141), _as_what("error of age", 10.7141), _as_what("epsilon", 0.1 + 0.2)
+    ('10.72', '10.71', '0.3')
+    """
+    if value is None or not 0 < value < 10_000 or not what.startswith(_BOUNDS):
+        return shown(value)
+    return significant(value * (1 - 1e-12), 4)
 
 
 def _fill(text: str) -> str:

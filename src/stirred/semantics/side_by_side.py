@@ -38,7 +38,8 @@ PRIOR, EXCEPT = 0.01, 0.05
 
 NOT_KNOWN = "not known"
 FOLLOWS = "What follows: of 100 such changes at most so many are noticed, and a belief rises at most so far."
-QUESTIONS = ("Which data?", "What is given away?", "Whose record?", "How strict?", "How much?")
+WHOSE, HOW_MUCH = "Whose record?", "How much?"
+QUESTIONS = ("Which data?", "What is given away?", WHOSE, "How strict?", HOW_MUCH)
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def side_by_side(*specifications: Specification, levels: Iterable[float] = LEVEL
 def _questions(comparison: Comparison, settings: Sequence[Setting]) -> Iterator[Answers]:
     for question, row, told in zip(QUESTIONS, comparison.rows, (_data, _given, _whose, _strict, _much), strict=True):
         answers = tuple(told(one) for one in settings)
-        yield Answers(question, answers, _on_this_row(row.verdicts[0], comparison.names) if len(settings) == 2 else "")
+        yield Answers(question, answers, _on_this_row(question, row, answers, comparison.names, settings))
 
 
 def five_questions(given: Setting) -> list[tuple[str, str]]:
@@ -172,13 +173,22 @@ def five_questions(given: Setting) -> list[tuple[str, str]]:
     return list(zip(QUESTIONS, answers, strict=True))
 
 
-def _on_this_row(verdict: str, names: Sequence[str]) -> str:
+def _on_this_row(
+    question: str, row: Row, answers: Sequence[str], names: Sequence[str], settings: Sequence[Setting]
+) -> str:
+    """Which of two guarantees is stricter on a row; nothing where there are more than two."""
+    if len(settings) != 2:
+        return ""
+    first, second = (one.specification.output_premetric for one in settings)
+    if question == HOW_MUCH and first != second:
+        return "not on one scale"
+    verdict = row.verdicts[0]
+    if question == WHOSE and verdict == EQUAL and answers[0] != answers[1]:
+        return "same distance, other changes"
     stricter = {FIRST: names[0], SECOND: names[1]}.get(verdict)
-    return (
-        f"{stricter} is stricter"
-        if stricter
-        else {EQUAL: "equal", NEITHER: "neither is stricter"}.get(verdict, NOT_KNOWN)
-    )
+    if stricter:
+        return f"{stricter} is stricter"
+    return {EQUAL: "equal", NEITHER: "neither is stricter"}.get(verdict, NOT_KNOWN)
 
 
 def _data(given: Setting) -> str:

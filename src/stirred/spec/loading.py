@@ -70,6 +70,8 @@ def load(text: str | Path) -> Specification:
                 from stirred.spec.registry import from_registry
 
                 return from_registry(path).specification
+            if path.suffix.lower() == ".toml" and _is_plan(path):
+                raise errors.not_a_specification("it is a plan", plan=path)
             return _named(_from_json(path), path)
     except (OSError, ValueError):  # a text that no path can be
         pass
@@ -98,6 +100,14 @@ def _named(specification: Specification, path: Path) -> Specification:
     """The same, called after its file or folder where it has no name of its own."""
     name = path.resolve().parent.name if path.name == FILE else path.resolve().name
     return specification if specification.name else replace(specification, name=name)
+
+
+def _is_plan(path: Path) -> bool:
+    """Whether a TOML file names a mechanism, as plans do."""
+    try:
+        return "mechanism" in _received.read_toml(path)
+    except (_received.Unacceptable, OSError, ValueError):
+        return False
 
 
 def _from_json(path: Path) -> Specification:

@@ -210,7 +210,7 @@ def _budget(start: Specification, a: Specification, b: Specification) -> Step:
         words = "the curves are of different kinds" if below is None else above
         raise Stop("unknown", Step("budget", "section 2.4.6", words))
     mine, theirs = a.budget.number, b.budget.number
-    shown, limit = _side_by_side(a.budget, b.budget)
+    shown, limit = texts_in_order(a.budget, b.budget)
     said = f"the budget {shown}"
     if start.budget.varies or b.budget.varies:
         said += " of the realised universe"
@@ -227,7 +227,7 @@ def _budget(start: Specification, a: Specification, b: Specification) -> Step:
     raise Stop("unknown", Step("budget", "Definition 2.4.5", f"{said} is above {limit}{reason}"))
 
 
-def _side_by_side(mine: Budget, theirs: Budget) -> tuple[str, str]:
+def texts_in_order(mine: Budget, theirs: Budget) -> tuple[str, str]:
     """Two numbers as text, in so many digits that the texts are in the order of the numbers."""
     above = mine.number > theirs.number
     texts = mine.shown(), theirs.shown()

@@ -20,7 +20,7 @@ import numpy as np
 from stirred import errors
 from stirred.margins.shares import AskedMargin, ShareProblem
 from stirred.margins.tree_shares import as_parts
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer
+from stirred.semantics.calibration import Calibration, Change, TargetAnswer, worse
 from stirred.semantics.inverse import (
     calibrate_budget,
     greatest_budget,
@@ -189,6 +189,7 @@ def _told(
         (
             f"All targets are kept with {name} of {significant(found.budget, 6)}; the plan has "
             f"{significant(plan.budget, 6)}.",
+            *worse(queries),
         ),
         tuple(answers),
         (*guarantee_changes(before, after), *queries),

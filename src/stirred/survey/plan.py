@@ -76,6 +76,7 @@ class SurveyPlan(Plan):
     """
 
     mechanism: ClassVar[str] = "survey"
+    page: ClassVar[str] = "surveys"
 
     unit: str = "person"
     starts: Start = "target sample"

@@ -172,7 +172,7 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
     if not fine:
         for one in limits:
             if not any(sooner(rate, [one]) and kept(rate, [one]) for rate in grid):
-                raise errors.out_of_reach(one.text, _why(known, one), "Raise the limit, or match on more variables.")
+                raise errors.out_of_reach(one.text, _why(known, one), _RAISE)
         raise errors.targets_disagree("no rate keeps all of them", "Raise some limits, or drop a target.")
     first = grid.index(fine[0])
     last = first
@@ -186,6 +186,12 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
     high = grid[last] if last + 1 == len(grid) else _edge(both, grid[last], grid[last + 1])
     up, down = rounded_up(low), _inside(high)
     return (up if both(up) else low), (down if both(down) and down >= up else high)
+
+
+_RAISE = (
+    "Raise the limit. Finer match variables make strata smaller and so lower epsilon, but by keeping more exactly: "
+    "that is not better privacy."
+)
 
 
 def _rate(odds: float) -> Fraction:

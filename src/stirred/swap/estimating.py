@@ -422,7 +422,7 @@ class Question:
         side = self.sides[self._side_of(column)]
         texts = side.texts[side.names.index(column)]
         if value not in texts:
-            raise errors.unknown_choice(f"value of '{column}'", value, texts[:12])
+            raise errors.unknown_choice(f"value of '{column}'", value, texts, most=12)
         return texts.index(value)
 
     def _moved(self, terms: _Terms, column: str, value: str) -> _Terms:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, InputSection, Names, Section
+from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, InputSection, Names, Section, field_problems
 
 MAIN = "microdata"
 """What the main table is called in messages and in the release."""
@@ -340,9 +340,7 @@ class PublishedTable(Section):
             try:
                 return cls(**given)
             except ValidationError as problem:
-                raise errors.plan_field(
-                    [f"table: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problem.errors()]
-                ) from None
+                raise errors.plan_field([f"table: {one}" for one in field_problems(cls, problem)]) from None
         return cls(by=(given,) if isinstance(given, str) else tuple(given))
 
     @property

@@ -64,8 +64,8 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         "  stirred tabulate FOLDER --by ...   further tables; they cost no budget\n"
         "  stirred estimate FOLDER --by ...   tables of swapped with held variables, corrected, with intervals\n",
         fill(
-            "Row order and ids are new and mean nothing. Which records moved, and how many, is not published: that is "
-            "part of the protection."
+            f"{'Row order and ids are new and mean' if plan.id else 'Row order is new and means'} nothing. "
+            "Which records moved, and how many, is not published: that is part of the protection."
         )
         + "\n",
     ]

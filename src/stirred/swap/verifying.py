@@ -22,6 +22,7 @@ from stirred._received import inside, plain
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.release_folder import (
     Expected,
+    Fault,
     ReleaseFolder,
     Verdict,
     contents_verdicts,
@@ -138,7 +139,13 @@ def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
 def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata, rates: RatesByStratum | None) -> list[Verdict]:
     value = epsilon_of(plan, strata, rates)
     same = float(release.specification.budget.number) == value or _epsilon_of_earlier_version(release, plan, strata)
-    return [Verdict(same, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
+    if same:
+        return [Verdict(True, f"epsilon recomputed from the released data is that of the certificate ({value:.6f})")]
+    stated = release.specification.budget.number
+    words = (
+        f"the certificate states an epsilon of {float(stated):.6f}; recomputed from the released data it is {value:.6f}"
+    )
+    return [Fault(False, words)]
 
 
 def _before_movement(release: ReleaseFolder) -> bool:

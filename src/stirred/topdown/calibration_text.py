@@ -10,7 +10,7 @@ from typing import Any
 from stirred import errors
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Spine
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer
+from stirred.semantics.calibration import Calibration, Change, TargetAnswer, worse
 from stirred.semantics.inverse import greatest_budget, guarantee_changes, notes_of, value_of
 from stirred.semantics.targets import GuaranteeTarget, PowerTarget
 from stirred.spec.exact import significant
@@ -97,7 +97,7 @@ def told(
         fields["greatest_rho"] = str(most)
     return Calibration(
         plan.mechanism,
-        tuple(_answer(plan, found, divided, limits, most, given, all(one.met for one in answers))),
+        (*_answer(plan, found, divided, limits, most, given, all(one.met for one in answers)), *worse(every)),
         tuple(answers),
         (*changes, *moved[:_MOST_ROWS]),
         _paste(found, changed if divided else [one.name for one in found.released], bool(divided)),

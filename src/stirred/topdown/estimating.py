@@ -452,8 +452,10 @@ def estimate(
         raise errors.estimate_question("A question", "must have either a level or a file of places (--level, --places)")
     if nonnegative and (measure or regress):
         raise errors.estimate_question("Nonnegative intervals (--nonnegative)", "are of counts only")
-    if (regress is None) != (predictors is None) or (no_scatter and regress is None):
-        raise errors.estimate_question("A regression", "has both --regress and --predictors")
+    if regress is not None and predictors is None:
+        raise errors.estimate_question("--regress", "needs --predictors FILE, the columns to fit to, by unit")
+    if regress is None and (predictors is not None or no_scatter):
+        raise errors.estimate_question("--predictors and --no-scatter", "need --regress, what is fitted to them")
     if regress is not None and level is None:
         raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
     lists = sum(1 for one in (place_file, tabulated, blocks) if one is not None)

@@ -7,6 +7,7 @@ rows are biased where counts are small; the measurements are not.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -42,10 +43,18 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
         yield AnalystNote("accuracy", words, (head, *rows[:_LISTED]))
         if len(rows) > _LISTED:
             yield AnalystNote("accuracy", f"{len(rows) - _LISTED:,} more queries are listed in measurements.json.")
-    level, query = plan.spine.all_levels[-1], next((one for one in rows if one[2] != "total"), None)
-    if query is not None:
-        level = query[1]
-    yield AnalystNote("command", f"stirred estimate FOLDER --level {level}")
+        words = "Estimates combine all measurements of a place, so they are more accurate than any single one of them."
+        yield AnalystNote("accuracy", words)
+    yield AnalystNote("command", f"stirred estimate FOLDER {_question(plan)}")
+
+
+def _question(plan: TopDownPlan) -> str:
+    """What to ask first: one attribute at the finest level above the leaves, where totals alone may be exact."""
+    level = plan.spine.all_levels[-2:][0]
+    table = plan.released[0]
+    by = next((query.by[0] for query in table.queries if query.by), None)
+    by = by or next((one.name for one in table.attributes), None)
+    return " ".join(shlex.quote(one) for one in ("--level", level, *(() if by is None else ("--by", by))))
 
 
 def _noise(release: ReleaseFolder) -> Iterator[tuple[str, ...]]:

@@ -72,6 +72,7 @@ class TopDownPlan(Plan):
     """
 
     mechanism: ClassVar[str] = "topdown"
+    page: ClassVar[str] = "topdown"
     earlier_names: ClassVar[Mapping[str, str]] = {"asked": "publish"}
 
     unit: str = "person"
