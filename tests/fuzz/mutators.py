@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -185,11 +186,11 @@ def by_fields(data: bytes, chance: random.Random) -> bytes:
         elif how == 2 and isinstance(holder[last], int | float) and not isinstance(holder[last], bool):
             holder[last] += chance.choice([1, -1, 0.5, 1e-9, 2**40])
         elif how == 3 and isinstance(holder, dict):
-            holder[chance.choice(["more", "../x", "words", "name"])] = chance.choice(VALUES)
+            holder[chance.choice(["more", "../x", "words", "name"])] = copy.deepcopy(chance.choice(VALUES))
         elif how == 4:
             holder[last] = [holder[last]] * chance.choice([1, 2])
         else:
-            holder[last] = chance.choice(VALUES)
+            holder[last] = copy.deepcopy(chance.choice(VALUES))
     text = json.dumps(whole, indent=2, ensure_ascii=False)
     if chance.randrange(5) == 0:
         text = chance.choice([renumbered, nested, relined])(text, chance)
