@@ -251,8 +251,11 @@ def test_tabulated_sums_are_printed_with_few_decimals_and_written_with_all(tmp_p
 
 @pytest.mark.parametrize(("number", "shown"), [(146032.09855468755, "146032.1"), (12.345678, "12.3457"), (-3.0, "-3")])
 def test_numbers_of_a_table_are_rounded_by_their_size(number, shown, capsys):
-    show(pa.table({"place": ["a"], "count": [number], "rows": [123456789]}))
-    place, count, rows = capsys.readouterr().out.split()[1].split(",")
+    show(
+        pa.table({"place": ["a"], "dose": [0.123456789], "count": [number], "rows": [123456789]}), by=["place", "dose"]
+    )
+    place, dose, count, rows = capsys.readouterr().out.split()[1].split(",")
+    assert dose == "0.123456789"  # a value of the data, not an estimate
     assert (place, rows) == ("a", "123456789") and float(count) == float(shown) and len(count) <= len(shown) + 2
 
 

@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stirred._received import UNPRINTED, plain
@@ -94,12 +95,13 @@ class Printed(io.TextIOBase):
         return getattr(self._stream, "buffer", None)
 
 
-def show(table: pa.Table) -> None:
+def show(table: pa.Table, by: Sequence[str] = ()) -> None:
     """Print a table as CSV: texts exactly where a file or a program takes them; to a person, one line for each row.
-    Estimates that are no whole numbers have at most four decimals; files that a command writes have all of them."""
+    Estimates that are no whole numbers have at most four decimals, but values of the columns ``by`` are data and stay as
+    they are; files that a command writes have all decimals."""
     from stirred.tables.write import csv_text
 
-    table = _rounded(table)
+    table = _rounded(table, by)
     printed = sys.stdout
     if isinstance(printed, Printed) and not printed.isatty():
         printed.write_exactly(csv_text(table))
@@ -107,13 +109,13 @@ def show(table: pa.Table) -> None:
         printed.write(csv_text(table, one_line=True))
 
 
-def _rounded(table: pa.Table) -> pa.Table:
+def _rounded(table: pa.Table, by: Sequence[str]) -> pa.Table:
     """The table with floating numbers rounded to two decimals from 1000 on, to four below; noise hides the others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     for at, column in enumerate(table.schema):
-        if pa.types.is_floating(column.type):
+        if pa.types.is_floating(column.type) and column.name not in by:
             largest = pc.max(pc.abs(table[at])).as_py() or 0.0
             table = table.set_column(at, column, pc.round(table[at], 2 if largest >= 1000 else 4))
     return table

@@ -55,7 +55,7 @@ def tabulate(
     for remark in remarks:
         note(remark)
     if out is None:
-        show(found)
+        show(found, by=columns)
     elif out.suffix == ".parquet":
         write_parquet(out, found)
     else:
