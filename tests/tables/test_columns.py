@@ -412,3 +412,10 @@ def test_codes_are_right_whether_or_not_their_number_was_known(rows):
     column = encoder.finish()
     assert column.decode(column.codes).to_pylist() == [value for batch in batches for value in batch]
     assert column.values.to_pylist() == [-3, 5, 6, 900, 70_000, None]
+
+
+def test_texts_that_cannot_be_of_a_type_are_no_fault():
+    column = ColumnEncoder("", "c", pa.string())
+    column.add(pa.array(["a", "b"]))
+    with pytest.raises(ValueError, match="text cannot be read as null"):
+        recast(column.finish(), pa.null())

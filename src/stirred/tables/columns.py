@@ -390,7 +390,10 @@ def _from_text(texts: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts.cast(pa.int64()).cast(kind)
     if pa.types.is_null(kind) and texts.null_count == len(texts):
         return pa.nulls(len(texts))
-    return texts.cast(kind)
+    try:
+        return texts.cast(kind)
+    except pa.ArrowNotImplementedError:  # a type that no text has, such as null where there are values
+        raise ValueError(f"text cannot be read as {kind}") from None
 
 
 def recast(column: Column, kind: pa.DataType, decimal: str = ".") -> Column:
