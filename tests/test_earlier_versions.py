@@ -1,4 +1,4 @@
-"""What 0.1 to 0.5 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+"""What 0.1 to 0.6 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import stirred
@@ -17,6 +18,11 @@ from stirred.topdown import TopDownPlan, reopen
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MADE = FIXTURES / "v0_1"
+V0_6 = FIXTURES / "v0_6"
+LABELLED = {"stata": "dta", "spss": "sav", "sas": "xpt"}
+PLANS_OF_0_6 = sorted(path.stem for path in V0_6.glob("*.toml"))
+RELEASES_OF_0_6 = [*PLANS_OF_0_6, "adopted"]
+SIGNED = ("swap", "topdown", "survey")
 
 
 @pytest.fixture
@@ -53,11 +59,22 @@ def made_by_0_5(made) -> Path:
     return made
 
 
+@pytest.fixture
+def made_by_0_6(made) -> Path:
+    """What 0.6 made, its plans, and the files that earlier versions read, some of which these plans read too."""
+    for version in ("v0_4", "v0_5", "surveys"):
+        for path in (FIXTURES / version).glob("*.csv"):
+            shutil.copy(path, made)
+    shutil.copytree(V0_6, made, dirs_exist_ok=True)
+    return made
+
+
 @pytest.mark.parametrize(
     ("version", "name"),
     [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4", "v0_5") for name in ("swap", "topdown")]
     + [("v0_4", name) for name in ("rates", "coarsen", "flat")]
-    + [("v0_5", "rounds")],
+    + [("v0_5", "rounds")]
+    + [("v0_6", name) for name in RELEASES_OF_0_6],
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
@@ -108,6 +125,103 @@ def test_a_plan_of_0_5_in_rounds_has_the_same_guarantee_today(made_by_0_5, comma
     assert len(found) == 6
 
 
+@pytest.mark.parametrize("name", PLANS_OF_0_6)
+def test_a_plan_of_0_6_has_the_same_guarantee_today(name, made_by_0_6, command):
+    """Guarantees are equal, and tables, dictionaries and labelled files have the same names."""
+    ended = command("release", made_by_0_6 / f"{name}.toml", "--out", made_by_0_6 / "new", "--no-report")
+    assert ended.code == 0, ended.err
+    assert stirred.read(made_by_0_6 / "new") == stirred.read(made_by_0_6 / name)
+    written = {path.relative_to(made_by_0_6 / "new") for path in (made_by_0_6 / "new").rglob("*")}
+    kept = {path.relative_to(made_by_0_6 / name) for path in (made_by_0_6 / name).rglob("*")}
+    assert kept - written <= {Path("report.html"), Path("manifest.json.sig")} and not written - kept
+    if name in LABELLED:
+        assert Path(f"microdata.{LABELLED[name]}") in written
+
+
+@pytest.mark.parametrize("name", RELEASES_OF_0_6)
+def test_a_release_of_0_6_can_be_explained(name, command):
+    ended = command("explain", V0_6 / name)
+    assert ended.code == 0, ended.err
+    assert len(ended.out.splitlines()) > 20
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signature_of_0_6_names_its_signer_and_is_of_these_files_alone(name, made_by_0_6, command):
+    said = ("--signers", made_by_0_6 / "publishers.txt")
+    ended = command("verify", made_by_0_6 / name, *said)
+    assert ended.code == 0, ended.out
+    assert "signed by publisher@your.office" in ended.out
+    with (made_by_0_6 / name / "README.txt").open("a") as readme:
+        readme.write("One more line.\n")
+    (made_by_0_6 / name / "manifest.json").unlink()
+    write_manifest(made_by_0_6 / name)
+    ended = command("verify", made_by_0_6 / name, *said)
+    assert ended.code == 1
+    assert any(line.startswith("FAILS") and "signature" in line for line in ended.out.splitlines()), ended.out
+
+
+def test_tables_and_estimates_of_0_6s_releases_can_be_made():
+    for name, level in (("topdown", "county"), ("after", "tract"), ("relations", "town"), ("adopted", "county")):
+        assert stirred.estimate(V0_6 / name, level=level).values.size
+    assert len(stirred.estimate(V0_6 / "options", ["county", "tenure"], share="tenure")) == 6
+    assert len(stirred.estimate(V0_6 / "survey", ["region"], of="income")) == 8
+    assert len(stirred.estimate(V0_6 / "survey", ["employment"], calibration="persons")) == 3
+    assert len(stirred.estimate(V0_6 / "plain", ["domain"])) == 4
+    assert len(stirred.estimate(V0_6 / "final", ["category"], calibration="persons")) == 3
+    for kind in LABELLED:
+        assert sum(stirred.tabulate(V0_6 / kind, ["county"]).to_pydict()["count"]) == 120
+
+
+def test_noisy_measurement_files_of_0_6_are_read_written_and_adopted_alike(made_by_0_6, command):
+    files = V0_6 / "noisy-files"
+    assert command("noisy-measurements", V0_6 / "noisy", made_by_0_6 / "files").code == 0
+    for path in (path for path in files.rglob("*") if path.is_file()):
+        again = made_by_0_6 / "files" / path.relative_to(files)
+        if path.suffix == ".parquet":
+            assert pq.read_table(again).equals(pq.read_table(path))
+        else:
+            assert again.read_bytes() == path.read_bytes()
+    ended = command(
+        "release", "--measurements", files, "--totals", files / "totals.csv", "--out", made_by_0_6 / "new",
+        "--no-report",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert stirred.read(made_by_0_6 / "new") == stirred.read(V0_6 / "adopted")
+
+
+@pytest.mark.parametrize(
+    ("ledger", "names", "more"),
+    [
+        ("swap", ("swap", "rates", "rounds", "coarsen"), "flat"),
+        ("topdown", ("topdown", "after"), "topdown"),
+        ("towns", ("constraints",), "constraints"),
+        ("survey", ("survey",), "survey"),
+    ],
+)
+def test_a_ledger_of_0_6_has_its_releases_and_counts_on(ledger, names, more, made_by_0_6, command):
+    path = made_by_0_6 / f"{ledger}.ledger"
+    opened = Ledger.open(path)
+    assert [entry.specification for entry in opened.entries()] == [stirred.read(made_by_0_6 / name) for name in names]
+    ended = command(
+        "release", made_by_0_6 / f"{more}.toml", "--out", made_by_0_6 / "new", "--ledger", path, "--no-report"
+    )
+    assert ended.code == 0, ended.err
+    assert len(opened.entries()) == len(names) + 1
+
+
+def test_a_limit_of_0_6_still_ends_a_release(made_by_0_6, command):
+    """The limit is rho 10, and each release spends 2.5."""
+    words = ("--ledger", made_by_0_6 / "towns.ledger", "--no-report")
+    ended = [
+        command("release", made_by_0_6 / "constraints.toml", "--out", made_by_0_6 / f"new-{number}", *words)
+        for number in range(4)
+    ]
+    assert [one.code for one in ended[:3]] == [0, 0, 0]
+    assert ended[3].code != 0 and "limit" in ended[3].err
+    assert not (made_by_0_6 / "new-3").exists()
+
+
 def test_a_ledger_of_0_4_has_its_two_releases_and_counts_on(made_by_0_4, command):
     ledger = Ledger.open(made_by_0_4 / "swap.ledger")
     assert [entry.specification for entry in ledger.entries()] == [
@@ -133,7 +247,7 @@ def _without_movement(check: dict[str, Any]) -> None:
     assert "expected to end with other swap values" in more
 
 
-@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5"])
+@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5", "made_by_0_6"])
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
     draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")
@@ -146,8 +260,9 @@ def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spen
     assert ended.code == 0, ended.err
     assert "nothing is spent again" in ended.out
     ledger = Ledger.open(made / "topdown.ledger")
-    assert ledger.total().specification.budget.number == before == 0.75
-    (entry,) = ledger.entries()
+    assert ledger.total().specification.budget.number == before
+    entry = ledger.entries()[0]
+    assert entry.specification.budget.number == 0.75
     assert [one.folder.name for one in entry.finishes] == ["topdown", "again"]
     assert all(verdict.holds for verdict in stirred.verify(made / "again"))
 
