@@ -314,6 +314,8 @@ from stirred.errors.stops import (
     nearly_distinct,
     nothing_can_change,
     text_changes,
+    undone,
+    undone_by_releases,
 )
 from stirred.errors.studies import (
     StudyError,
@@ -756,6 +758,8 @@ __all__ = [
     "topdown_zero",
     "two_roles",
     "unclosed_quote",
+    "undone",
+    "undone_by_releases",
     "unknown_allowance",
     "unknown_choice",
     "unknown_copy",

@@ -35,6 +35,50 @@ def held_tells_swap(
     )
 
 
+def undone(
+    named: str,
+    table: str,
+    columns: Sequence[str],
+    swapped: Sequence[str],
+    *,
+    changed: float,
+    recovered: float,
+    precision: float,
+    most: float,
+    changes: Sequence[tuple[str, float]],
+) -> StoppedByCheck:
+    left = [f"{words}: {_remains(share)} would remain" for words, share in changes]
+    change = (
+        f"Or change the plan ({'; '.join(left)})" if left else "Or drop columns: stirred check says what each leaves"
+    )
+    return StoppedByCheck(
+        named,
+        f"Rows of table '{table}' that agree on {listed(columns)} share {listed(swapped)}: they look like one "
+        f"household. Whoever knows that can put back about {recovered * changed:,.0f} of {changed:,.0f} changed "
+        f"records ({100 * recovered:.0f}%), {100 * precision:.0f}% of what is put back rightly. The plan accepts at most "
+        f"{100 * most:.3g}%.",
+        "If these rows are the persons of a household, make the household the record (stirred init --flat-id, or a "
+        f"linked table). {change}. Or state a larger most_recovered in the plan, or add "
+        f'"{named}" to allow.',
+    )
+
+
+def _remains(share: float) -> str:
+    return "less than 1%" if share < 0.01 else f"{100 * share:.0f}%"
+
+
+def undone_by_releases(releases: int, *, recovered: float, most: float, changed: float) -> StoppedByCheck:
+    return StoppedByCheck(
+        "undone-by-releases",
+        f"The ledger has {releases:,} earlier swaps of this dataset. Held values link the rows of all of them, and the "
+        f"swap value that most of them show is the true one: together they let anyone put back about "
+        f"{recovered * changed:,.0f} of {changed:,.0f} records that this release would change "
+        f"({100 * recovered:.0f}%). The plan accepts at most {100 * most:.3g}%.",
+        "Publish the earlier release again instead of drawing another, hold fewer columns in all of them, state a "
+        'larger most_recovered in the plan, or add "undone-by-releases" to allow.',
+    )
+
+
 def nearly_distinct(table: str, column: str, percent: int) -> StoppedByCheck:
     return StoppedByCheck(
         f"distinct:{column}",

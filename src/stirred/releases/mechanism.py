@@ -293,7 +293,7 @@ class Verb:
 class AnalystNote:
     """Something that analysts of a release need to know, for its report."""
 
-    sort: Literal["exact", "corrected", "unusable", "accuracy", "command"]
+    sort: Literal["exact", "corrected", "unusable", "accuracy", "put back", "command"]
     words: str
     """A text; of a command what to type, in which FOLDER stands for the release."""
     rows: tuple[tuple[str, ...], ...] = ()

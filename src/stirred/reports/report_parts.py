@@ -233,6 +233,7 @@ _SORTS = {
     "corrected": "To be corrected before use",
     "unusable": "Not to be had",
     "accuracy": "Expected accuracy",
+    "put back": "Records that could be put back",
 }
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+from stirred.errors import listed
 from stirred.loss import (
     GaussianCurve,
     RenyiCurve,
@@ -25,7 +26,7 @@ from stirred.semantics.concern_changes import broken_invariants
 from stirred.semantics.concerns import published_exposures
 from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Concerned, Setting
-from stirred.semantics.swap_exposure import TWO_RECORDS, SwapExposure, SwapPair, halving
+from stirred.semantics.swap_exposure import TWO_RECORDS, PutBackShare, SwapExposure, SwapPair, halving
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
@@ -54,6 +55,8 @@ def noticed(given: Setting) -> Iterator[Statement]:
     yield say("noticed.worst", count=count, alarms=alarms, where=_where(own), units=plural(unit))
     if power > NEARLY_ALL:
         yield say("noticed.nearly")
+    if (back := own.put_back) is not None:
+        yield _put_back(back)
     if own.rate is not None:
         yield say("noticed.both", both=formatting.small(float(own.rate**2)), units=plural(unit))
     elif specification.fact.get(facts.ROUNDS):
@@ -81,6 +84,13 @@ def noticed(given: Setting) -> Iterator[Statement]:
             unit=unit,
             strata=formatting.whole(own.loss.strata),
         )
+
+
+def _put_back(back: PutBackShare) -> Statement:
+    if not back.columns:
+        return say("noticed.put_back_not_found")
+    share = formatting.about_of_hundred(back.at_least)
+    return say("noticed.put_back", share=share, columns=listed(back.columns), variables=listed(back.variables))
 
 
 def compares(given: Setting) -> Iterator[Statement]:

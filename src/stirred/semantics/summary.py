@@ -37,7 +37,10 @@ def summary(given: Setting) -> Iterator[Statement]:
     yield _whom(given)
     yield from _given_away(given)
     yield from _attacker(given)
-    yield from _together(given)
+    if given.own is not None and (back := given.own.put_back) is not None and back.columns:
+        yield say("summary.put_back", share=formatting.about_of_hundred(back.at_least))
+    else:
+        yield from _together(given)
     yield from _outside(given)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -114,6 +114,18 @@ class ExactLoss:
     strata: int
 
 
+@dataclass(frozen=True)
+class PutBackShare:
+    """How many changed records rows that belong together let anyone put back."""
+
+    at_least: float
+    """Of the records that changed, the share."""
+    columns: tuple[str, ...]
+    """The columns on which such rows agree; empty where none were found."""
+    variables: tuple[str, ...]
+    """The swap variables that are put back."""
+
+
 @brief
 @dataclass(frozen=True)
 class SwapExposure:
@@ -143,6 +155,8 @@ class SwapExposure:
     named: tuple[SwapPair, ...] = ()
     """The pairs that the reader asked about."""
     loss: ExactLoss | None = None
+    put_back: PutBackShare | None = None
+    """How many changed records anyone can put back from the released rows; None where that was not looked at."""
 
     def rows(self) -> list[tuple[str, PowerCurve | SwapPair]]:
         """The curves by their names, for tables and pictures."""
@@ -172,6 +186,7 @@ class SwapExposure:
             "typical": pair(self.typical),
             "named": [pair(one) for one in self.named],
             "exact_loss_of_this_universe": None if self.loss is None else self.loss.epsilon,
+            "put_back": None if self.put_back is None else asdict(self.put_back),
         }
 
 

@@ -14,6 +14,7 @@ from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee
+from stirred.swap.agreement import MOST_COLUMNS as LOOKED_COLUMNS
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
 from stirred.swap.information_loss_text import loss_text
@@ -39,6 +40,7 @@ def describe(check: SwapCheck) -> str:
         _guarantee(check),
         _strata(check),
         _movement(check),
+        _undoing(check),
         _telling(check),
         revealing_text(check.revealing, check.plan.records),
         _rules(check.rules, bool(check.plan.rounds)) if check.rules else "",
@@ -197,6 +199,45 @@ def _telling(check: SwapCheck) -> str:
     return fill(head) + "\n" + (named_rows(rows) if rows else "  nothing beyond chance")
 
 
+def _undoing(check: SwapCheck) -> str:
+    """How many changed records could be put back, and what was looked for."""
+    undoing, worst, most = check.undoing, check.undoing.worst, 100 * float(check.plan.most_recovered)
+    looked = (
+        f"Looked at: {_many(undoing.columns, 'column', 'columns')}, up to {LOOKED_COLUMNS} of a table in pairs, and "
+        "what the best of them grow to. Not looked at: all combinations, and what somebody knows from elsewhere."
+    )
+    if worst is None:
+        text = (
+            "Records that could be put back: none were found by way of rows that agree on held columns and lived in "
+            "one place, as a household's do. That does not show that nobody can."
+        )
+        return fill(f"{text} {looked}") + _together(check)
+    text = (
+        f"Records that could be put back: about {worst.recovered * worst.changed:,.0f} of {worst.changed:,.0f} that "
+        f"change ({_share(worst.recovered)}), {_share(worst.precision)} of what is put back rightly, by whoever knows "
+        f"that rows of table '{worst.table}' that agree on {listed(worst.columns)} mostly share "
+        f"{listed(worst.variables)} (groups of {worst.rows:.1f} rows in the mean). The plan accepts {most:.3g}%."
+    )
+    rows = [(one.words, f"{_share(one.left)} would remain") for one in undoing.remedies]
+    return fill(f"{text} {looked}") + (f"\n{named_rows(rows)}" if rows else "") + _together(check)
+
+
+def _share(share: float) -> str:
+    return "less than 1%" if share < 0.01 else f"{100 * share:.0f}%"
+
+
+def _together(check: SwapCheck) -> str:
+    found = check.together
+    if found is None:
+        return ""
+    return "\n" + fill(
+        f"Together with {_many(found.releases, 'earlier swap', 'earlier swaps')} of the ledger: "
+        f"{_share(found.linked_share)} of the records are unique on what all of them hold, so that their rows are "
+        "found again in each. Where two releases differ, one of the two shows the true place. About "
+        f"{_share(found.recovered)} of the records that this release would change could be put back."
+    )
+
+
 def _columns(names: Sequence[str]) -> str:
     return listed(names) if len(names) < 3 else "all held columns (decision tree)"
 
@@ -304,7 +345,7 @@ def _findings(check: SwapCheck) -> str:
     if check.open_stops:
         lines.append("A release of this plan would be refused because of what the lines with STOP say.")
     else:
-        lines.append("No stops: no reason was found to refuse a release of this plan.")
+        lines.append("No stops: none of the reasons that are looked for (stirred docs plans lists them) was found.")
     return "\n".join(lines)
 
 

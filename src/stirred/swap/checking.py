@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
+from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
@@ -23,7 +25,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap import guarantee
 from stirred.swap.coarsening import constant_columns
-from stirred.swap.dataset import Dataset, load
+from stirred.swap.dataset import Dataset, kept_with_dropped_ids, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
 from stirred.swap.information_loss import LossBy, expected_loss
@@ -40,6 +42,16 @@ from stirred.swap.sources import source_of
 from stirred.swap.specifying import specify
 from stirred.swap.telling import Telling, measure
 from stirred.swap.telling import stops_of as telling_stops
+from stirred.swap.undoing import (
+    Together,
+    Undoing,
+    stops_of_releases,
+    swapped_data,
+    together,
+    undoing_of,
+    with_remedies,
+)
+from stirred.swap.undoing import stops_of as undoing_stops
 from stirred.tables import Table
 from stirred.tables.groups import group
 
@@ -99,6 +111,9 @@ class SwapCheck:
     movement: Movement
     unchangeable: tuple[Unchangeable, ...]
     telling: Telling
+    undoing: Undoing
+    together: Together | None
+    """What this release and earlier ones of the ledger allow together."""
     rules: RuleEffects | None
     """What the rules do, in a plan with rates by rule."""
     revealing: Revealing
@@ -169,6 +184,11 @@ class SwapCheck:
                 for one in self.unchangeable
             },
             "published_counts_reveal": self.revealing.to_fields(),
+            "could_be_put_back": {
+                "found": [asdict(one) | {"columns": list(one.columns)} for one in self.undoing.found],
+                "remedies": [asdict(one) for one in self.undoing.remedies],
+                "with_earlier_releases": None if self.together is None else asdict(self.together),
+            },
             "held_columns_tell": [asdict(one) for one in self.telling.told],
             "movement": {
                 name: value
@@ -214,13 +234,14 @@ def check(
     tables: Sequence[Asked] = (),
     rates: Rates = (),
     candidates: Sequence[Candidate] = (),
+    ledger: Ledger | str | Path | None = None,
     progress: Progress | None = None,
 ) -> SwapCheck:
     """Check a plan against its data: the guarantee of a release, its risks, forecasts and cost. Draws nothing.
 
     ``tables`` are forecast beside those that the plan publishes: lists of columns, :class:`PublishedTable` or its
     fields as a mapping. ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are
-    the same.
+    the same. ``ledger`` is that of the dataset: what its earlier swaps and this one allow together is told too.
     """
     tried_rates = _each_rate(rates)
     progress = progress or Silent()
@@ -236,7 +257,16 @@ def check(
     by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
     movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later_rounds(plan, dataset.counted))
     telling = measure(dataset)
+    progress.stage("looking for records that could be put back")
+    data_of_swap = swapped_data(dataset, by_record or one_rate(plan))
+    undoing = undoing_of(data_of_swap, kept_with_dropped_ids(dataset))
+    if undoing_stops(plan, undoing):
+        undoing = with_remedies(data_of_swap, undoing)
+    earlier = [] if ledger is None else [entry.specification for entry in _opened(ledger).entries() if entry.counted]
+    changes = movement.expected_changed_share
+    several = together(dataset, earlier, changes)
     stops = find_stops(dataset)
+    stops += [*undoing_stops(plan, undoing), *stops_of_releases(plan, several, changes * dataset.records)]
     stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)
@@ -262,6 +292,8 @@ def check(
         movement=movement,
         unchangeable=unchangeable_places(dataset, strata),
         telling=telling,
+        undoing=undoing,
+        together=several,
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         revealing=revealing,
         tables=tuple(forecast),
@@ -273,6 +305,10 @@ def check(
         what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate, asked) for entry in tried),
         forecast=_forecast(dataset, reading),
     )
+
+
+def _opened(ledger: Ledger | str | Path) -> Ledger:
+    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
 
 def _rates(plan: SwapPlan) -> str:

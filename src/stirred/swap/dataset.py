@@ -33,6 +33,11 @@ from stirred.tables.groups import Groups
 from stirred.tables.identifiers import count_repeated, locate
 from stirred.tables.read import read_table
 
+_FEWEST_OF_GROUP, _MOST_OF_GROUP = 1.2, 100
+"""How many rows share a value of a column that looks like the id of a household or a firm, in the mean."""
+_VARYING = 0.01
+"""The share of rows in which a column of a group may differ, by errors in the file."""
+
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,7 +141,8 @@ def _require_known(plan: SwapPlan, released: set[str], held: Sequence[str], ties
         if name.startswith("changes-text:"):
             unknown = name.partition(":")[2] not in released
         else:
-            unknown = ":" in name and not _names_held(name, known)
+            groups = {*plan.match} if name.startswith("undone:") else set()
+            unknown = ":" in name and not _names_held(name, known | groups)
         if unknown:
             raise errors.unknown_allowance(name)
 
@@ -200,12 +206,36 @@ def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None) -> Dataset
     )
 
 
+def kept_with_dropped_ids(dataset: Dataset) -> dict[str, list[tuple[str, ...]]]:
+    """For each dropped column that looks like an id of groups of rows, the columns that are the same within a group.
+
+    The id of a household is often dropped while the household's own columns stay and do the same.
+    """
+    plan = dataset.plan
+    dropped = [name for name in plan.drop if name in dataset.input.kinds]
+    if not dropped or plan.flat is not None:
+        return {}
+    read = read_table(dataset.input, dropped, []).table
+    found = []
+    for column in read.columns.values():
+        if not _FEWEST_OF_GROUP <= dataset.records / column.cardinality <= _MOST_OF_GROUP:
+            continue
+        first = np.unique(column.codes, return_index=True)[1]
+        same = [
+            name
+            for name in (*plan.match, *dataset.held_within)
+            if count_varying(dataset.table[name], column.codes, first) <= _VARYING * dataset.records
+        ]
+        found += [tuple(dict.fromkeys(same))] if same else []
+    return {MAIN: found}
+
+
 def _names_held(allowance: str, held: set[str]) -> bool:
     """Whether an allowance such as "determines:tract" or "tells:x+y" is about held columns."""
     kind, _, named = allowance.partition(":")
     if kind == "tells":
         return named == "all-held-columns" or named in held or set(named.split("+")) <= held
-    return named in held
+    return named in held or (kind == "undone" and set(named.split("+")) <= held)
 
 
 def _place(table: str, section: InputSection, given: Data | None) -> Data:

@@ -12,6 +12,7 @@ from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec import facts
 from stirred.swap.plan import SwapPlan
+from stirred.swap.putting_back import PUT_BACK, PutBack
 from stirred.swap.readme import analysts_words
 
 
@@ -29,6 +30,8 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
             "than in the file. How wide an interval is depends on the table: stirred estimate prints it with each."
         )
         yield AnalystNote("accuracy", words)
+    if (stated := PutBack.from_fields(release.certificate.get(PUT_BACK))) is not None:
+        yield AnalystNote("put back", stated.words(plan))
     others = _others(plan, held)
     yield AnalystNote("command", f"stirred tabulate FOLDER --by {quote(','.join([*plan.match, *plan.swap]))}")
     if others:

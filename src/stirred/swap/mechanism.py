@@ -133,6 +133,9 @@ class Swapping(Mechanism):
                 several=True,
                 read=lambda given: [_candidate(text) for text in given],
             ),
+            Option("--ledger",
+                   "Also print what the earlier swaps of this ledger and this one allow together: a file, or "
+                   "postgresql://USER@HOST/DATABASE.", "ledger"),
             Option("--epsilon",
                    "No longer here: type stirred calibrate PLAN --target 'epsilon <= 5'.", "wanted_epsilon", float,
                    read=_moved),
@@ -231,9 +234,9 @@ class Swapping(Mechanism):
         return dict.fromkeys(release.with_role(release.require_table(table), "match", "swap", "hold", "copy"))
 
     def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
-        from stirred.swap.pairs import ReleasedPairs
+        from stirred.swap.verifying import released_exposure
 
-        return ReleasedPairs(release).exposure(pairs, level)
+        return released_exposure(release, pairs, level)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
         from stirred.swap.weakening import tabulate_note

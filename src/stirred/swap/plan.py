@@ -31,8 +31,9 @@ from stirred.swap.plan_sections import (
     one_role_each,
 )
 
-_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable")
+_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable", "undone-by-releases")
 """Stops without a column that a plan may allow."""
+_ALLOWED_OF_COLUMNS = ("determines:", "distinct:", "tells:", "undone:", "changes-text:")
 _MOST_RULES = 20
 _FEWEST_KEPT = Fraction(1, 1000)
 """A selection of exactly one record is drawn again; the chance of any other may not be below this."""
@@ -70,6 +71,9 @@ class SwapPlan(Plan):
         The share of records that may lie in groups in which nothing can change; above it a release stops.
     most_told
         The share of records whose swap values held columns may predict beyond the match variables; above it a release
+        stops.
+    most_recovered
+        The share of changed records that rows which belong together may let someone put back; above it a release
         stops.
     allow
         Stops of a check that the release may pass, by name.
@@ -109,6 +113,8 @@ class SwapPlan(Plan):
     """The largest share of records that may lie in strata where nothing can change."""
     most_told: Rate = Fraction(1, 2)
     """The largest share of records whose swap values held columns may tell."""
+    most_recovered: Rate = Fraction(1, 10)
+    """The largest share of changed records that someone may be able to put back."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)
 
@@ -127,7 +133,7 @@ class SwapPlan(Plan):
         }
         one_role_each(MAIN, roles)
         for name in self.allow:
-            if name not in _ALLOWED and not name.startswith(("determines:", "distinct:", "tells:", "changes-text:")):
+            if name not in _ALLOWED and not name.startswith(_ALLOWED_OF_COLUMNS):
                 raise errors.unknown_allowance(name)
         self._either_rate_or_rates()
         if self.coarsen is not None and self.coarsen.column not in self.match:

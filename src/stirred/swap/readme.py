@@ -22,6 +22,7 @@ from stirred.spec.exact import display
 from stirred.swap.flat import FLAT
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import table_names
+from stirred.swap.putting_back import PutBack
 from stirred.tables.write import EXTENSIONS
 
 _NAMED = 12
@@ -35,8 +36,10 @@ not change the plan after looking here: the guarantee does not cover such choice
 """
 
 
-def readme(specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> str:
-    """The text of ``README.txt``."""
+def readme(
+    specification: Specification, plan: SwapPlan, tables: Sequence[ReleasedTable], put_back: PutBack | None
+) -> str:
+    """The text of ``README.txt``; ``put_back`` is None for releases of versions before 0.7, which did not state it."""
     published = [f"tables/{name}.csv" for name in table_names(plan.published_tables)]
     if plan.flat is not None:
         published.insert(0, f"{FLAT}{EXTENSIONS[tables[0].format]}: the rows of {plan.flat.name} beside the columns of "
@@ -56,6 +59,7 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         files_section(tables, published),
         guarantee_section(specification),
         fill(_how_to_read(specification)) + "\n",
+        fill(put_back.words(plan)) + "\n" if put_back is not None else "",
         analysts_section(plan, tables),
         findings_section(specification),
         context_section(plan.context),
@@ -65,7 +69,11 @@ def readme(specification: Specification, plan: SwapPlan, tables: Sequence[Releas
         "  stirred estimate FOLDER --by ...   tables of swapped with held variables, corrected, with intervals\n",
         fill(
             f"{'Row order and ids are new and mean' if plan.id else 'Row order is new and means'} nothing. "
-            "Which records moved, and how many, is not published: that is part of the protection."
+            + (
+                "Which records moved, and how many, is not published: that is part of the protection."
+                if put_back is None
+                else "Which records moved, and how many, is not published; what the files show of it is said above."
+            )
         )
         + "\n",
     ]
@@ -101,8 +109,7 @@ def analysts_words(plan: SwapPlan, held: Mapping[str, Sequence[str]]) -> tuple[s
         f"{f' ({listed(every)})' if len(every) <= _NAMED else ''}.{_sums_too(plan)} {_weakened(plan)} "
         "Counted as they stand, such tables are biased, and intervals from them are wrong." + _corrected(plan, other),
         "such numbers for groups of so few records, or mixed at such a rate, that the exact tables "
-        "say as much; stirred estimate says so and gives the bounds that follow from these. Nor which records "
-        "moved, nor what a single record had before.",
+        "say as much; stirred estimate says so and gives the bounds that follow from these.",
     )
 
 

@@ -41,6 +41,7 @@ from stirred.swap.mechanism import MECHANISM
 from stirred.swap.movement import movement_of, stops_of, unchangeable_rows
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, PublishedTable, table_names
+from stirred.swap.putting_back import PUT_BACK, PutBack, put_back
 from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described, flat_style, style_of
@@ -50,6 +51,8 @@ from stirred.swap.sources import source_of
 from stirred.swap.specifying import specify
 from stirred.swap.telling import measure
 from stirred.swap.telling import stops_of as telling_stops
+from stirred.swap.undoing import Swapped, places_of, swapped_data, undoing_of
+from stirred.swap.undoing import stops_of as undoing_stops
 from stirred.tables import Column, Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.labelled_files import write_labelled
@@ -74,6 +77,8 @@ class SwapRelease:
     for_release: bool
     nonce: str
     """The identity of this draw."""
+    put_back: PutBack
+    """How many changed records anyone can put back from what is released, at least."""
 
     def __repr__(self) -> str:
         return f"<SwapRelease of {self.table.rows:,} {self.plan.records}; .specification, .frame(), .write(out)>"
@@ -166,8 +171,11 @@ class SwapRelease:
         if self.plan.saturated:
             counted = self.tabulate(list(self.table.columns))
             write_table(folder / f"saturated{EXTENSIONS[kind]}", kind, [counted_chunk(self.table, counted)])
-        write_documents(folder, self.specification, released, readme(self.specification, self.plan, released))
-        return Certificate(self.plan, self.specification, self._margins(), self.for_release, self.nonce)
+        write_documents(
+            folder, self.specification, released, readme(self.specification, self.plan, released, self.put_back)
+        )
+        more = {PUT_BACK: self.put_back.to_fields()}
+        return Certificate(self.plan, self.specification, self._margins(), self.for_release, self.nonce, more)
 
     def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
         kind = self.plan.format or opened.format
@@ -236,11 +244,12 @@ def draw(
         source_of(dataset).require(one)
     progress.stage("counting the invariants and looking for stops")
     with ThreadPoolExecutor(1) as pool:
-        looking = pool.submit(_stops, dataset)
+        rates = rates_of_dataset(dataset)
+        data_of_swap = swapped_data(dataset, rates or one_rate(plan))
+        looking = pool.submit(_stops, dataset, data_of_swap)
         margins = count_margins(dataset)
         refuse_stops(looking.result(), plan.allow)
     strata = strata_of_dataset(dataset, margins)
-    rates = rates_of_dataset(dataset)
     by_stratum = rates.by_stratum(dataset.strata) if rates else None
     later = later_rounds(plan, dataset.counted)
     movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
@@ -270,12 +279,13 @@ def draw(
         specification=stated,
         for_release=source.for_release,
         nonce=draw_nonce(source),
+        put_back=PutBack.of(put_back(replace(data_of_swap, places=places_of(plan, table, dataset.strata)))),
     )
 
 
-def _stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
+def _stops(dataset: Dataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
     """Reasons not to release that lie in the columns."""
-    stops = find_stops(dataset)
+    stops = [*find_stops(dataset), *undoing_stops(dataset.plan, undoing_of(data_of_swap))]
     return [*stops, *telling_stops(dataset, measure(dataset), stops)]
 
 

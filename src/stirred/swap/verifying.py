@@ -32,6 +32,7 @@ from stirred.releases.release_folder import (
     tabulate_rows,
     verify_with,
 )
+from stirred.semantics.swap_exposure import PutBackShare, SwapExposure
 from stirred.spec import facts
 from stirred.swap import guarantee
 from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
@@ -40,8 +41,10 @@ from stirred.swap.dataset import count_differing
 from stirred.swap.flat import FLAT, flat_chunks
 from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
 from stirred.swap.movement import movement_of
+from stirred.swap.pairs import ReleasedPairs
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable, PublishedTable, table_names
+from stirred.swap.putting_back import PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
 from stirred.swap.rates import RatesByStratum, RecordRates, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
@@ -58,6 +61,7 @@ from stirred.swap.rounds import later_rounds
 from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
 from stirred.swap.sources import LinkedSource, Source
 from stirred.swap.specifying import epsilon_of, specify
+from stirred.swap.undoing import Swapped, swapped_of
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
@@ -114,9 +118,48 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     verdicts += _guarantee(release, plan, strata, rates)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
     tables = files.described()
-    certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None)
-    expected = Expected(certificate, tables, readme(rebuilt, plan, tables), _published_files(release, plan))
-    return verdicts + contents_verdicts(release, expected)
+    stated_back, back_verdicts = _put_back(release, files)
+    more = {} if stated_back is None else {PUT_BACK: stated_back.to_fields()}
+    certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None, more)
+    text = readme(rebuilt, plan, tables, stated_back)
+    expected = Expected(certificate, tables, text, _published_files(release, plan))
+    return [*verdicts, *back_verdicts, *contents_verdicts(release, expected)]
+
+
+def released_exposure(release: ReleaseFolder, pairs: Sequence[str], level: float) -> SwapExposure | None:
+    """How well exchanged pairs of a release are noticed, and how many changed records can be put back.
+
+    The second is read from the certificate, or computed where an earlier version did not state it.
+    """
+    found = ReleasedPairs(release).exposure(pairs, level)
+    if found is None:
+        return None
+    plan = SwapPlan.from_published(release.certificate["plan"])
+    stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
+    stated = stated or PutBack.of(put_back(read_files(release, plan).swapped()))
+    return replace(found, put_back=PutBackShare(stated.share, stated.columns, stated.variables))
+
+
+def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, list[Verdict]]:
+    """What the certificate says can be put back at least, and whether that is so, within a tolerance.
+
+    It is recomputed for the columns that are stated, and searched anew: what is found may be little more than that.
+    """
+    if PUT_BACK not in release.certificate and not release.by_this_version:
+        return None, []  # versions before 0.7 did not state it
+    stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
+    if stated is None:
+        return None, [Verdict(False, "the certificate says how many changed records can be put back")]
+    given = files.swapped()
+    by_stated, anew = put_back_by(given, stated), put_back(given)
+    found = by_stated.recovered if by_stated is not None else 0.0
+    near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
+    most = max(found, anew.recovered if anew is not None else 0.0)
+    words = (
+        f"at least {100 * stated.share:.3g}% of the changed records can be put back from the released rows: "
+        f"recomputed, within {100 * TOLERANCE:.0f} in 100"
+    )
+    return stated, [Verdict(near and most <= stated.share + 2 * TOLERANCE, words)]
 
 
 def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
@@ -223,6 +266,16 @@ class _Files:
 
         found = self.record_rates()
         return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
+
+    def swapped(self) -> Swapped:
+        """The released tables as far as putting records back needs them."""
+        linked = {
+            name: (Table(name, read.rows, {one: read[one] for one in self.held[name]}), self.records[name])
+            for name, read in ((name, self.tables[name].table) for name in self.linked_columns)
+        }
+        held = [*fine_columns(self.plan), *self.held[MAIN]]
+        rates = self.record_rates() or one_rate(self.plan)
+        return swapped_of(self.plan, self.counted, strata_groups(self.plan, self.counted), rates, held, linked)
 
     def record_rates(self) -> RecordRates | None:
         """The rate of every record by the plan's rules; None for a plan with one rate."""
