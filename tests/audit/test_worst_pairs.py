@@ -66,7 +66,12 @@ def named(pairs: list[AuditPair], name: str) -> AuditPair:
 
 def drawn(chosen: SwapPlan, tables: Mapping[str, pl.DataFrame], seed: int) -> dict[str, pl.DataFrame]:
     """A swap of ours, which no stop of a check keeps from made files."""
-    never = {"most_told": Fraction(1), "most_unchangeable": Fraction(1), "allow": ("few-change",)}
+    never = {
+        "most_told": Fraction(1),
+        "most_recovered": Fraction(1),
+        "most_unchangeable": Fraction(1),
+        "allow": ("few-change",),
+    }
     data = {"microdata" if name == RECORDS else name: frame for name, frame in tables.items()}
     made = draw(chosen.model_copy(update=never), data, source=SeededSource(seed))
     return {RECORDS: made.frame(), **{entry.name: made.frame(entry.name) for entry in chosen.linked}}

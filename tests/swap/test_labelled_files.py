@@ -39,7 +39,14 @@ FORMATS = {"dta": {"rent": "%8.1f"}, "sav": {"rent": "F8.1"}, "xpt": {}}
 
 def plan_of(path: Path, **more: Any) -> SwapPlan:
     return SwapPlan(
-        id="hhid", match=["size"], swap=["county"], hold=["tenure", "rent"], rate=0.5, input={"path": str(path)}, **more
+        id="hhid",
+        match=["size"],
+        swap=["county"],
+        hold=["tenure", "rent"],
+        rate=0.5,
+        most_recovered=1,
+        input={"path": str(path)},
+        **more,
     )
 
 

@@ -174,7 +174,13 @@ def test_the_search_for_traces_finds_a_held_marker_in_every_format(tmp_path):
     frame = households().with_columns(tenure=marked)
     for written in WRITERS:
         plan = SwapPlan(
-            match=["size"], swap=["county"], hold=["tenure"], drop=["name", "hhid"], rate=0.5, format=written
+            match=["size"],
+            swap=["county"],
+            hold=["tenure"],
+            drop=["name", "hhid"],
+            rate=0.5,
+            most_recovered=1,
+            format=written,
         )
         draw(plan, frame).write(tmp_path / written)
         assert f"microdata.{written}" in traces(tmp_path / written)

@@ -48,7 +48,7 @@ def test_predictions_are_those_of_a_plain_count(rows):
     held = {"one": one.astype(np.uint32), "two": two.astype(np.uint32)}
     part = telling._Part("microdata", strata.astype(np.uint32), halves, held, {})
     codes = values.astype(np.uint32)
-    for told in telling._of_variable(part, "county", codes, [("one",), ("two",), ("one", "two")]):
+    for told in telling._of_variable(part, "county", codes, [("one",), ("two",), ("one", "two")], True):
         cells = [tuple(int(held[name][i]) for name in told.columns) for i in range(len(rows))]
         with_match = [(int(strata[i]), *cells[i]) for i in range(len(rows))]
         wrong = sum(not right for right in telling._told_by_match(part, codes))

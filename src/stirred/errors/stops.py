@@ -41,25 +41,29 @@ def undone(
     columns: Sequence[str],
     swapped: Sequence[str],
     *,
+    households: bool,
     changed: float,
     recovered: float,
     precision: float,
     most: float,
     changes: Sequence[tuple[str, float]],
 ) -> StoppedByCheck:
+    like = "they look like one household" if households else "they seem to stand for a place"
     left = [f"{words}: {_remains(share)} would remain" for words, share in changes]
-    change = (
-        f"Or change the plan ({'; '.join(left)})" if left else "Or drop columns: stirred check says what each leaves"
+    change = f"change the plan ({'; '.join(left)})" if left else "drop columns (stirred check says what each leaves)"
+    first = (
+        "If these rows are the persons of a household, make the household the record (stirred init --flat-id, or a "
+        f"linked table). Or {change}."
+        if households
+        else f"{change[:1].upper()}{change[1:]}."
     )
     return StoppedByCheck(
         named,
-        f"Rows of table '{table}' that agree on {listed(columns)} share {listed(swapped)}: they look like one "
-        f"household. Whoever knows that can put back about {recovered * changed:,.0f} of {changed:,.0f} changed "
-        f"records ({100 * recovered:.0f}%), {100 * precision:.0f}% of what is put back rightly. The plan accepts at most "
+        f"Rows of table '{table}' that agree on {listed(columns)} mostly share {listed(swapped)}: {like}. Whoever "
+        f"knows that can put back about {recovered * changed:,.0f} of {changed:,.0f} changed records "
+        f"({100 * recovered:.0f}%), {100 * precision:.0f}% of what is put back rightly. The plan accepts at most "
         f"{100 * most:.3g}%.",
-        "If these rows are the persons of a household, make the household the record (stirred init --flat-id, or a "
-        f"linked table). {change}. Or state a larger most_recovered in the plan, or add "
-        f'"{named}" to allow.',
+        f'{first} Or state a larger most_recovered in the plan, or add "{named}" to allow.',
     )
 
 

@@ -12,8 +12,8 @@ same and not otherwise.
 
 Keep in mind: groups are looked at whole. For each column a *slice* of the file is taken by a hash of its values, so all
 rows that share a value are in or out together; only values that very many rows have are thinned. What is found depends
-on the rows, not on their order (but for the order in which members of a group of more than nine are compared), and no
-randomness is drawn. The search is not complete: docs/telling.md says what it misses.
+on the rows, not on their order (but for which members of a large group are compared), and no randomness is drawn. The
+search is not complete: docs/guarantee.md says what it misses.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _HEAVY = 1 << 10
 _STEP = 16
 _SKETCH = 1 << 20
 
-_COMPARED = 8
-"""With how many others each row of a group is compared."""
+_COMPARED = 24
+"""With how many others each row of a group is compared, to see on which further columns they agree."""
 
 _STARTS = 3
 """Sets that are grown."""
@@ -193,7 +193,7 @@ class _Looking:
             chosen = np.flatnonzero(kept)
         owner = chosen if rows.record is None else rows.record[chosen]
         owners, record = np.unique(owner, return_inverse=True)
-        order = np.argsort(_scattered(len(owners)))  # so that members of a group are compared in no order of the file
+        order = np.argsort(_scattered(len(owners)))  # so that a group's members are compared in no order of the file
         number = np.empty(len(owners), dtype=np.uint32)
         number[order] = np.arange(len(owners), dtype=np.uint32)
         mixed_up = owners[order]
@@ -213,7 +213,8 @@ class _Looking:
     def _at(self, part: _Slice, columns: Sequence[str]) -> NDArray[np.float64]:
         keys = _keys(part, columns)
         found = np.zeros(len(part.values), dtype=np.float64)
-        rows = int(_excess(keys, part.values, part.chance, found))
+        seen = np.zeros(int(part.values.max(initial=0)) + 1, dtype=np.int64)
+        rows = int(_excess(keys, part.values, part.chance, seen, found))
         return found / max(rows, 1)
 
     def grown(self, start: tuple[str, ...], target: int, names: Sequence[str]) -> list[Agreeing]:
@@ -329,8 +330,11 @@ def _with_record(keys, record):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _excess(keys, values, chance, found):  # type: ignore[no-untyped-def]
-    """Add up the excess agreement over groups, for each target; how many rows there are, each record once a group."""
+def _excess(keys, values, chance, seen, found):  # type: ignore[no-untyped-def]
+    """Add up the excess agreement over groups, for each target; how many rows there are, each record once a group.
+
+    ``seen`` has a zero for every swap value, before and after.
+    """
     low = np.uint64((1 << 24) - 1)
     members = np.zeros(len(keys), dtype=np.int64)
     start = rows = 0
@@ -346,16 +350,16 @@ def _excess(keys, values, chance, found):  # type: ignore[no-untyped-def]
         rows += count
         if count > 1:
             for target in range(len(values)):
-                agree = pairs = 0
+                agree = 0
                 by_chance = 0.0
                 for one in range(count):
-                    mine = values[target, members[one]]
+                    value = values[target, members[one]]
                     by_chance += chance[target, members[one]]
-                    for other in range(one + 1, min(count, one + 1 + _COMPARED)):
-                        pairs += 1
-                        if values[target, members[other]] == mine:
-                            agree += 1
-                found[target] += count * (agree / pairs) - by_chance
+                    agree += seen[value]
+                    seen[value] += 1
+                for one in range(count):
+                    seen[values[target, members[one]]] = 0
+                found[target] += 2 * agree / (count - 1) - by_chance
         start = end
     return rows
 

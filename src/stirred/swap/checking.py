@@ -266,8 +266,8 @@ def check(
     changes = movement.expected_changed_share
     several = together(dataset, earlier, changes)
     stops = find_stops(dataset)
-    stops += [*undoing_stops(plan, undoing), *stops_of_releases(plan, several, changes * dataset.records)]
-    stops += [*telling_stops(dataset, telling, stops), *stops_of(plan, strata, movement)]
+    stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
+    stops += [*stops_of_releases(plan, several, changes * dataset.records), *stops_of(plan, strata, movement)]
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)
     progress.stage("forecasting tables")

@@ -51,6 +51,8 @@ _ESTIMATED = 1 << 12
 """Groups of a class of sizes from which that is estimated."""
 _LOOKED_AT = 3
 """Sets of columns for which the share is computed, of those that agree most."""
+FEW_RECORDS = 3
+"""Nor do so many records more, in a small file, say that what is stated is wrong."""
 PUT_BACK = "put_back"
 """The field of the certificate."""
 LEAST = 0.001

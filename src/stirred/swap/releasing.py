@@ -285,8 +285,9 @@ def draw(
 
 def _stops(dataset: Dataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
     """Reasons not to release that lie in the columns."""
-    stops = [*find_stops(dataset), *undoing_stops(dataset.plan, undoing_of(data_of_swap))]
-    return [*stops, *telling_stops(dataset, measure(dataset), stops)]
+    stops = find_stops(dataset)
+    told = telling_stops(dataset, measure(dataset), stops)
+    return undoing_stops(dataset.plan, undoing_of(data_of_swap), [*stops, *told])
 
 
 def recount(dataset: Dataset, table: Table) -> None:

@@ -7,8 +7,8 @@ match variables, which are published with it anyway. Predictions are learnt on o
 other, and the other way round, so that a column of chance does not seem to tell anything.
 
 The measure is a share: of the records whose value the match variables alone do not predict rightly, how many more are
-predicted rightly with the held columns (less those that are then predicted wrongly). Large files are sampled; nothing
-here reaches a release but the decision to stop.
+predicted rightly with the held columns (less those that are then predicted wrongly). Large files are sampled, so that
+rows which agree on what is tried stay together; nothing here reaches a release but the decision to stop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stirred._compiled import kernel
 from stirred.swap.dataset import Dataset
 from stirred.swap.plan_sections import MAIN
 from stirred.swap.telling_tree import predicted_by_tree
-from stirred.tables.columns import Codes
+from stirred.tables.columns import Codes, Column
 from stirred.tables.mixing import mixed
 
 SAMPLED = 1 << 16
@@ -41,6 +41,9 @@ _BELIEVED = 4.0
 
 _MORE = 0.01
 """By so much several columns must tell more than one of them to be worth a line."""
+
+_MANY = 1 << 10
+"""Rows with one value of which a sample keeps enough to tell what they have in common."""
 
 _MOST_VALUES = 1 << 20
 _LOW = np.uint64(22)
@@ -106,18 +109,21 @@ class Telling:
 def measure(dataset: Dataset) -> Telling:
     """Try every held column, every pair, and all together, on a sample of the rows."""
     told: list[Told] = []
-    columns = pairs = rows = 0
-    for part in _parts(dataset):
-        rows = len(part.strata) if part.table == MAIN else rows
-        names = list(part.held)
+    columns = pairs = 0
+    for table in _tables(dataset):
+        names = list(table.held)
         groups = [(name,) for name in names] + list(combinations(names, 2))
         columns, pairs = columns + len(names), pairs + len(groups) - len(names)
-        for variable, codes in part.swapped.items():
-            if int(codes.max(initial=0)) == 0 or int(codes.max()) >= _MOST_VALUES or not names:
-                continue
-            told += _of_variable(part, variable, codes, groups)
+        by_slice: dict[str, list[tuple[str, ...]]] = {"": []}
+        for one in groups:
+            by_slice.setdefault(table.slice_of(one), []).append(one)
+        for name, sets in by_slice.items():
+            part = _part(table, name)
+            for variable, codes in part.swapped.items():
+                if 0 < int(codes.max(initial=0)) < _MOST_VALUES and names:
+                    told += _of_variable(part, variable, codes, sets, with_tree=name == "")
     ranked = sorted(told, key=lambda one: (-one.share, len(one.columns), one.columns))
-    return Telling(tuple(ranked), rows, columns, pairs)
+    return Telling(tuple(ranked), min(dataset.records, SAMPLED), columns, pairs)
 
 
 def stops_of(dataset: Dataset, telling: Telling, found: Sequence[errors.StoppedByCheck]) -> list[errors.StoppedByCheck]:
@@ -138,6 +144,26 @@ def stops_of(dataset: Dataset, telling: Telling, found: Sequence[errors.StoppedB
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class _Table:
+    """One table: per row its record, its stratum and its held values; and the swap variables of the records."""
+
+    name: str
+    record: NDArray[np.uint32] | None
+    strata: NDArray[np.uint32]
+    count: int
+    """The number of strata."""
+    held: dict[str, Column]
+    swapped: list[Column]
+
+    def slice_of(self, columns: Sequence[str]) -> str:
+        """The column by whose values a large table is sampled for a set of columns, so that rows which agree stay
+        together; none where each value has so many rows that some of them do."""
+        name = max(columns, key=lambda one: (self.held[one].cardinality, one))
+        rows = len(self.strata)
+        return "" if rows <= SAMPLED or rows > _MANY * self.held[name].cardinality else name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class _Part:
     """A sample of one table: per row its stratum, the half it belongs to, its held values and swap values."""
 
@@ -148,41 +174,48 @@ class _Part:
     swapped: dict[str, NDArray[np.uint32]]
 
 
-def _parts(dataset: Dataset) -> Iterator[_Part]:
-    """The main table and every linked one, sampled; rows of one record are in the same half."""
-    ids, sizes = dataset.strata.ids, dataset.strata.sizes()
-    swapped = dataset.table.pick(dataset.plan.swap)
+def _tables(dataset: Dataset) -> Iterator[_Table]:
+    """The main table and every linked one."""
+    strata, swapped = dataset.strata, dataset.table.pick(dataset.plan.swap)
     if dataset.held_within:
-        rows = _sample(ids, sizes)
-        yield _Part(
-            MAIN,
-            ids[rows],
-            _halves(rows),
-            {name: _dense(dataset.table[name].codes[rows]) for name in dataset.held_within},
-            {column.name: _dense(column.codes[rows]) for column in swapped},
-        )
+        held = {name: dataset.table[name] for name in dataset.held_within}
+        yield _Table(MAIN, None, strata.ids, strata.count, held, swapped)
     for entry in dataset.linked:
         if entry.held.columns:
-            of_row = ids[entry.record]
-            rows = _sample(of_row, np.bincount(of_row, minlength=dataset.strata.count))
-            record = entry.record[rows]
-            yield _Part(
-                entry.held.name,
-                of_row[rows],
-                _halves(record),
-                {name: _dense(column.codes[rows]) for name, column in entry.held.columns.items()},
-                {column.name: _dense(column.codes[record]) for column in swapped},
-            )
+            of_row = strata.ids[entry.record]
+            yield _Table(entry.held.name, entry.record, of_row, strata.count, dict(entry.held.columns), swapped)
 
 
-def _sample(ids: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """About SAMPLED rows: some of each large stratum, and some small strata whole, the same in every run."""
+def _part(table: _Table, name: str) -> _Part:
+    """A sample of a table, by the values of a column; rows of one record are in the same half."""
+    rows = _sample(table.strata, np.bincount(table.strata, minlength=table.count), table.held[name] if name else None)
+    record = rows if table.record is None else table.record[rows]
+    return _Part(
+        table.name,
+        table.strata[rows],
+        _halves(record),
+        {one: _dense(column.codes[rows]) for one, column in table.held.items()},
+        {column.name: _dense(column.codes[record]) for column in table.swapped},
+    )
+
+
+def _sample(ids: NDArray[np.uint32], sizes: NDArray[np.int64], column: Column | None = None) -> NDArray[np.int64]:
+    """About SAMPLED rows: some of each large stratum, and some small strata whole, the same in every run.
+
+    Of a large stratum with a column given, all rows that have some of its values, and some rows of each value that very
+    many have.
+    """
     if len(ids) <= SAMPLED:
         return np.arange(len(ids), dtype=np.int64)
     part = SAMPLED / len(ids)
     thinned = sizes * part >= _FEWEST_IN_SAMPLE
     kept = np.zeros(len(ids), dtype=np.bool_)
-    _mark_sample(ids, thinned, np.uint64(int(part * 2.0**64)), kept)
+    bound = np.uint64(int(part * 2.0**64))
+    if column is None:
+        _mark_sample(ids, thinned, bound, kept)
+    else:
+        many = np.bincount(column.codes, minlength=column.cardinality) > _MANY
+        _mark_groups(ids, thinned, column.codes, many, bound, kept)
     return np.flatnonzero(kept)
 
 
@@ -201,7 +234,7 @@ def _dense(codes: Codes) -> NDArray[np.uint32]:
 
 
 def _of_variable(
-    part: _Part, variable: str, codes: NDArray[np.uint32], groups: Sequence[tuple[str, ...]]
+    part: _Part, variable: str, codes: NDArray[np.uint32], groups: Sequence[tuple[str, ...]], with_tree: bool
 ) -> list[Told]:
     """What each group of columns tells about one swap variable."""
     base = _told_by_match(part, codes)
@@ -215,7 +248,7 @@ def _of_variable(
 
     with ThreadPoolExecutor() as pool:  # sorting and counting do without the interpreter lock
         found = list(pool.map(of, groups))
-    if len(part.held) > 2:
+    if with_tree and len(part.held) > 2:
         right = predicted_by_tree([part.strata, *part.held.values()], codes, part.half)
         gained, lost = int(np.count_nonzero(right & ~base)), int(np.count_nonzero(base & ~right))
         found.append(_told(part, tuple(part.held), variable, gained, lost, wrong))
@@ -265,6 +298,17 @@ def _mark_sample(ids, thinned, bound, kept):  # type: ignore[no-untyped-def]
     for row in range(len(ids)):
         stratum = ids[row]
         drawn = np.uint64(row) if thinned[stratum] else np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
+        if mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
+            kept[row] = True
+
+
+@kernel
+def _mark_groups(ids, thinned, codes, many, bound, kept):  # type: ignore[no-untyped-def]
+    for row in range(len(ids)):
+        stratum = ids[row]
+        drawn = np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
+        if thinned[stratum]:
+            drawn = np.uint64(row) if many[codes[row]] else np.uint64(codes[row]) + (np.uint64(1) << np.uint64(41))
         if mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
             kept[row] = True
 

@@ -62,6 +62,8 @@ _LARGE = 256
 """Groups that seem larger than this are divided before they are sampled."""
 _SMALL_FILE, _SHUFFLES = 1 << 16, 4
 """Up to so many records it is computed what chance alone would give, from so many files with shuffled places."""
+_LARGEST_HOUSEHOLD = 12
+"""Groups that have more rows than this in the mean are not called households."""
 _OTHER_RATES = (Fraction(1, 5), Fraction(1, 2))
 _SIZES, _MISSING, _OWN = 13, 13, 7
 """Bounds of patterns: classes of sizes, rows without the commonest value, rows with one's own."""
@@ -90,6 +92,11 @@ class Undone:
     def believed(self) -> bool:
         """Whether it is more than chance makes in a small file."""
         return self.recovered > 2 * self.by_chance + 0.01
+
+    @property
+    def of_households(self) -> bool:
+        """Whether the groups are as small as households; else they stand for places, or other things."""
+        return self.rows <= _LARGEST_HOUSEHOLD
 
     @property
     def named(self) -> str:
@@ -262,24 +269,35 @@ def with_remedies(given: Swapped, undoing: Undoing) -> Undoing:
     return replace(undoing, remedies=tuple(found))
 
 
-def stops_of(plan: SwapPlan, undoing: Undoing) -> list[errors.StoppedByCheck]:
-    """A stop where more of the changed records could be put back than the plan accepts."""
+def stops_of(
+    plan: SwapPlan, undoing: Undoing, found: Sequence[errors.StoppedByCheck] = ()
+) -> list[errors.StoppedByCheck]:
+    """The stops ``found`` for columns that tell a swap variable, and one where more of the changed records could be put
+    back than the plan accepts; one stop where both are about the same columns.
+
+    Large groups stand for a place, which the others say better; small ones for households, which this says better.
+    """
     worst = undoing.worst
     if worst is None or worst.recovered <= plan.most_recovered:
-        return []
+        return list(found)
+    alike = [one for one in found if set(one.kind.partition(":")[2].split("+")) <= set(worst.columns)]
+    if alike and not worst.of_households:
+        return list(found)
     changes = [(one.words, one.left) for one in undoing.remedies if one.left < worst.recovered]
     return [
+        *(one for one in found if one not in alike or not one.kind.startswith("tells:")),
         errors.undone(
             worst.named,
             worst.table,
             worst.columns,
             worst.variables,
+            households=worst.of_households,
             changed=worst.changed,
             recovered=worst.recovered,
             precision=worst.precision,
             most=float(plan.most_recovered),
             changes=changes,
-        )
+        ),
     ]
 
 

@@ -44,7 +44,7 @@ from stirred.swap.movement import movement_of
 from stirred.swap.pairs import ReleasedPairs
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable, PublishedTable, table_names
-from stirred.swap.putting_back import PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
+from stirred.swap.putting_back import FEW_RECORDS, PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
 from stirred.swap.rates import RatesByStratum, RecordRates, one_rate, record_rates
 from stirred.swap.readme import readme
 from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
@@ -154,12 +154,13 @@ def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, li
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0
     near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
-    most = max(found, anew.recovered if anew is not None else 0.0)
+    more = 0.0 if anew is None else anew.recovered - stated.share
+    few = anew is None or more <= 2 * TOLERANCE or more * anew.changed <= FEW_RECORDS
     words = (
         f"at least {100 * stated.share:.3g}% of the changed records can be put back from the released rows: "
         f"recomputed, within {100 * TOLERANCE:.0f} in 100"
     )
-    return stated, [Verdict(near and most <= stated.share + 2 * TOLERANCE, words)]
+    return stated, [Verdict(near and few, words)]
 
 
 def _roles_agree(release: ReleaseFolder, plan: SwapPlan) -> list[Verdict]:
