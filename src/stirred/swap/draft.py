@@ -62,6 +62,8 @@ def draft_plan(
         "",
         'unit = "record"            # what one row is: household, person, business ...',
         "rate = 0.05                # probability that a record is selected for swapping",
+        "most_recovered = 0.10      # stop if more of the changed records than this could be put back",
+        "most_told = 0.5            # stop if held columns predict the swap values of more records than this",
         '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
         if looked is None
         else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
