@@ -19,7 +19,7 @@ from stirred.loss import (
     pair_power_curve,
     swap_power_curve,
 )
-from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, ExactLoss, SwapExposure, SwapPair
+from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, ExactLoss, PutBackShare, SwapExposure, SwapPair
 from stirred.spec import (
     Budget,
     Domain,
@@ -103,6 +103,8 @@ def swaps():
     specification = two_apart.at(repr(math.log(7) - math.log(3 / 7)), facts=SWAPPED)
     yield Case("swap, unique pairs", specification, own=full, swap=(6, "0.3"))
     yield Case("swap, hidden pairs", specification, own=replace(full, real=False, typical=hidden), swap=(6, "0.3"))
+    for name, back in (("", PutBackShare(0.37, ("plot", "built"), ("district",))), (" not", PutBackShare(0.0, (), ()))):
+        yield Case(f"swap,{name} put back", specification, own=replace(full, put_back=back), swap=(6, "0.3"))
     yield Case("swap, rates by rule", specification, own=SwapExposure(most, None, 6, strata=1, smallest=6),
                swap=(6, "0.3"))  # fmt: skip
     in_rounds = two_apart.at(specification.budget.number, facts=(*SWAPPED, ("rounds", 2)))

@@ -180,7 +180,14 @@ def noticed_loss(given, one):
     assert one.facts["strata"].shown == "1"
 
 
+def put_back(given, one):
+    """Rounded down when it was stated, and told as it is: 37 of 100."""
+    assert one.facts["share"].shown == "37"
+
+
 SWAPS = {
+    "noticed.put_back": put_back,
+    "summary.put_back": put_back,
     "noticed.worst": noticed_worst,
     "noticed.both": noticed_both,
     "noticed.unique": noticed_unique,

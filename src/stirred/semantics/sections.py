@@ -89,7 +89,7 @@ def noticed(given: Setting) -> Iterator[Statement]:
 def _put_back(back: PutBackShare) -> Statement:
     if not back.columns:
         return say("noticed.put_back_not_found")
-    share = formatting.about_of_hundred(back.at_least)
+    share = formatting.plain(100 * back.at_least)  # rounded down where it was stated
     return say("noticed.put_back", share=share, columns=listed(back.columns), variables=listed(back.variables))
 
 

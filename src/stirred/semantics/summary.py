@@ -38,7 +38,7 @@ def summary(given: Setting) -> Iterator[Statement]:
     yield from _given_away(given)
     yield from _attacker(given)
     if given.own is not None and (back := given.own.put_back) is not None and back.columns:
-        yield say("summary.put_back", share=formatting.about_of_hundred(back.at_least))
+        yield say("summary.put_back", share=formatting.plain(100 * back.at_least))
     else:
         yield from _together(given)
     yield from _outside(given)
