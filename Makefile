@@ -61,6 +61,7 @@ referee: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/swap.py
 	$(BIN)/python benchmarks/swap_answers.py
+	$(BIN)/python benchmarks/undoing.py
 	$(BIN)/python benchmarks/reports.py
 	$(BIN)/python benchmarks/audits.py
 	$(BIN)/python benchmarks/specifications.py
