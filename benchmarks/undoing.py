@@ -67,11 +67,11 @@ def main() -> None:
 
 20 held columns, one swap variable, rate 1/20; processor seconds.
 
-| rows | columns of the household | search and forecast | from released rows | whole check | reading and drawing | could be put back |
+| rows | columns of the household | forecast | from released rows | whole check | reading and drawing | put back |
 |---|---|---|---|---|---|---|
 {lines}
 
-A release does the third and the fourth column besides; a prototype that tried 246 sets of columns one by one took 174 s.
+A release does the third and the fourth besides. A prototype that tried 246 sets of columns one by one took 174 s.
 """
     print(text)
     if not arguments.keep:
