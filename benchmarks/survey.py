@@ -64,6 +64,7 @@ def plan_of(folder: Path, file: str) -> Any:
     lower, upper = strata["smallest_final_weight"].min(), strata["largest_final_weight"].max()
     types = {"income": "integer", "final_weight": "number"} if file.endswith(".csv") else {}
     return SurveyPlan(
+        row="person",
         unit="person",
         rho=1,
         chosen_from="public",

@@ -231,6 +231,7 @@ def prepared(folder: Path) -> None:
 SURVEY_PLAN = f"""stirred = 1
 mechanism = "survey"
 dataset = "a survey"
+row = "person"
 unit = "person"
 epsilon = 5
 starts = "target sample"
@@ -254,7 +255,7 @@ most = 100
 [design]
 strata = "county"
 clusters = "cluster"
-sizes = {{ a = {{ selected = 40, population = 100, lower = 1, upper = 4 }}, b = {{ selected = 35 }} }}
+sizes = {{ a = {{ selected = 30, population = 100, lower = 1, upper = 4 }}, b = {{ selected = 30 }} }}
 
 [[attributes]]
 name = "county"

@@ -158,6 +158,7 @@ def cases(budgets):
         if name in names():
             yield Case(name, load(name))
     census = load("topdown-2020-pl")
+    yield Case("a survey without its row", flavors.pure("household").at(1, facts=(("mechanism", "survey"),)))
     yield Case("topdown-2020-pl", census, concerns=("cenrace", "cenrace + block within tract"))
     everything = Invariant("person", by=("block", "hhgq", "votingage", "hispanic", "cenrace"))
     yield Case("all held fixed", replace(census, multiverse=Multiverse((everything,))), concerns=("cenrace",))

@@ -44,6 +44,7 @@ EXAMPLES = {
     "approximate, removed or added": flavors.approximate("1e-6", bounded=False).at(1),
     "delta of zero": flavors.approximate(0).at(1),
     "zCDP": flavors.zcdp("household").at("2.63"),
+    "a survey without its row": flavors.pure("household").at(1, facts=(("mechanism", "survey"),)),
     "no loss": flavors.zcdp().at(0),
     "Renyi": flavors.renyi(4).at("0.5"),
     "Renyi, removed or added": flavors.renyi(4, bounded=False).at("0.5"),

@@ -53,7 +53,7 @@ def test_a_draft_is_toml_and_is_refused_with_the_names_of_its_blanks(tmp_path, c
     assert tomllib.loads(text)["weights"]["column"] == "w"
     with pytest.raises(StirredError) as refused:
         SurveyPlan.from_toml("plan.toml")
-    for name in ("epsilon", "weights.lower", "design.sizes", "attributes.sex.values", "variables.income.upper"):
+    for name in ("row", "epsilon", "weights.lower", "design.sizes", "attributes.sex.values", "variables.income.upper"):
         assert f"'{name}'" in str(refused.value)
     assert "public knowledge" in str(refused.value)
 
@@ -64,6 +64,7 @@ def test_a_draft_that_is_filled_in_is_a_plan(tmp_path):
     for blank, value in (
         (r'values = \["FILL IN"\]', 'values = ["a", "f"]'),
         (r'"FILL IN" = \{.*\}', "a = { selected = 2, population = 9 }"),
+        (r'row = "FILL IN"', 'row = "person"'),
         (r'(lower|epsilon|upper|largest_cluster) = "FILL IN"', r"\1 = 5"),
     ):
         text = re.sub(blank, value, text)

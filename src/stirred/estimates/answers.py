@@ -19,6 +19,8 @@ from stirred.spec.pages import table
 
 Array = NDArray[np.float64]
 
+NO_ESTIMATE = "no estimate"
+"""How the kind of a row begins that has no estimate; why not follows."""
 _SHOWN = 20
 """Rows that a notebook shows."""
 
@@ -88,9 +90,9 @@ class Answers:
         return found.lower, found.upper
 
     def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """One row for each estimate."""
+        """One row for each estimate; what is not known is null."""
         lower, upper = self.interval(confidence)
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             [
                 *(
                     pl.Series(name, [label[at] for label in self.labels], dtype=pl.String)
@@ -105,6 +107,9 @@ class Answers:
                 *(pl.Series(name, numbers) for name, numbers in self.parts.items()),
             ]
         )
+        numbers = [pl.col(name).fill_nan(None) for name, kind in frame.schema.items() if kind.is_float()]
+        made = pl.col("estimate").is_not_null()
+        return frame.with_columns(numbers).with_columns(standard_error=pl.when(made).then("standard_error"))
 
     def to_json(self, confidence: float = 0.9) -> str:
         """The estimates as JSON: what was asked, then an entry for each row with its interval and any naive value."""
@@ -143,7 +148,7 @@ class Answers:
                     "-" if refused else self._number(self.values[at], 1),
                     "-" if refused else self._number(self.standard_errors[at], 2),
                     *(self._number(one[at], 2) for one in self.parts.values()),
-                    f"{self._number(lower[at], 0)} to {self._number(upper[at], 0)}",
+                    "-" if math.isnan(lower[at]) else f"{self._number(lower[at], 0)} to {self._number(upper[at], 0)}",
                     *(() if self.naive is None else (self._number(self.naive[at], 0),)),
                     self.kinds[at],
                 )

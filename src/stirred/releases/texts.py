@@ -12,7 +12,7 @@ from stirred._received import plain
 from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context
 from stirred.releases.documents import REPORT, ReleasedTable
 from stirred.releases.plans import Plan
-from stirred.spec import Specification
+from stirred.spec import Finding, Specification
 from stirred.spec.exact import display, without_infinities
 from stirred.tables.labelled_files import TITLES
 
@@ -80,18 +80,12 @@ def with_report(readme: str) -> str:
 def guarantee_section(specification: Specification) -> str:
     """The five parts of a guarantee, one after another."""
     budget = specification.output_premetric.kind.budget
-    parts = [
-        ("1 domain", str(specification.domain)),
-        ("2 multiverse", str(specification.multiverse)),
-        ("3 input premetric", str(specification.input_premetric)),
-        ("4 output premetric", str(specification.output_premetric)),
-        (
-            "5 budget",
-            f"{budget} = {display(specification.budget.number)} per {specification.input_premetric.unit} of "
-            f"distance. {specification.budget.conversion}.",
-        ),
-    ]
-    lines = [fill(f"{name}: {words}", "  ") for name, words in parts]
+    spent = (
+        f"{budget} = {display(specification.budget.number)} per {specification.input_premetric.unit} of distance. "
+        f"{specification.budget.conversion}."
+    )
+    parts = [*specification.blocks()[:-1], ("budget", spent)]
+    lines = [fill(f"{number} {name}: {words}", "  ") for number, (name, words) in enumerate(parts, 1)]
     return "The guarantee, in its five parts\n" + "\n".join(lines) + "\n"
 
 
@@ -130,6 +124,17 @@ def context_section(context: Context | None, heading: str = HEADING) -> str:
 def _twofold(rows: Sequence[tuple[str, str, str]]) -> str:
     """Lines with a name and a text, and a second text below the first."""
     return named_rows([line for name, first, second in rows for line in ((f"  {name}", first), ("", second))])
+
+
+def allowed_findings(allow: Sequence[str]) -> list[Finding]:
+    """A finding for every stop that a plan allows, whether or not it applies: that it applies is confidential."""
+    return [
+        Finding(
+            f"allowed-{name.replace(':', '-')}",
+            f"The plan allows the stop '{name}', whether or not it applies to the data.",
+        )
+        for name in allow
+    ]
 
 
 def findings_and_stops(specification: Specification, stops: Sequence[errors.StirredError]) -> list[str]:

@@ -17,6 +17,7 @@ from stirred.releases.mechanism import CustodianNote, Data
 from stirred.reports.elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.page import document, materials
 from stirred.reports.subjects import Subject, of_folder
+from stirred.semantics.guarantee_lines import budget_line
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
@@ -105,8 +106,9 @@ def appendix_text(subject: Subject, notes: Sequence[CustodianNote] | None, ledge
     one = subject.alone()
     title = f"CONFIDENTIAL: appendix to the report of {one.name}"
     stated = one.specification
-    budget = f"{stated.output_premetric.kind.budget} = {stated.budget.shown()} per {stated.input_premetric.unit}"
-    about = f"Guarantee of the release itself: {budget}. Its report, which can be published, is another file."
+    about = (
+        f"Guarantee of the release itself: {budget_line(stated)}. Its report, which can be published, is another file."
+    )
     parts = [
         element("p", WARNING, class_="mark", role="note"),
         paragraphs([CAREFUL, about]),

@@ -57,8 +57,10 @@ def budget_line(specification: Specification) -> str:
     if premetric.kind != "records" or specification.domain.objects != "datasets":
         return f"{amount} per unit of distance"
     if specification.multiverse.invariants or specification.multiverse.universes:
-        return f"{amount} per {premetric.unit} that differs"  # one alone may not be able to
-    return f"{amount} per {premetric.unit} {'replaced' if premetric.bounded else 'added or removed'}"
+        change = "that differs"  # one alone may not be able to be replaced
+    else:
+        change = "replaced" if premetric.bounded else "added or removed"
+    return f"{amount} per {premetric.unit} {change} {specification.condition}".rstrip()
 
 
 def _fixed(specification: Specification) -> str:

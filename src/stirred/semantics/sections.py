@@ -132,7 +132,8 @@ def protects(given: Setting) -> Iterator[Statement]:
     specification = given.specification
     premetric = specification.input_premetric
     said = str(premetric).rstrip(".")
-    yield say("protects.who", unit=premetric.unit, premetric=said[:1].lower() + said[1:])
+    unit = f"{premetric.unit}, {specification.condition}" if specification.condition else premetric.unit
+    yield say("protects.who", unit=unit, premetric=said[:1].lower() + said[1:])
     if specification.domain.starts:
         yield say("protects.starts", starts=specification.domain.starts)
     if specification.covers:

@@ -208,8 +208,8 @@ def _given(given: Setting) -> str:
 
 
 def _whose(given: Setting) -> str:
-    premetric = given.specification.input_premetric
-    whose = f"one {premetric.unit}: " if premetric.kind == "records" else ""
+    premetric, condition = given.specification.input_premetric, given.specification.condition
+    whose = f"one {premetric.unit}{condition and f' {condition}'}: " if premetric.kind == "records" else ""
     return f"{whose}{given.change.words}"
 
 

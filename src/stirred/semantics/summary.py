@@ -71,11 +71,15 @@ def everyday(invariant: Invariant, nesting: Nesting = ()) -> str:
 
 
 def _whom(given: Setting) -> Statement:
-    premetric, change = given.specification.input_premetric, given.change.words
+    stated, change = given.specification, given.change.words
+    unit, condition = stated.input_premetric.unit, stated.condition
     if given.curve is None or alone(given) > PRACTICALLY_ALL:
-        return say("summary.about", whom=f"one {premetric.unit}" if _of_records(given) else "this", change=change)
+        whom = f"one {unit} {condition}".rstrip() if _of_records(given) else "this"
+        return say("summary.about", whom=whom, change=change)
+    if _of_records(given) and condition:
+        return say("summary.unit_if", unit=unit, condition=condition, change=change)
     if _of_records(given):
-        return say("summary.unit", unit=premetric.unit, change=change)
+        return say("summary.unit", unit=unit, change=change)
     return say("summary.change", change=change)
 
 

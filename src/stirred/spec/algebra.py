@@ -19,6 +19,7 @@ from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, is_part, scaled
+from stirred.spec.facts import NOT_STATED, ROW
 from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
 from stirred.spec.pages import table
@@ -97,6 +98,7 @@ def compose(*specifications: Specification, fresh: bool = True, name: str = "") 
         nearest=_common_nearest(specifications, first),
         name=name,
         covers=tuple(dict.fromkeys(product for one in specifications for product in one.covers)),
+        facts=((ROW, NOT_STATED),) if any(one.condition for one in specifications) else (),
         marks=tuple(dict.fromkeys(mark for one in specifications for mark in one.marks)),
     )
     return Composition(total, (*steps, step))

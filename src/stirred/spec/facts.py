@@ -34,6 +34,7 @@ PAIRWISE = "pairwise"
 IMPUTED = "imputed"
 RECORDS_PER_RESPONDENT = "records_per_respondent"
 HOUSEHOLDS = "households"
+ROW = "row"
 HELD_NOT_RELEASED = "held_not_released"
 END_TO_END = "end_to_end"
 PRODUCTS_NOT_COVERED = "products_not_covered"
@@ -44,6 +45,10 @@ THIS_DATA = "this data"
 """The ``parameters_from`` of parameters that were chosen by looking at the data they protect."""
 AS_IN_THE_INPUT = "as in the input"
 """The ``row_order`` of a release whose rows stand where they stood in the confidential file."""
+SURVEY = "survey"
+"""The ``mechanism`` of weighted survey estimates."""
+NOT_STATED = "not stated"
+"""The ``row`` of several releases together, of which one does not say what a row of its file is."""
 
 MEANINGS = MappingProxyType(
     {
@@ -74,6 +79,8 @@ MEANINGS = MappingProxyType(
         IMPUTED: "Whether records, or values in them, were filled in from other records before the guarantee starts.",
         RECORDS_PER_RESPONDENT: "The most records that one respondent's answers enter, the own one included.",
         HOUSEHOLDS: "Whether persons in the data live in households.",
+        ROW: "Surveys: what one row of the file is, as the plan states it. Without it the guarantee holds if each row "
+        "is one whole unit.",
         HELD_NOT_RELEASED: "Whether what is held fixed is only taken as known, and is not released.",
         END_TO_END: "Whether the budget covers everything that is released from the data.",
         PRODUCTS_NOT_COVERED: "Products from the same data that the budget leaves out.",

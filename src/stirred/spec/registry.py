@@ -296,7 +296,7 @@ def _sections(specification: Specification) -> dict[str, dict[str, Any]]:
 
 def _unit_details(specification: Specification) -> str:
     premetric = specification.input_premetric
-    said = [_sentence(str(premetric)), _sentence(specification.nearest_words())]
+    said = [_sentence(dict(specification.blocks())["input premetric"]), _sentence(specification.nearest_words())]
     if premetric.kind == "records" and premetric.bounded:
         said.append("Files of different sizes are not compared: the number of records counts as unprotected.")
     for coarse in premetric.stays_in:

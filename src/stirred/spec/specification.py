@@ -17,6 +17,7 @@ from stirred import errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import function_later
 from stirred._shown import brief
+from stirred.spec import facts
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.exact import Exact, bound, exact, near
 from stirred.spec.invariant import Invariant
@@ -145,6 +146,21 @@ class Specification:
         """The facts by name."""
         return dict(self.facts)
 
+    @property
+    def condition(self) -> str:
+        """What must be true of the file for the guarantee to be one about its unit; empty if nothing is left open.
+
+        A survey plan that does not state its row may have read a file of persons and speak of households, of which one
+        then changes several records.
+
+        >>> from stirred.spec import flavors
+        >>> flavors.pure("household").at(1, facts=(("mechanism", "survey"),)).condition
+        'if each row is one whole household'
+        """
+        told = self.fact
+        row = told.get(facts.ROW, facts.NOT_STATED if told.get(facts.MECHANISM) == facts.SURVEY else "")
+        return f"if each row is one whole {self.input_premetric.unit}" if row == facts.NOT_STATED else ""
+
     def budget_at(self, distance: Any) -> Fraction | float:
         """The bound between two datasets at a distance: epsilon times d, rho times d squared."""
         apart = exact(distance, "A distance")
@@ -183,6 +199,7 @@ class Specification:
         """The five blocks in words, in order."""
         budget = f"{self.output_premetric.kind.budget} = {self.budget}"
         said = [str(getattr(self, block)) for block in BLOCKS[:-1]] + [budget]
+        said[BLOCKS.index("input_premetric")] += f", {self.condition}" if self.condition else ""
         return list(zip((block.replace("_", " ") for block in BLOCKS), said, strict=True))
 
     def __str__(self) -> str:

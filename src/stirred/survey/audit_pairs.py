@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.releases.audit_pairs import AuditPair
 from stirred.spec.exact import near
-from stirred.survey.design_errors import require_design
 from stirred.survey.measuring import true_sums
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import QuerySection
 from stirred.survey.query_noise import may_vanish, query_noise, query_step, stays, weights_may_move
 from stirred.survey.records import TABLE, Records, read_records
+from stirred.survey.refuting import require_design
 from stirred.survey.released import measured_tables
 from stirred.survey.specifying import specify
 

@@ -7,11 +7,12 @@ are read from the file, so a check as a whole is confidential.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from stirred import errors
+from stirred.errors.kinds import listed
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json, fill, findings_and_stops
@@ -20,7 +21,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.combining import Array, MeasuredSurvey
 from stirred.survey.comparing import design_estimates, first_stage
-from stirred.survey.design_errors import ErrorTable, centres_of, error_noise, require_design, true_errors
+from stirred.survey.design_errors import ErrorTable, centres_of, error_noise, true_errors
 from stirred.survey.effective_size import effective_size_of_multiples
 from stirred.survey.estimating import answer
 from stirred.survey.linearised import FirstStage
@@ -28,6 +29,7 @@ from stirred.survey.measuring import true_sums
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.query_noise import query_noise, query_reach, weights_may_move
 from stirred.survey.records import Records, read_records
+from stirred.survey.refuting import Repeats, open_stops, require_design, stops_of
 from stirred.survey.released import measured_tables
 from stirred.survey.specifying import specify
 
@@ -86,14 +88,17 @@ class SurveyCheck:
     """By imputed attribute or variable, how many cells are empty."""
     weights_in_file: float | None = None
     """The sum of the weights before the plan's rule; None where there are no weights."""
+    ids: Mapping[str, Repeats] = field(default_factory=dict)
+    """By column that looks like an id of the unit, how its values repeat."""
+    stops: tuple[errors.StoppedByCheck, ...] = ()
 
     def __repr__(self) -> str:
         return f"<SurveyCheck, confidential: {self.records:,} records; print it to read it all>"
 
     @property
-    def open_stops(self) -> Sequence[errors.StirredError]:
-        """None: what does not fit a plan is an error when the file is read."""
-        return ()
+    def open_stops(self) -> Sequence[errors.StoppedByCheck]:
+        """Stops that the plan does not allow: a release ends with the first of them."""
+        return open_stops(self.plan, self.stops)
 
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
@@ -107,8 +112,9 @@ class SurveyCheck:
             "tables": [_plain(asdict(one)) for one in self.tables],
             "cut_at_the_bounds": dict(self.changed),
             "empty_cells": dict(self.empty),
+            "ids_of_the_unit": {name: found._asdict() for name, found in self.ids.items()},
         }
-        return check_json(self.plan, self.specification, (), (), fields)
+        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
 
     def __str__(self) -> str:
         parts = [
@@ -117,8 +123,11 @@ class SurveyCheck:
             _file(self),
             _queries(self),
             _tables(self),
-            *findings_and_stops(self.specification, ()),
-            "No stops: the file fits the plan, so a release would not be refused.",
+            *findings_and_stops(self.specification, self.open_stops),
+            "No stops: nothing that was looked at in the file speaks against the plan, so that a release would not be "
+            "refused."
+            if not self.open_stops
+            else "A release of this plan would be refused because of what the lines with STOP say.",
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -128,8 +137,7 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
     progress = progress or Silent()
     progress.stage("reading the survey")
     records = read_records(plan, data)
-    if measured_tables(plan):
-        require_design(records)
+    require_design(records)
     progress.stage("working out expected errors")
     filled = _complete(records)
     survey = MeasuredSurvey(plan, {query.name: true_sums(filled, query) for query in plan.queries})
@@ -148,6 +156,8 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
         {name: many for name, many in records.changed.items() if many},
         {name: int(gone.sum()) for name, gone in records.empty.items()},
         records.weights_in_file,
+        records.ids,
+        tuple(stops_of(records)),
     )
 
 
@@ -223,11 +233,12 @@ def _plain(fields: dict[str, object]) -> dict[str, object]:
 def _protected(check: SurveyCheck) -> str:
     plan, budget = check.plan, check.specification.budget
     word = "epsilon" if plan.noise == "laplace" else "rho"
+    condition = f" {check.specification.condition}".rstrip()
     change = "another unit may stand in its place" if plan.change == "unit" else "it may give other answers"
     lines = [
         fill(f"Protected: {plan.pipeline.protects} ({change})."),
         str(plan.pipeline),
-        fill(f"Guarantee: {word} = {display(budget.number)} per {plan.unit}. {budget.conversion}."),
+        fill(f"Guarantee: {word} = {display(budget.number)} per {plan.unit}{condition}. {budget.conversion}."),
     ]
     if why := weights_may_move(plan):
         lines.append(fill(f"One record may change all weights, and the noise covers that: {why}"))
@@ -245,12 +256,26 @@ def _file(check: SurveyCheck) -> str:
         f"{check.records:,} records, weights adding up to {total}; unequal weights make them worth "
         f"{check.effective:,.0f} records (design effect {check.effect:.2f})"
     ]
+    lines.append(_rows(check))
     lines += [
         f"{many:,} cells of column '{name}' are cut at the bounds, which biases sums"
         for name, many in check.changed.items()
     ]
     lines += [f"{many:,} cells of '{name}' are empty and would be imputed" for name, many in check.empty.items()]
     return "\n".join(fill(f"- {line}.", "  ") for line in lines)
+
+
+def _rows(check: SurveyCheck) -> str:
+    """What the file shows about whether each row is one whole unit."""
+    unit = check.plan.unit
+    said = "The plan does not say what one row is"
+    if check.plan.row is not None:
+        said = f"Each row is one whole {unit}, as the plan states"
+    if any(found.rows for found in check.ids.values()):
+        return f"{said}; the file shows otherwise"
+    if check.ids:
+        return f"{said}; no value repeats in {listed(check.ids)}, by name an id of one {unit}"
+    return f"{said}; the file cannot show otherwise, since no column has a name like that of an id of one {unit}"
 
 
 def _queries(check: SurveyCheck) -> str:

@@ -96,21 +96,13 @@ def first_stage(records: Records) -> FirstStage | None:
     """How the records were sampled, as the plan states it; None where it does not say."""
     design = records.plan.design
     independent = design.selection == "independent"
-    if design.strata is None and design.selected is None and not independent:
+    # Independent selection is like a fixed number among very many, of which nearly all are empty.
+    sizes = ((MANY, None),) if independent else records.plan.selected_units
+    if sizes is None:
         return None
-    if design.strata is None:
-        strata = np.zeros(records.rows, dtype=np.int64)
-        # Independent selection is like a fixed number among very many, of which nearly all are empty.
-        sizes = [(MANY if independent else design.selected, design.population)]
-    else:
-        strata = records.codes[design.strata].astype(np.int64)
-        sizes = [
-            (design.sizes[one].selected, design.sizes[one].population)
-            for one in records.plan.attribute(design.strata).values
-        ]
     population = [near(float(N)) if N else np.inf for _, N in sizes]
     return FirstStage.of(
-        strata=strata,
+        strata=records.strata,
         clusters=records.clusters,
         selected=[n for n, _ in sizes],
         population=population,

@@ -73,6 +73,9 @@ def _table(released: Path, truth: pl.DataFrame) -> str:
             label = str(row[found.by[-1]]) if found.by else "all"
             if label not in true:
                 continue
+            if row["estimate"] is None:
+                lines.append(f"  {label:32}{row['interval']}")
+                continue
             inside = row["lower"] <= true[label] <= row["upper"]
             counted[0] += inside
             counted[1] += 1

@@ -41,6 +41,7 @@ from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import PublishSection
 from stirred.survey.query_noise import CellNoise, Reach, noise_for, setting_of, weights_may_move
 from stirred.survey.records import LARGEST, Records, Whole
+from stirred.survey.refuting import require_design
 
 FINE = 1024
 """Steps into which the largest residual is divided."""
@@ -165,11 +166,6 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
     return [int(one) for one in found.ravel()]
 
 
-def require_design(records: Records) -> None:
-    """Raise if the file has more primary units in a stratum than the plan says are selected."""
-    _Places.of(records)
-
-
 # -- residuals ---------------------------------------------------------------------------------------------------
 
 
@@ -256,24 +252,11 @@ class _Places:
         if design.selection == "independent":
             nothing = np.zeros(records.rows, dtype=np.int64)
             return cls(nothing, records.clusters, [0], [Fraction(1)], independent=True)
-        if design.strata is None:
-            strata = np.zeros(records.rows, dtype=np.int64)
-            sizes: list[tuple[int | None, int | None]] = [(design.selected, design.population)]
-        else:
-            strata = records.codes[design.strata].astype(np.int64)
-            values = records.plan.attribute(design.strata).values
-            sizes = [(design.sizes[one].selected, design.sizes[one].population) for one in values]
-        selected = [number or 0 for number, _ in sizes]
-        if records.clusters is None:
-            found = np.bincount(strata, minlength=len(sizes))
-        else:
-            first = np.unique(records.clusters, return_index=True)[1]
-            found = np.bincount(strata[first], minlength=len(sizes))
-        if np.any(found > np.array(selected)):
-            kind = "records" if records.clusters is None else "clusters"
-            raise errors.survey_design(f"it has more {kind} in a stratum than the plan says are selected")
-        corrections = [Fraction(1) - (Fraction(n or 0, N) if N else 0) for n, N in sizes]
-        return cls(strata, records.clusters, selected, corrections)
+        sizes = records.plan.selected_units
+        assert sizes is not None
+        require_design(records)
+        corrections = [Fraction(1) - (Fraction(n, N) if N else 0) for n, N in sizes]
+        return cls(records.strata, records.clusters, [n for n, _ in sizes], corrections)
 
     def lengths(self, residuals: Whole, groups: NDArray[np.int64], number: int) -> list[int]:
         """By group the standard error of its sum of residuals, rounded down."""

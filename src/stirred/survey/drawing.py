@@ -17,12 +17,13 @@ from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.design_errors import measure_errors, require_design
+from stirred.survey.design_errors import measure_errors
 from stirred.survey.estimating import answer
 from stirred.survey.filling import fill_in
 from stirred.survey.measuring import measure
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.records import Records, read_records
+from stirred.survey.refuting import open_stops, require_design, stops_of
 from stirred.survey.released import measured_tables
 from stirred.survey.specifying import specify
 
@@ -53,8 +54,9 @@ def draw(
     source, progress = source or SystemSource(), progress or Silent()
     progress.stage("reading the survey")
     records = read_records(plan, data)
-    if measured_tables(plan):
-        require_design(records)
+    require_design(records)
+    for stop in open_stops(plan, stops_of(records)):
+        raise stop
     if plan.imputation:
         progress.stage("imputing")
     filled, models = fill_in(records, source)

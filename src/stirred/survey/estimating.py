@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.estimates import derived
-from stirred.estimates.answers import Answers
+from stirred.estimates.answers import NO_ESTIMATE, Answers
 from stirred.estimates.derived import Parts
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec.exact import near
@@ -39,10 +39,15 @@ from stirred.survey.sampling_errors import (
     measured_errors,
 )
 
+NOT_POSITIVE = f"{NO_ESTIMATE}: what is divided by is not above 0 after noise"
+NOT_ADJUSTED = f"{NO_ESTIMATE}: noisy counts cannot be adjusted to the public totals"
 KINDS: Mapping[str, str] = {
     "measured": "an interval for sampling and noise; the sampling error was measured under the budget",
     "bounded": "an interval for sampling and noise; the sampling error is an upper bound from public facts",
     "unknown": "an interval for noise only: it is about the number that the file would give without noise",
+    NOT_POSITIVE: "noise left nothing above 0 to divide by, as it does where few records are; ask for coarser groups",
+    NOT_ADJUSTED: "noise left counts that no adjustment takes to the public totals; leave the calibration out, or ask "
+    "for a coarser one",
 }
 
 PAGE = "surveys"
@@ -313,13 +318,20 @@ def _answers(
         values=at.values,
         variances=at.variances,
         naive=None,
-        kinds=(sampling.source,) * len(labels),
+        kinds=_kinds(sums, at.values),
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total") and wanted.calibration is None,
         remarks=(*sums.remarks, *_remarks(plan, wanted, sampling.source, adjustable=not where)),
-        parts=sums.by_source(),
+        parts={name: np.where(np.isnan(at.values), np.nan, part) for name, part in sums.by_source().items()},
     )
+
+
+def _kinds(sums: Sums, values: Array) -> tuple[str, ...]:
+    """How each interval is found; of rows without an estimate why there is none."""
+    assert sums.sampling is not None
+    why = NOT_ADJUSTED if sums.below is None else NOT_POSITIVE
+    return tuple(why if gone else sums.sampling.source for gone in np.isnan(values).tolist())
 
 
 def _remarks(plan: SurveyPlan, wanted: PublishSection, source: Source, *, adjustable: bool) -> tuple[str, ...]:
@@ -417,12 +429,15 @@ def _difference(
         values=values,
         variances=np.where(np.isnan(values), np.inf, between + noise),
         naive=None,
-        kinds=(sampling.source,) * len(rest),
+        kinds=_kinds(sums, values),
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total"),
         remarks=_remarks(plan, wanted, sampling.source, adjustable=False),
-        parts={"sampling_error": np.sqrt(between), "noise_error": np.sqrt(noise)},
+        parts={
+            name: np.where(np.isnan(values), np.nan, np.sqrt(part))
+            for name, part in (("sampling_error", between), ("noise_error", noise))
+        },
     )
 
 

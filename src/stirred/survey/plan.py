@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from stirred import errors
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Plan
 from stirred.survey.pipeline import Pipeline
 from stirred.survey.plan_checks import require_sound
 from stirred.survey.plan_sections import (
@@ -45,6 +45,9 @@ class SurveyPlan(Plan):
 
     Parameters
     ----------
+    row, unit
+        What one row of the file is, and what is protected: the same, such as ``person``. Without ``row`` the guarantee
+        holds if each row is one whole unit.
     starts, holds_fixed
         The stage of the survey whose records are protected, and the last stage before it that is held fixed.
     change
@@ -62,13 +65,15 @@ class SurveyPlan(Plan):
         How empty cells are filled in.
     calibrations, publish
         Public totals, and the tables of estimates to write.
-    dataset, unit, chosen_from, format, licence, released_by
+    allow
+        Stops of a check at which a release shall not end, by their names.
+    dataset, chosen_from, format, licence, released_by
         As in every plan.
 
     Examples
     --------
     >>> plan = SurveyPlan(
-    ...     unit="person", epsilon=1, weights={"column": "w", "lower": 1, "upper": 50},
+    ...     row="person", unit="person", epsilon=1, weights={"column": "w", "lower": 1, "upper": 50},
     ...     attributes=[{"name": "sex", "values": ["f", "m"]}], queries=[{"by": "sex"}],
     ... )
     >>> plan.pipeline.starts, plan.share(plan.queries[0])
@@ -78,6 +83,8 @@ class SurveyPlan(Plan):
     mechanism: ClassVar[str] = "survey"
     page: ClassVar[str] = "surveys"
 
+    row: str | None = None
+    """What one row of the file is."""
     unit: str = "person"
     starts: Start = "target sample"
     holds_fixed: Fixed = "frame"
@@ -96,6 +103,8 @@ class SurveyPlan(Plan):
     queries: tuple[QuerySection, ...] = Field(max_length=MOST_SECTIONS)
     calibrations: tuple[CalibrationSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
     publish: tuple[PublishSection, ...] = Field(default=(), max_length=MOST_SECTIONS)
+    allow: Names = ()
+    """Stops that do not end a release."""
     format: Literal["csv", "parquet", "arrow"] = "csv"
 
     @model_validator(mode="before")
@@ -160,6 +169,15 @@ class SurveyPlan(Plan):
     def weight_step(self) -> Fraction:
         """Every weight is a whole multiple of this."""
         return Fraction(1) if self.weights is None else self.weights.step
+
+    @cached_property
+    def selected_units(self) -> tuple[tuple[int, int | None], ...] | None:
+        """By stratum how many primary units are selected, and of how many; None where the plan does not say."""
+        design = self.design
+        if design.strata is not None:
+            sizes = [design.sizes[value] for value in self.attribute(design.strata).values]
+            return tuple((one.selected, one.population) for one in sizes)
+        return None if design.selected is None else ((design.selected, design.population),)
 
     def share(self, of: QuerySection | PublishSection | ImputationSection) -> Fraction:
         """The share of the budget that a part of the plan has; queries without a stated one share the rest alike."""

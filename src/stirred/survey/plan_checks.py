@@ -22,6 +22,10 @@ from stirred.survey.plan_sections import (
 if TYPE_CHECKING:
     from stirred.survey.plan import SurveyPlan
 
+ALLOWED = ("fewer-selected", "weights-population")
+"""Stops without a column that a plan may allow."""
+SEVERAL_ROWS = "several-rows:"
+"""How the name of a stop begins that says that a column shows several rows of one unit; the column follows."""
 MOST_DECIMALS = 12
 """Digits after the point that the step of a lattice may have."""
 MOST_CELLS = 1 << 22
@@ -36,6 +40,7 @@ def require_sound(plan: SurveyPlan) -> None:
         raise errors.survey_plan("Exactly one of epsilon and rho", "must be stated")
     if plan.budget <= 0:
         raise errors.survey_plan("The budget", "must be above 0")
+    _unit(plan)
     Pipeline(plan.starts, plan.holds_fixed)
     _names(plan)
     _weights(plan)
@@ -65,6 +70,15 @@ def covers(plan: SurveyPlan, of: str | None, names: Iterable[str]) -> bool:
     wanted = list(names)
     coarser = {one.name: one.of for one in plan.recodes}
     return any(all(name in query.by or coarser.get(name) in query.by for name in wanted) for query in plan.family(of))
+
+
+def _unit(plan: SurveyPlan) -> None:
+    if plan.row is not None and plan.row.strip().lower() != plan.unit.strip().lower():
+        raise errors.unit_is_not_the_row(plan.unit, plan.row)
+    for name in plan.allow:
+        if name not in ALLOWED and not name.startswith(SEVERAL_ROWS):
+            known = f"{SEVERAL_ROWS}COLUMN, {' and '.join(ALLOWED)}"
+            raise errors.survey_plan(f"The stop '{name}' in allow", f"must be one that can be allowed: {known}")
 
 
 def _unlike(what: str, names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stirred.estimates.answers import Answers
+from stirred.estimates.answers import NO_ESTIMATE, Answers
 from stirred.estimates.derived import Parts
 from stirred.spec.exact import near, written
 from stirred.survey.combining import Array, MeasuredSurvey
@@ -19,9 +19,11 @@ from stirred.survey.plan_sections import PublishSection
 from stirred.survey.quantiles import cumulated_shares, grid_quantiles
 from stirred.survey.sampling_errors import DesignBound, Source
 
+NOT_POSITIVE = f"{NO_ESTIMATE}: the count of the group is not above 0 after noise"
 _WORDS: Mapping[str, str] = {
     "bounded": "the values whose shares are within the interval of the share; sampling errors are upper bounds",
     "unknown": "as far as noise goes: the values whose shares are within the noise of the share",
+    NOT_POSITIVE: "noise left no count above 0 in the group, as it does where few records are; ask for coarser groups",
 }
 
 
@@ -78,7 +80,7 @@ def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapp
         values=one.values,
         variances=np.where(np.isnan(one.values), np.inf, one.variances),
         naive=None,
-        kinds=(source,) * len(labels),
+        kinds=tuple(NOT_POSITIVE if gone else source for gone in np.isnan(one.values).tolist()),
         kind_words=_WORDS,
         ends=ends,
         whole=False,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
+from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.documents import ReleasedTable
 from stirred.releases.texts import (
     context_section,
@@ -30,18 +34,20 @@ _CHANGES: dict[Change, str] = {
 }
 
 
-def readme(specification: Specification, plan: SurveyPlan, tables: Sequence[ReleasedTable]) -> str:
-    """The text of README.txt."""
+def readme(
+    specification: Specification, plan: SurveyPlan, tables: Sequence[ReleasedTable], estimates: Mapping[str, str]
+) -> str:
+    """The text of README.txt; ``estimates`` are the texts of the tables of estimates, by their names."""
     more = [
         f"tables/{one.name}.csv: estimates, their standard errors and {float(100 * one.confidence):.6g}% intervals "
-        "(lower, upper)" + ("" if _covers_sampling(plan, one) else " for noise only")
+        "(lower, upper)" + ("" if _covers_sampling(plan, one) else " for noise only") + _without(estimates[one.name])
         for one in plan.publish
     ]
     parts = [
         titled(plan.dataset or "A survey, released with noise", specification),
         origin_section(plan),
         files_section(tables, more),
-        _protected(plan),
+        _protected(plan, specification),
         _measured(plan),
         _analysts(plan),
         guarantee_section(specification),
@@ -51,14 +57,39 @@ def readme(specification: Specification, plan: SurveyPlan, tables: Sequence[Rele
     return "\n".join(part for part in parts if part)
 
 
-def _protected(plan: SurveyPlan) -> str:
+def _without(text: str) -> str:
+    """How many rows of a table have no estimate, and why."""
+    why = list(csv.DictReader(io.StringIO(text)))
+    gone = Counter(row["interval"] for row in why if row["interval"].startswith(NO_ESTIMATE))
+    return "".join(f"; {many:,} of {len(why):,} rows have {reason}" for reason, many in gone.items())
+
+
+def _protected(plan: SurveyPlan, specification: Specification) -> str:
     fixed = ", ".join(stage.name for stage in plan.pipeline.held_fixed)
+    condition = f", {specification.condition}" if specification.condition else ""
     lines = [
-        f"Protected is {plan.pipeline.protects}. " + _CHANGES[plan.change].format(unit=plan.unit),
+        f"Protected is {plan.pipeline.protects}{condition}. " + _CHANGES[plan.change].format(unit=plan.unit),
+        _rows(plan, specification),
         f"Held fixed, and not protected: {fixed}." if fixed else "Nothing is held fixed.",
         *plan.pipeline.cautions,
     ]
     return "What is protected\n" + "\n".join(fill(line, "  ") for line in lines) + "\n"
+
+
+def _rows(plan: SurveyPlan, specification: Specification) -> str:
+    """What is known about rows and units, and what was looked at."""
+    if specification.condition:
+        times = "their number times the stated epsilon"
+        if plan.noise == "gaussian":
+            times = "the square of their number times the stated rho"
+        return (
+            f"Whether each row of the file is one whole {plan.unit} is not known here; one {plan.unit} of several rows "
+            f"would lose {times}."
+        )
+    return (
+        f"Each row of the file is one whole {plan.unit}: the plan states it, and no column with a name like that of an "
+        f"id of one {plan.unit} showed otherwise. Nothing else was looked at to confirm it."
+    )
 
 
 def spread_of(plan: SurveyPlan, query: QuerySection) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +24,7 @@ from stirred.releases.plans import by_table
 from stirred.spec.exact import written
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import AttributeSection, VariableSection
+from stirred.survey.refuting import Repeats, id_columns, repeated_ids
 from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
@@ -62,6 +63,24 @@ class Records:
     """By column, how many cells were cut at the bounds."""
     weights_in_file: float | None = None
     """The sum of the weights before the plan's rule; None where there are no weights."""
+    ids: Mapping[str, Repeats] = field(default_factory=dict)
+    """By column that looks like an id of the unit, how its values repeat."""
+    without_values: tuple[str, ...] = ()
+    """Columns of variables and attributes in which every cell is empty."""
+
+    @property
+    def strata(self) -> Whole:
+        """The number of each record's stratum; 0 where there are none."""
+        strata = self.plan.design.strata
+        return np.zeros(self.rows, dtype=np.int64) if strata is None else self.codes[strata].astype(np.int64)
+
+    @property
+    def primary_units(self) -> Whole:
+        """By stratum how many primary units have a record in the file."""
+        strata, sizes = self.strata, self.plan.selected_units or (None,)
+        if self.clusters is not None:
+            strata = strata[np.unique(self.clusters, return_index=True)[1]]
+        return np.bincount(strata, minlength=len(sizes))
 
     @property
     def cut(self) -> bool:
@@ -87,7 +106,8 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
     if given is None:
         raise errors.survey_plan("The input", "must have a path, or be given in Python")
     opened = _opened(plan, given)
-    table = _read(opened, plan)
+    ids = id_columns(plan, opened.kinds)
+    table = _read(opened, plan, [name for one, within in ids.items() for name in (one, *within)])
     opened.require_unchanged()
     _require_number(plan, table.rows)
     changed: dict[str, int] = {}
@@ -105,6 +125,7 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
             codes[attribute.name] = _codes(attribute, column, attribute.name in imputed)
             if attribute.name in imputed:
                 empty[attribute.name] = codes[attribute.name] < 0
+    clusters = _clusters(plan, table, codes)
     records = Records(
         plan,
         table.rows,
@@ -112,10 +133,12 @@ def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
         values,
         codes,
         empty,
-        _clusters(plan, table, codes),
+        clusters,
         _replicates(plan, table),
         changed,
         None if plan.weights is None else _total(table[plan.weights.column]),
+        repeated_ids(plan, table, ids, clusters),
+        tuple(name for name in _told(plan) if table[name].values.null_count == table[name].cardinality),
     )
     _require_room(records)
     return with_intervals(records)
@@ -137,12 +160,17 @@ def with_intervals(records: Records) -> Records:
 
 def columns_of(plan: SurveyPlan) -> list[str]:
     """The columns of the file that a plan reads, each once."""
-    found = [one.column or one.name for one in plan.variables]
-    found += [one.column or one.name for one in plan.attributes if one.variable is None]
+    found = _told(plan)
     found += [plan.weights.column] if plan.weights is not None else []
     found += [plan.design.clusters] if plan.design.clusters is not None else []
     found += plan.design.replicates.columns if plan.design.replicates is not None else ()
     return list(dict.fromkeys(found))
+
+
+def _told(plan: SurveyPlan) -> list[str]:
+    """The columns of variables and attributes."""
+    found = [one.column or one.name for one in plan.variables]
+    return found + [one.column or one.name for one in plan.attributes if one.variable is None]
 
 
 # -- one column at a time ----------------------------------------------------------------------------------------
@@ -166,13 +194,13 @@ def _numeric(plan: SurveyPlan) -> list[str]:
     return [*found, *(plan.design.replicates.columns if plan.design.replicates is not None else ())]
 
 
-def _read(opened: Input, plan: SurveyPlan) -> Table:
+def _read(opened: Input, plan: SurveyPlan, more: Sequence[str]) -> Table:
     wanted = columns_of(plan)
     missing = [name for name in wanted if name not in opened.kinds]
     if missing:
         raise errors.missing_columns(TABLE, missing, opened.kinds)
     # A file of records that are only counted has no column to read; any one tells how many there are.
-    return read_table(opened, wanted or list(opened.kinds)[:1]).table
+    return read_table(opened, list(dict.fromkeys([*wanted, *more])) or list(opened.kinds)[:1]).table
 
 
 def _require_number(plan: SurveyPlan, rows: int) -> None:

@@ -85,7 +85,8 @@ class SurveyRelease:
         budget = "epsilon" if self.plan.noise == "laplace" else "rho"
         return (
             f"{cells:,} noisy sums in {len(self.plan.queries)} queries, {len(self.plan.publish)} tables of estimates",
-            f"{budget} {display(self.specification.budget.number)} per {self.plan.unit} of the {self.plan.starts}",
+            f"{budget} {display(self.specification.budget.number)} per {self.plan.unit} of the {self.plan.starts}"
+            + (f", {self.specification.condition}" if self.specification.condition else ""),
         )
 
     def estimates(self, name: str) -> pl.DataFrame:
@@ -124,9 +125,10 @@ class SurveyRelease:
         progress.stage("writing estimates and documents")
         if plan.publish:
             (folder / TABLES).mkdir()
+        texts = {wanted.name: estimates_text(self.survey, wanted) for wanted in plan.publish}
         for wanted in plan.publish:
-            (folder / estimates_file(wanted)).write_text(estimates_text(self.survey, wanted), encoding="utf-8")
-        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables))
+            (folder / estimates_file(wanted)).write_text(texts[wanted.name], encoding="utf-8")
+        write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, texts))
         return certificate(plan, self.specification, self.for_release, self.nonce, self.drawn.models)
 
     def write_confidential(self, folder: Path, data: Data | None) -> None:

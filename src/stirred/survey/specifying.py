@@ -7,10 +7,12 @@ the stage at which the release starts, and about no other stage.
 
 from __future__ import annotations
 
+from stirred.releases.texts import allowed_findings
 from stirred.spec import Domain, Invariant, OutputPremetric, Specification, facts, flavors, lint
 from stirred.spec.exact import written
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan_checks import SEVERAL_ROWS
 from stirred.survey.query_noise import weights_may_move
 from stirred.survey.settings import DATASETS, HELD, SAME_UNITS
 
@@ -31,14 +33,15 @@ def specify(plan: SurveyPlan, for_release: bool = True) -> Specification:
         facts=_facts(plan),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
-    return stated.with_findings(*lint(stated))
+    return stated.with_findings(*lint(stated), *allowed_findings(plan.allow))
 
 
 def _domain(plan: SurveyPlan) -> Domain:
+    row = "one row of the file" if _rows_are_units(plan) else f"if each row is one whole {plan.unit}"
     return Domain(
         plan.dataset or f"{DATASETS[plan.starts].format(survey='a survey')}, of no named dataset",
         starts=f"the {plan.starts}",
-        record=f"{plan.unit}: {plan.pipeline.protects}",
+        record=f"{plan.unit}, {row}: {plan.pipeline.protects}",
         restricted_by=(REFUSED,),
     )
 
@@ -62,8 +65,15 @@ def _conversion(plan: SurveyPlan) -> str:
     return f"sum of {budget}: {', '.join(parts)}{weights}"
 
 
+def _rows_are_units(plan: SurveyPlan) -> bool:
+    """Whether the plan states that each row is one whole unit, and allows no column that shows otherwise."""
+    return plan.row is not None and not any(name.startswith(SEVERAL_ROWS) for name in plan.allow)
+
+
 def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
     found: dict[str, str | int | bool] = {facts.MECHANISM: plan.mechanism, facts.ROW_ORDER: "sorted"}
+    if _rows_are_units(plan):
+        found[facts.ROW] = str(plan.row)
     if _held(plan):
         found[facts.HELD_NOT_RELEASED] = True
     if plan.chosen_from is not None:

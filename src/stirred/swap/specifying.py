@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from stirred.errors import listed
+from stirred.releases.texts import allowed_findings
 from stirred.spec import (
     Budget,
     Domain,
-    Finding,
     InputPremetric,
     Invariant,
     Multiverse,
@@ -64,7 +64,7 @@ def specify(
         facts=_facts(plan, strata, movement, rates),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
-    return stated.with_findings(*lint(stated), *_allowed(plan))
+    return stated.with_findings(*lint(stated), *allowed_findings(plan.allow))
 
 
 def epsilon_of(plan: SwapPlan, strata: Strata, rates: RatesByStratum | None) -> float:
@@ -204,14 +204,3 @@ def _merging(plan: SwapPlan) -> str:
         f" '{merged_name(plan)}' follows from the plan and from counts of match values: {plan.coarsen.words}{within}. "
         f"'{plan.coarsen.column}' itself is held, so its own counts by {listed(plan.swap)} are not kept."
     )
-
-
-def _allowed(plan: SwapPlan) -> list[Finding]:
-    """A finding for every stop that the plan allows, whether or not it applies: that it applies is confidential."""
-    return [
-        Finding(
-            f"allowed-{name.replace(':', '-')}",
-            f"The plan allows the stop '{name}', whether or not it applies to the data.",
-        )
-        for name in plan.allow
-    ]
