@@ -36,7 +36,6 @@ def held_tells_swap(
 
 
 def undone(
-    named: str,
     table: str,
     columns: Sequence[str],
     swapped: Sequence[str],
@@ -48,6 +47,7 @@ def undone(
     most: float,
     changes: Sequence[tuple[str, float]],
 ) -> StoppedByCheck:
+    named = "+".join(columns)
     like = "they look like one household" if households else "they seem to stand for a place"
     left = [f"{words}: {_remains(share)} would remain" for words, share in changes]
     change = f"change the plan ({'; '.join(left)})" if left else "drop columns (stirred check says what each leaves)"
@@ -58,12 +58,12 @@ def undone(
         else f"{change[:1].upper()}{change[1:]}."
     )
     return StoppedByCheck(
-        named,
+        f"undone:{named}",
         f"Rows of table '{table}' that agree on {listed(columns)} mostly share {listed(swapped)}: {like}. Whoever "
         f"knows that can put back about {recovered * changed:,.0f} of {changed:,.0f} changed records "
         f"({100 * recovered:.0f}%), {100 * precision:.0f}% of what is put back rightly. The plan accepts at most "
         f"{100 * most:.3g}%.",
-        f'{first} Or state a larger most_recovered in the plan, or add "{named}" to allow.',
+        f'{first} Or state a larger most_recovered in the plan, or add "undone:{named}" to allow.',
     )
 
 

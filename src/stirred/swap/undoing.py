@@ -98,11 +98,6 @@ class Undone:
         """Whether the groups are as small as households; else they stand for places, or other things."""
         return self.rows <= _LARGEST_HOUSEHOLD
 
-    @property
-    def named(self) -> str:
-        """What a plan calls it where it allows it."""
-        return "undone:" + "+".join(self.columns)
-
 
 @dataclass(frozen=True)
 class Remedy:
@@ -280,14 +275,15 @@ def stops_of(
     worst = undoing.worst
     if worst is None or worst.recovered <= plan.most_recovered:
         return list(found)
-    alike = [one for one in found if set(one.kind.partition(":")[2].split("+")) <= set(worst.columns)]
-    if alike and not worst.of_households:
+    telling = [one for one in found if one.kind.startswith(("determines:", "tells:"))]
+    alike = [one for one in telling if set(one.kind.partition(":")[2].split("+")) <= set(worst.columns)]
+    determined = any(one.kind.startswith("determines:") for one in alike)
+    if determined or (alike and not worst.of_households):
         return list(found)
     changes = [(one.words, one.left) for one in undoing.remedies if one.left < worst.recovered]
     return [
-        *(one for one in found if one not in alike or not one.kind.startswith("tells:")),
+        *(one for one in found if one not in alike),
         errors.undone(
-            worst.named,
             worst.table,
             worst.columns,
             worst.variables,
