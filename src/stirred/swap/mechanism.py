@@ -104,12 +104,14 @@ class Swapping(Mechanism):
             Option(
                 "--flat-id",
                 "For a FILE with a row for each person in which columns of the household are repeated: the column "
-                "with the household's id. Households are swapped, and the release has the form of FILE.",
+                "with the household's id. Households are swapped, and the release has the form of FILE. Default: a "
+                "column that is called like an id, if it repeats and other columns repeat with it.",
                 "flat_id",
             ),
             Option(
                 "--repeated",
-                "With --flat-id: the columns of the household, such as county,tenure; --look finds them.",
+                "With --flat-id: the columns of the household, such as county,tenure. Default: those that are the same "
+                "in all rows with the same id.",
                 "repeated",
                 read=_names,
             ),
