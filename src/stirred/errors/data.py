@@ -290,9 +290,9 @@ def duplicate_ids(table: str, column: str, count: int, *, may_be_flat: bool = Fa
     remedy = "Correct the ids, or name another column as the id: each record needs an id of its own."
     if may_be_flat:
         remedy = (
-            f"If each row is a person and '{column}' is the id of the household, the file is flat: write flat = true in "
-            f"a section [[linked]], as stirred init FILE --flat-id {quote(column)} drafts it (stirred docs plans). Else "
-            f"c{remedy[1:]}"
+            f"If each row is a person and '{column}' is the id of the household, the file is flat: write flat = true "
+            f"in a section [[linked]], as stirred init FILE --flat-id {quote(column)} drafts it (stirred docs plans). "
+            f"Else c{remedy[1:]}"
         )
     return DataError(
         "duplicate-id", f"The id column '{column}' of table '{table}' repeats {count:,} of its values.", remedy
@@ -329,8 +329,8 @@ def flat_unclear(reason: str) -> DataError:
     return DataError(
         "flat-unclear",
         f"The file cannot be split into records and their rows: {reason}.",
-        "Name the id of the record with --flat-id, and columns that are the same in all rows of a record with --repeated "
-        "COLUMN,COLUMN. If there are none, every row is a record of its own: leave --flat-id out.",
+        "Name the id of the record with --flat-id, and columns that are the same in all rows of a record with "
+        "--repeated COLUMN,COLUMN. If there are none, every row is a record of its own: leave --flat-id out.",
     )
 
 

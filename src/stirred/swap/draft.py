@@ -127,8 +127,8 @@ def _why_flat(flat_id: str) -> list[str]:
     name = json.dumps(flat_id, ensure_ascii=False)
     return [
         f"# {name} repeats in this file, and other columns repeat with it: its rows seem to be persons of households,",
-        "# which belong together. So households are the records that are swapped, each with all of its rows ([[linked]]",
-        "# below, flat = true), and the release has one row for each person again. Swapped one by one, persons could be",
+        "# which belong together. So households are the records that are swapped, each with all of its rows (see",
+        "# [[linked]] below), and the release has one row for each person again. Swapped one by one, persons could be",
         "# put back by what the rows of a household have in common.",
     ]
 
