@@ -34,7 +34,7 @@ from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of,
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import PublishedTable, exact_rate
 from stirred.swap.rates import RecordRates, one_rate, rates_of_dataset
-from stirred.swap.revealing import Revealing, reveal_swap
+from stirred.swap.revealing import Revealing, alone_stops, reveal_swap
 from stirred.swap.rounds import later_rounds
 from stirred.swap.rule_effects import RuleEffects, rule_effects
 from stirred.swap.scores import expected_scores
@@ -268,6 +268,7 @@ def check(
     stops = find_stops(dataset)
     stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
     stops += [*stops_of_releases(plan, several, changes * dataset.records), *stops_of(plan, strata, movement)]
+    stops += alone_stops(dataset, margins.swapped)
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)
     progress.stage("forecasting tables")
@@ -282,7 +283,15 @@ def check(
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement, rates=by_stratum),
+        specification=specify(
+            plan,
+            dataset.held,
+            dataset.linked_columns,
+            strata,
+            movement,
+            rates=by_stratum,
+            alone=margins.swapped.alone,
+        ),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,

@@ -92,6 +92,9 @@ def draft_plan(
         f"hold = {_list(held)}",
         "# These are not released.",
         f"drop = {_list(of_role['drop'])}",
+        "# How many records have which match and swap values is published exactly, and a count of one shows where a",
+        "# record is. A release stops if more than this share of the records stand alone so.",
+        "most_alone = 0.05",
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]

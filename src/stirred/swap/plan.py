@@ -31,7 +31,7 @@ from stirred.swap.plan_sections import (
     one_role_each,
 )
 
-_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable", "undone-by-releases")
+_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable", "many-alone", "undone-by-releases")
 """Stops without a column that a plan may allow."""
 _ALLOWED_OF_COLUMNS = ("determines:", "distinct:", "tells:", "undone:", "changes-text:")
 _MOST_RULES = 20
@@ -75,6 +75,9 @@ class SwapPlan(Plan):
     most_recovered
         The share of changed records that rows which belong together may let someone put back; above it a release
         stops.
+    most_alone
+        The share of records that may be the only one with their match and swap values, whose counts are published
+        exactly; above it a release stops. Without it nothing stops for that.
     allow
         Stops of a check that the release may pass, by name.
     input
@@ -115,6 +118,8 @@ class SwapPlan(Plan):
     """The largest share of records whose swap values held columns may tell."""
     most_recovered: Rate = Fraction(1, 10)
     """The largest share of changed records that someone may be able to put back."""
+    most_alone: Rate | None = None
+    """The largest share of records that may be the only one of a count by match and swap variables."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)
 
