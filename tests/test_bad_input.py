@@ -40,6 +40,7 @@ STOPPED = [name for name in CASES if name.startswith(STOPS)]
 ALLOWABLE = [name for name in STOPPED if name != "nothing-can-change"]
 
 ELSEWHERE = {
+    "unique-on-sums": "tests/swap/test_in_place.py",
     "appendix-in-a-release": "tests/reports/test_appendix.py",
     "appendix-is-the-report": "tests/reports/test_appendix.py",
     "appendix-of-nothing": "tests/reports/test_appendix.py",

@@ -126,6 +126,15 @@ class Swapping(Mechanism):
                 several=True,
                 read=lambda given: [_table(text) for text in given],
             ),
+            Option(
+                "--uniques",
+                "Also print how many records are unique on these columns, and how many of them are expected to keep "
+                "all their swap values, such as tenure,type. Of linked rows: 'age,sex,tenure;table=persons'. "
+                "Repeatable.",
+                "uniques",
+                several=True,
+                read=lambda given: [_table(text) for text in given],
+            ),
             Option("--rates", "Also print epsilon at these swap rates, such as 0.01,0.05,0.5.", "rates", read=_names),
             Option(
                 "--candidate",

@@ -30,10 +30,11 @@ from stirred.loss import (
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, SwapExposure, SwapPair
 from stirred.swap.coarsening import strata_groups, stratum_columns, with_merged
+from stirred.swap.counting_cells import rates_of_release
 from stirred.swap.moments import constants_of
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
-from stirred.swap.rates import RatesByStratum, one_rate, record_rates
+from stirred.swap.rates import RatesByStratum, one_rate
 from stirred.swap.realised import exact_loss_of
 from stirred.swap.records import linked_kinds, multiset_class
 from stirred.swap.released_tables import held_columns
@@ -106,6 +107,7 @@ class ReleasedPairs:
     """The pairs of records of a swap's release, read from its folder."""
 
     def __init__(self, release: ReleaseFolder) -> None:
+        self._release = release
         self.plan = SwapPlan.from_published(release.certificate["plan"])
         self.hold = held_columns(self.plan, MAIN, list(release.columns(MAIN)))
         wanted = [name for name in release.columns(MAIN) if name != self.plan.id]
@@ -146,8 +148,7 @@ class ReleasedPairs:
     @cached_property
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate; None where all have one."""
-        linked = (lambda: self._linked) if self._linked else None
-        found = record_rates(self.plan, self.hold, self.main, linked)
+        found = rates_of_release(self._release, self.plan)
         return found.by_stratum(self._strata) if found else None
 
     @cached_property

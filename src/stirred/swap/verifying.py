@@ -285,7 +285,7 @@ class _Files:
         def classes() -> list[NDArray[np.uint32]]:
             return [multiset_class(one) for one in self.kinds]
 
-        return record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
+        return record_rates(self.plan, self.held[MAIN], self.source(), classes if self.kinds else None)
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
