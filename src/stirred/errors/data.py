@@ -291,8 +291,8 @@ def duplicate_ids(table: str, column: str, count: int, *, may_be_flat: bool = Fa
     if may_be_flat:
         remedy = (
             f"If each row is a person and '{column}' is the id of the household, the file is flat: write flat = true "
-            f"in a section [[linked]], as stirred init FILE --flat-id {quote(column)} drafts it; docs/plans.md says more "
-            f"(stirred docs plans). Else c{remedy[1:]}"
+            f"in a section [[linked]], as stirred init FILE --flat-id {quote(column)} drafts it; docs/plans.md says "
+            f"more (stirred docs plans). Else c{remedy[1:]}"
         )
     return DataError(
         "duplicate-id", f"The id column '{column}' of table '{table}' repeats {count:,} of its values.", remedy
