@@ -59,7 +59,7 @@ def draft_plan(
     looked = look(MAIN, path, form) if look_at_cells else None
     why: list[str] = []
     if flat_id is None and linked is None and (found := _repeating_id(opened)) is not None:
-        flat_id, repeated = found
+        flat_id, repeated = found[0], repeated or found[1]
         why = _why_flat(flat_id)
     flat = _record_columns(opened, flat_id, repeated)
     of_record = [name for name in opened.kinds if flat is None or name in flat]
