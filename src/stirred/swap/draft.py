@@ -80,6 +80,7 @@ def draft_plan(
         "rate = 0.05                # probability that a record is selected for swapping",
         "most_recovered = 0.10      # stop if more of the changed records than this could be put back",
         "most_told = 0.5            # stop if held columns predict the swap values of more records than this",
+        "most_alone = 0.05          # stop if more records than this are alone in a count by match and swap values",
         '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
         if looked is None
         else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
@@ -92,9 +93,6 @@ def draft_plan(
         f"hold = {_list(held)}",
         "# These are not released.",
         f"drop = {_list(of_role['drop'])}",
-        "# How many records have which match and swap values is published exactly, and a count of one shows where a",
-        "# record is. A release stops if more than this share of the records stand alone so.",
-        "most_alone = 0.05",
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
