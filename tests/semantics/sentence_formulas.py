@@ -149,6 +149,12 @@ def legacy(given, one):
     assert one.facts["error"] == Number(0.15, "15%")
 
 
+def alone(given, one):
+    stated = dict(given.specification.facts)
+    assert one.facts["counts"] == Number(stated["alone_by_match_and_swap"], "1,234 are")
+    assert one.facts["columns"] == f"{stated['match']}, {stated['swap']}"
+
+
 def odds(given, one):
     epsilon = given.bound(given.distance)
     is_epsilon(one.facts["epsilon"].shown, epsilon)
@@ -282,6 +288,7 @@ RECOMPUTED = {
     "compares.nothing": nothing,
     "compares.universes": largest_budget,
     "exposed.legacy": legacy,
+    "exposed.alone": alone,
     "tests.bound": power_bound,
     "tests.vacuous": power_vacuous,
     "tests.certain": power_certain,

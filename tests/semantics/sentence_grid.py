@@ -140,6 +140,8 @@ def others():
     yield "listed", Flavor(two, Multiverse(universes=(("a", "b"),)), table, OutputPremetric()).at(1)
     not_released = (("held_not_released", True),)
     yield "taken as known", flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1, facts=not_released)
+    alone = (("match", "size"), ("swap", "county"), ("alone_by_match_and_swap", 1234))
+    yield "counts of one", flavors.given_invariants(flavors.pure(), FIXED, nearest=2).at(1, facts=alone)
     yield "nothing else", flavors.given_invariants(flavors.pure(), FIXED, nearest=math.inf).at(1)
     yield "infinite", flavors.pure().at("infinity")
     yield "doubted", flavors.pure().at(1, marks=("not for release",), findings=(Finding("a-doubt", "Some doubt."),))

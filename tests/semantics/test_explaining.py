@@ -82,6 +82,9 @@ EXAMPLES = {
     "census": CENSUS,
     "swap": load("psa-2010"),
     "swap at half": load("psa-1940-ma-p50"),
+    "swap with counts of one": flavors.given_invariants(flavors.pure(), FIXED, nearest=2).at(
+        1, facts=(("match", "size"), ("swap", "county"), ("alone_by_match_and_swap", 3))
+    ),
     "large zCDP": flavors.zcdp().at(40),
     "far in a metric": flavors.metric("kilometres").at(50),
 }  # fmt: skip

@@ -324,6 +324,10 @@ def cases() -> dict[str, tuple[list[Case], list[Case]]]:
             ],
             [swap(10, "1/20", changed_share="0.0125", unchangeable_share="0.25"), swap(10, "1/20")],
         ),
+        "alone-by-match-and-swap": (
+            [swap(10, "1/2", alone_by_match_and_swap=12), swap(10, "1/2", alone_by_match_and_swap=1)],
+            [swap(10, "1/2", alone_by_match_and_swap=0)],
+        ),
         "strata-of-duplicates": (
             [swap(10, "1/2", strata_of_duplicates=12), swap(10, "1/2", strata_of_duplicates=1)],
             [swap(10, "1/2", strata_of_duplicates=0)],

@@ -90,6 +90,64 @@ def test_a_study_of_files_runs_and_linked_rows_follow(folder):
     assert run_study(read_study(folder / "study.toml"), draws=2).draws == 2
 
 
+def flat(folder: Path) -> Path:
+    """The same study of one flat file, and a plan for it."""
+    households, persons = (pl.read_csv(folder / f"{name}.csv") for name in ("households", "persons"))
+    persons.drop("county").join(households, on="id").write_csv(folder / "flat.csv")
+    linked = '\n[[linked]]\nname = "members"\nflat = true\nlink = "id"\nhold = ["sex"]\n'
+    (folder / "flat.toml").write_text(PLAN + linked)
+    path = changed(folder, 'files = { households = "households.csv", persons = "persons.csv" }',
+                   'files = { persons = "flat.csv" }\nrepeated = ["size", "county", "tenure"]')  # fmt: skip
+    changed(folder, 'links = { persons = "id" }\n', "")
+    return changed(folder, 'file = "plan.toml"', 'file = "flat.toml"\nname = "plan"') and path
+
+
+def test_a_flat_file_is_studied_like_its_two_tables(folder):
+    (folder / "plan.toml").write_text(PLAN + '\n[[linked]]\nname = "persons"\nlink = "id"\nhold = "rest"\n')
+    two = run_study(read_study(folder / "study.toml"))
+    one = run_study(read_study(flat(folder)))
+    assert one.records == two.records == 120
+    for name in ("plan", "record-swap"):
+        assert one[name].known.losses == two[name].known.losses and one[name].known.leakage == two[name].known.leakage
+    for table in ("households by county, tenure", "persons by county, sex"):
+        for name in ("plan", "record-swap"):
+            assert one[name].whole(table) == two[name].whole(table), (name, table)
+
+
+def test_rows_of_a_flat_file_are_counted_by_columns_of_their_record_too(folder):
+    flat(folder)
+    path = changed(
+        folder, '{ of = "persons", by = ["county", "sex"] }', '{ of = "persons", by = ["county", "tenure"] }'
+    )
+    found = run_study(read_study(path))
+    assert all(found[name].whole("persons by county, tenure") for name in ("plan", "record-swap"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('id = "id"\n', "", "name the id of the records"),
+        ('main = "households"', 'main = "persons"', "main is no file"),
+        ('repeated = ["size", "county", "tenure"]', 'repeated = ["size", "sex"]', "'sex' (in "),
+        ('repeated = ["size", "county", "tenure"]', 'repeated = ["size", "street"]', "street"),
+    ],
+)
+def test_what_is_wrong_with_a_flat_file_of_a_study_is_named(folder, old, new, said):
+    flat(folder)
+    path = changed(folder, old, new)
+    with pytest.raises(errors.StirredError) as refusal:
+        run_study(read_study(path))
+    assert said in str(refusal.value)
+
+
+def test_a_plan_for_a_flat_file_needs_one(folder):
+    read_two = (folder / "study.toml").read_text()
+    flat(folder)
+    (folder / "study.toml").write_text(read_two)
+    with pytest.raises(errors.StirredError, match="Give the study one flat file"):
+        run_study(read_study(folder / "study.toml", [folder / "flat.toml"]))
+
+
 def test_ids_of_linked_tables_are_named_under_data_or_in_a_plan(folder):
     pl.read_csv(folder / "persons.csv").with_row_index("person_id").write_csv(folder / "persons.csv")
     path = folder / "study.toml"

@@ -56,12 +56,13 @@ def of_households(rows: list[dict[str, str]]) -> Counter[object]:
     return Counter((key[1:], tuple(sorted(persons))) for key, persons in found.items())
 
 
-@pytest.mark.parametrize("words", [["--look"], ["--repeated", "county,size,tenure"]])
+@pytest.mark.parametrize("words", [["--look"], ["--flat-id", "hhid", "--repeated", "county,size,tenure"]])
 def test_a_flat_file_comes_back_flat(tmp_path, command, words):
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     flat_file(tmp_path / "a.csv")
-    assert command("init", tmp_path / "a.csv", "--flat-id", "hhid", *words, "--out", plan).code == 0
+    assert command("init", tmp_path / "a.csv", *words, "--out", plan).code == 0
     drafted = tomllib.loads(plan.read_text(encoding="utf-8"))
+    assert drafted["unit"] == "household"
     assert (drafted["match"], drafted["swap"], drafted["hold"]) == (["size"], ["county"], ["tenure"])
     linked = drafted["linked"][0]
     assert (linked["flat"], linked["link"], linked["id"], linked["hold"]) == (True, "hhid", "pid", ["age", "sex"])
@@ -159,14 +160,54 @@ def test_the_records_of_a_flat_file_are_those_of_two_files(tmp_path):
     assert load(flat).records == 80
 
 
-def test_a_flat_file_is_not_split_without_being_told_how(tmp_path, command):
+def test_a_flat_file_is_recognised_by_an_id_that_repeats_with_other_columns(tmp_path, command):
     flat_file(tmp_path / "a.csv")
-    ended = command("init", tmp_path / "a.csv", "--flat-id", "hhid")
-    assert ended.code == 2
-    assert "--repeated COLUMN,COLUMN" in ended.err
-    assert command("init", tmp_path / "a.csv", "--flat-id", "nothing", "--look").code == 2
-    assert "--flat-id" in command("init", tmp_path / "a.csv", "--look").out
-    assert "--flat-id" not in command("init", tmp_path / "a.csv").out
+    text = command("init", tmp_path / "a.csv").out
+    drafted = tomllib.loads(text)
+    assert text.startswith("# A draft, guessed from column names and from which columns repeat with the id.")
+    assert '"hhid" repeats in this file, and other columns repeat with it: its rows seem to be persons' in text
+    assert (drafted["id"], drafted["match"], drafted["swap"], drafted["hold"]) == (
+        "hhid",
+        ["size"],
+        ["county"],
+        ["tenure"],
+    )
+    assert drafted["linked"][0]["flat"] and drafted["linked"][0]["hold"] == ["age", "sex"]
+    assert "chosen_from" not in drafted  # which columns repeat is the form of the file, no choice of variables
+    told = command("init", tmp_path / "a.csv", "--flat-id", "hhid").out
+    assert [line for line in told.splitlines() if line not in text.splitlines()] == []
+    assert command("init", tmp_path / "a.csv", "--flat-id", "nothing").code == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["hid,county,size", *(f"{i},c{i % 3},{1 + i % 4}" for i in range(40))],  # every row has an id of its own
+        ["hid,county,size", *(f"{i // 2},c{i // 2 % 3},{1 + i // 2 % 4}" for i in range(40))],  # rows entered twice
+        ["hid,county,size", *(f"{max(i, 1)},c{i % 3},{1 + i % 4}" for i in range(40))],  # one mistake in an id
+        ["county_id,state,size", *(f"{i % 4},s{i % 2},{1 + i % 5}" for i in range(40))],  # a place, not an id
+        ["hid,county,size", *(f"{'' if i % 2 else i},c,{1 + i % 4}" for i in range(40))],  # ids are missing
+        ["hid,county,size", *(f"{i // 2},c,{i}" for i in range(40))],  # what repeats is the same in the whole file
+        ["hid,county,size"],
+    ],
+    ids=["unique", "twice", "mistake", "place", "missing", "constant", "empty"],
+)
+def test_other_files_are_not_taken_for_flat_ones(tmp_path, command, lines):
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    drafted = command("init", tmp_path / "a.csv")
+    assert drafted.code == 0 and "linked" not in tomllib.loads(drafted.out)
+
+
+def test_a_repeated_id_leads_to_flat(tmp_path):
+    flat_file(tmp_path / "a.csv")
+    plan = SwapPlan(
+        id="hhid", match=["size"], swap=["county"], hold="rest", drop=["pid"], rate=0.5,
+        nulls=["age"], input={"path": str(tmp_path / "a.csv"), "delimiter": ";", "null_values": ["NA"]},
+    )  # fmt: skip
+    with pytest.raises(StirredError) as caught:
+        load(plan)
+    assert caught.value.kind == "duplicate-id"
+    assert "the file is flat" in caught.value.remedy and "stirred init FILE --flat-id hhid" in caught.value.remedy
 
 
 def test_nothing_repeats_where_all_columns_differ(tmp_path):

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stirred import errors, explain
 from stirred.noise import SeededSource
+from stirred.releases.manifest import NAME as MANIFEST
+from stirred.releases.manifest import write_manifest
 from stirred.swap.checking import check
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import LinkedTable
 from stirred.swap.releasing import draw
 from stirred.swap.revealing import reveal_swap
+from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
 ALLOW = ["few-change", "many-unchangeable"]
@@ -121,3 +125,48 @@ def test_one_choice_is_drawn_over_rates_and_a_single_point_is_not(frame):
     (drawn,) = check(plan(), frame, rates=["1/20", "1/2", "9/10"]).pictures()
     assert drawn.name == "revealed-by-epsilon" and len(drawn.lines[0].x) == 3
     assert check(plan(), frame).pictures() == () == check(plan(), frame, rates=["1/20"]).pictures()
+
+
+def test_too_many_counts_of_one_household_are_a_stop_that_says_what_would_remain(frame, tmp_path):
+    fine = frame.with_columns(cell=pl.int_range(pl.len()) // 2)
+    fields = {"swap": ["county", "cell"], "hold": ["tenure"], "match": ["size"], "most_alone": "1/20"}
+    fine = fine.select("size", "county", "cell", "tenure")
+    counts = Counter(fine.select("size", "county", "cell").iter_rows())
+    alone = sum(many == 1 for many in counts.values())
+    assert alone > fine.height / 2
+    by_county = Counter(fine.select("size", "county").iter_rows())
+    remain = 100 * sum(many == 1 for many in by_county.values()) / fine.height
+    found = check(plan(**fields), fine)
+    (stop,) = [one for one in found.open_stops if one.kind == "many-alone"]
+    assert f"{alone:,} of {fine.height:,} records" in stop.problem
+    assert f"without 'cell' {remain:.3g}%" in stop.remedy
+    assert json.loads(found.to_json())["published_counts_reveal"]["alone_by_match_and_swap"] == alone
+    with pytest.raises(errors.StoppedByCheck) as caught:
+        draw(plan(**fields), fine)
+    assert caught.value.kind == "many-alone"
+    for accepted in ({"most_alone": None}, {"most_alone": 1}, {"allow": [*ALLOW, "many-alone"]}):
+        assert "many-alone" not in {one.kind for one in check(plan(**fields | accepted), fine).open_stops}
+    drawn = draw(plan(**fields | {"most_alone": 1}), fine)
+    assert drawn.specification.fact["alone_by_match_and_swap"] == alone
+    out = drawn.write(tmp_path / "out")
+    assert all(verdict.holds for verdict in verify(out))
+    assert f"{alone:,} records stand alone in the counts by size, county, cell" in plain_text(out / "README.txt")
+    assert f"those by size, county, cell, {alone:,} are of one record" in plain_text(str(explain(out)))
+
+
+def test_a_release_that_understates_its_counts_of_one_is_not_verified(frame, tmp_path):
+    out = draw(plan(), frame.select("size", "county", "tract", "tenure")).write(tmp_path / "out")
+    document = json.loads((out / "certificate.json").read_text(encoding="utf-8"))
+    (fact,) = [one for one in document["specification"]["facts"] if one[0] == "alone_by_match_and_swap"]
+    assert fact[1] > 0
+    fact[1] = 0
+    (out / "certificate.json").write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / MANIFEST).unlink()
+    write_manifest(out)
+    failed = [verdict.words for verdict in verify(out) if not verdict.holds]
+    assert "the specification follows from the plan and the released tables" in failed
+
+
+def plain_text(given) -> str:
+    """A text without its line breaks."""
+    return " ".join((given if isinstance(given, str) else given.read_text(encoding="utf-8")).split())

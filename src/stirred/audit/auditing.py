@@ -60,7 +60,12 @@ def _swap_columns(plan: Any) -> Columns:
 
 
 def _swap_unstopped(plan: Any) -> Any:
-    never = {"most_told": Fraction(1), "most_recovered": Fraction(1), "most_unchangeable": Fraction(1)}
+    never = {
+        "most_told": Fraction(1),
+        "most_recovered": Fraction(1),
+        "most_unchangeable": Fraction(1),
+        "most_alone": None,
+    }
     return plan.model_copy(update={**never, "allow": ("few-change", *plan.allow)})
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from shlex import quote
 
 from stirred.errors.kinds import DataError, listed
 
@@ -285,11 +286,16 @@ def changed_while_reading(path: object) -> DataError:
     )
 
 
-def duplicate_ids(table: str, column: str, count: int) -> DataError:
+def duplicate_ids(table: str, column: str, count: int, *, may_be_flat: bool = False) -> DataError:
+    remedy = "Correct the ids, or name another column as the id: each record needs an id of its own."
+    if may_be_flat:
+        remedy = (
+            f"If each row is a person and '{column}' is the id of the household, the file is flat: write flat = true "
+            f"in a section [[linked]], as stirred init FILE --flat-id {quote(column)} drafts it; docs/plans.md says "
+            f"more (stirred docs plans). Else c{remedy[1:]}"
+        )
     return DataError(
-        "duplicate-id",
-        f"The id column '{column}' of table '{table}' repeats {count:,} of its values.",
-        "Correct the ids, or name another column as the id: each record needs an id of its own.",
+        "duplicate-id", f"The id column '{column}' of table '{table}' repeats {count:,} of its values.", remedy
     )
 
 
@@ -323,8 +329,8 @@ def flat_unclear(reason: str) -> DataError:
     return DataError(
         "flat-unclear",
         f"The file cannot be split into records and their rows: {reason}.",
-        "Name the columns of the record with --repeated COLUMN,COLUMN, or let init look for columns that are the same "
-        "in all rows of a record with --look.",
+        "Name the id of the record with --flat-id, and columns that are the same in all rows of a record with "
+        "--repeated COLUMN,COLUMN. If there are none, every row is a record of its own: leave --flat-id out.",
     )
 
 

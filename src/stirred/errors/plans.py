@@ -166,12 +166,22 @@ def rate_by_swap(column: str) -> PlanError:
     )
 
 
-def rate_by_unknown(column: str) -> PlanError:
+def rate_by_unknown(column: str, table: str | None = None) -> PlanError:
+    also = f", nor a held column of table '{table}'" if table is not None else ""
     return PlanError(
         "rate-by-unknown",
-        f"A rule of rates looks at '{column}', which is no match or held column of the main table.",
+        f"A rule of rates looks at '{column}', which is no match or held column of the main table{also}.",
         "Rules look at match and held columns, so that a recipient can compute every rate again from the release. "
-        'Linked rows count in unique_on = "held".',
+        'A rule that looks at rows of a linked table names it: table = "persons".',
+    )
+
+
+def rate_by_unknown_table(name: str, known: Sequence[str]) -> PlanError:
+    there = f"The linked tables are {listed(known)}" if known else "The plan has no linked table"
+    return PlanError(
+        "rate-by-unknown-table",
+        f"A rule of rates looks at rows of '{name}', and the plan has no linked table of that name.",
+        f"{there}; leave out table to look at records of the main table.",
     )
 
 
@@ -288,6 +298,14 @@ def published_of_unknown(name: str, known: Sequence[str]) -> PlanError:
         "published-of-unknown",
         f"A table of '{name}' is asked for, and the plan has no linked table of that name.",
         f"{there}; leave out table to count records of the main table.",
+    )
+
+
+def unique_on_sums() -> PlanError:
+    return PlanError(
+        "unique-on-sums",
+        "How many are unique is asked for with a sum or a weight.",
+        "Name columns alone, and table for rows of a linked table: 'age,sex;table=persons'.",
     )
 
 

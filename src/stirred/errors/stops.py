@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from stirred.errors.kinds import StoppedByCheck, listed
+
+_SHOWN_REMEDIES = 4
 
 
 def held_determines_swap(table: str, column: str, swapped: str, with_match: bool) -> StoppedByCheck:
@@ -133,4 +135,20 @@ def many_unchangeable(share: float, most: Fraction) -> StoppedByCheck:
         f"{100 * float(most):.3g}%.",
         "Match on fewer or coarser variables, state a larger most_unchangeable in the plan, or add "
         '"many-unchangeable" to allow.',
+    )
+
+
+def many_alone(
+    alone: int, records: int, columns: Sequence[str], most: Fraction, without: Mapping[str, float]
+) -> StoppedByCheck:
+    left = [f"without '{name}' {100 * share:.3g}%" for name, share in sorted(without.items(), key=lambda one: one[1])]
+    return StoppedByCheck(
+        "many-alone",
+        f"{alone:,} of {records:,} records ({100 * alone / records:.3g}%) are the only one with their values of "
+        f"{listed(columns)}. How many records have which of these values is published exactly, so that each of these "
+        "counts shows one record where it is, at any rate of swapping. The plan accepts at most "
+        f"{100 * float(most):.3g}%.",
+        "Swap coarser places, or match on fewer or coarser variables"
+        + (f" ({', '.join(left[:_SHOWN_REMEDIES])} would remain)" if left else "")
+        + ', state a larger most_alone in the plan, or add "many-alone" to allow.',
     )

@@ -31,6 +31,7 @@ from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.invariant import plural
+from stirred.spec.lint_rules import number
 
 NEARLY_ALL = 0.95
 """Of exchanged pairs, when more than this part would be noticed that is said."""
@@ -163,6 +164,11 @@ def exposed(given: Setting) -> Iterator[Statement]:
     output = specification.output_premetric
     if given.partial:
         yield say("exposed.events", events=output.events or "listed groups of outputs")
+    if alone := number(specification, facts.ALONE):
+        named = (specification.fact.get(name) for name in (facts.MATCH, facts.SWAP))
+        columns = ", ".join(str(names) for names in named if names)
+        counts = Number(alone, "1 is" if alone == 1 else f"{int(alone):,} are")
+        yield say("exposed.alone", columns=columns, counts=counts, unit=premetric.unit)
     if products := specification.fact.get(facts.PRODUCTS_NOT_COVERED):
         yield say("exposed.products", products=str(products))
     if _of_datasets(given):

@@ -27,6 +27,7 @@ SWAP = "swap"
 NOTHING_CAN_CHANGE = "nothing_can_change"
 CHANGED_SHARE = "changed_share"
 UNCHANGEABLE_SHARE = "unchangeable_share"
+ALONE = "alone_by_match_and_swap"
 STRATA_OF_DUPLICATES = "strata_of_duplicates"
 UNIQUES = "uniques"
 CAP_ON_SWAPS = "cap_on_swaps"
@@ -72,6 +73,8 @@ MEANINGS = MappingProxyType(
         NOTHING_CAN_CHANGE: "Whether the invariants leave no other dataset.",
         CHANGED_SHARE: "Swapping: the share of records that are expected to end with other swap values.",
         UNCHANGEABLE_SHARE: "Swapping: the share of records in strata where nothing can change.",
+        ALONE: "Swapping: the number of records that are the only one with their values of the match and swap "
+        "variables, a count of one that is published exactly.",
         STRATA_OF_DUPLICATES: "Swapping: the number of strata of two or more records that are all alike.",
         UNIQUES: "The number of records that stand alone in a cell of an invariant: published counts of one.",
         CAP_ON_SWAPS: "The most swaps that are made, if there is a limit.",

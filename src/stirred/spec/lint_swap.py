@@ -152,6 +152,25 @@ def strata_of_duplicates(specification: Specification) -> str:
 
 
 @rule(
+    "alone-by-match-and-swap",
+    "multiverse",
+    "How many records have which values of the match and swap variables is published exactly. A count of one shows one "
+    "record where it is, at any rate: swapping exchanges who has these values, never how many have them.",
+    "Definition 3.2.2; section 4.3",
+)
+def alone_by_match_and_swap(specification: Specification) -> str:
+    """The fact `alone_by_match_and_swap` is above 0."""
+    found = number(specification, facts.ALONE)
+    if not found:
+        return ""
+    by = ", ".join(str(specification.fact[name]) for name in (facts.MATCH, facts.SWAP) if specification.fact.get(name))
+    return (
+        f"{many(int(found), specification.input_premetric.unit)} {'stands' if found == 1 else 'stand'} alone in the "
+        f"counts by {by}, which are published exactly."
+    )
+
+
+@rule(
     "uniques",
     "multiverse",
     "A count of one that is published exactly is a record that anybody who knows its values can find, and no noise "

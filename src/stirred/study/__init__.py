@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING
 from stirred._lazy import by_module, lazy
 
 if TYPE_CHECKING:
-    from stirred.study.data import StudyData, from_files, generated
+    from stirred.study.data import StudyData, from_files, from_flat, generated
     from stirred.study.study_file import StudyPlan, read_study, run_study
     from stirred.study.studying import Asked, Study, study
 
-__all__ = ["Asked", "Study", "StudyData", "StudyPlan", "from_files", "generated", "read_study", "run_study", "study"]
+__all__ = [
+    "Asked",
+    "Study",
+    "StudyData",
+    "StudyPlan",
+    "from_files",
+    "from_flat",
+    "generated",
+    "read_study",
+    "run_study",
+    "study",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     by_module(
         {
-            "stirred.study.data": "StudyData from_files generated",
+            "stirred.study.data": "StudyData from_files from_flat generated",
             "stirred.study.study_file": "StudyPlan read_study run_study",
             "stirred.study.studying": "Asked Study study",
         }

@@ -33,6 +33,7 @@ from stirred.spec.exact import display
 from stirred.study.data import StudyData
 from stirred.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
 from stirred.swap.dataset import Dataset, load
+from stirred.swap.flat import FLAT
 from stirred.swap.margins import count_margins, strata_of_dataset
 from stirred.swap.movement import movement_of
 from stirred.swap.plan import SwapPlan
@@ -134,8 +135,6 @@ class Contender(Protocol):
 def contender(name: str, one: Plan | Swapper) -> Contender:
     """A plan or a simulated swapper, as a study takes it."""
     if isinstance(one, SwapPlan):
-        if one.flat is not None:
-            raise errors.study_part(name, errors.study_parameter("flat", "is true", "split the file into two tables"))
         return PlannedSwap(name, one)
     if isinstance(one, TopDownPlan):
         return PlannedTopDown(name, one)
@@ -163,7 +162,7 @@ class PlannedSwap:
     def known(self, data: StudyData) -> Known:
         """What is known without drawing. Confidential."""
         plan = self.plan
-        dataset = load(plan, data.for_swap([one.name for one in plan.linked]))
+        dataset = load(plan, self._tables(data))
         margins = count_margins(dataset, prints=False)
         strata = strata_of_dataset(dataset, margins)
         by_record = rates_of_dataset(dataset)
@@ -184,12 +183,17 @@ class PlannedSwap:
 
     def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
         """So many independent draws, by the mechanism itself. Confidential."""
-        names = [one.name for one in self.plan.linked]
-        tables = data.for_swap(names)
+        tables = self._tables(data)
+        names = {one.name: one.name for one in self.plan.linked}
+        if data.flat is not None and self.plan.flat is not None:
+            names = {data.flat: FLAT}
         for _ in range(number):
             made = draw_swap(self.plan, tables, source=source)
             changed = {name: made.table[name].codes != made.dataset.table[name].codes for name in self.moves}
-            yield Drawn({data.main: made.frame(), **{name: made.frame(name) for name in names}}, changed)
+            yield Drawn({data.main: made.frame(), **{name: made.frame(own) for name, own in names.items()}}, changed)
+
+    def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
+        return data.for_swap([one.name for one in self.plan.linked]) if self.plan.flat is None else data.for_flat_swap()
 
 
 # -- a TopDown plan ------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The one dataset of a study: the table whose records are swapped, tables of linked rows, and the list of places.
 
-It may come from files, from frames, or from a generator. A record is one row of the main table; linked rows belong to a
-record by its id and go wherever it goes. Everything here is confidential unless it was generated.
+It may come from files, from frames, or from a generator. A record is one row of the main table; linked rows belong to
+a record by its id and go wherever it goes. A flat file has linked rows in which the columns of the record are
+repeated. Everything here is confidential unless it was generated.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from stirred.tables.synthetic.population import Population
 
 PLACES = "geography"
 """The name of the public list of places among the tables."""
+RECORDS = "records"
+"""What the records of a flat file are called, unless they are given a name."""
 GENERATED = ("massachusetts-1940", "country")
 """Datasets that can be generated, by name."""
 
@@ -55,6 +58,8 @@ class StudyData:
         What the data are, in a few words.
     generated
         Whether nobody in them is real.
+    flat
+        The linked table that is a flat file, if there is one: the main table has been made from it.
     """
 
     tables: Mapping[str, pl.DataFrame]
@@ -65,6 +70,7 @@ class StudyData:
     words: str = "data that were given"
     generated: bool = False
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flat: str | None = None
 
     def __post_init__(self) -> None:
         for name in (self.main, *self.links):
@@ -128,6 +134,14 @@ class StudyData:
             found[table] = self.tables[table].with_columns(**{name: frame[name].gather(record) for name in copied})
         return found
 
+    def for_flat_swap(self) -> dict[str, pl.DataFrame]:
+        """The flat file, as a swapping plan for one takes it."""
+        if self.flat is None:
+            raise errors.study_parameter(
+                "flat", "is true in the plan", "give the study one flat file, with repeated under [data]"
+            )
+        return {MAIN: self.tables[self.flat]}
+
     def for_swap(self, linked: Sequence[str]) -> dict[str, pl.DataFrame]:
         """The tables as a swapping plan with these linked tables takes them."""
         for name in linked:
@@ -148,11 +162,55 @@ def from_files(
     id: str | None = None,
     links: Mapping[str, str] | None = None,
     ids: Mapping[str, str] | None = None,
+    repeated: Sequence[str] = (),
 ) -> StudyData:
-    """Read the tables of a study; ``ids`` are columns that identify rows of linked tables."""
+    """Read the tables of a study; ``ids`` are columns that identify rows of linked tables.
+
+    With ``repeated`` the first file is flat: these columns of the record are the same in all rows with its ``id``, and
+    the table ``main`` is made from them.
+    """
     tables = {name: _read(name, path) for name, path in files.items()}
     own = {table: (column,) for table, column in (ids or {}).items()}
+    if repeated:
+        name = next(iter(files))
+        return from_flat(
+            tables[name], name, id, repeated, main=main, geography=geography, ids=own, places=tables.get(PLACES)
+        )
     return StudyData(tables, main, tuple(geography), id, dict(links or {}), f"the files of '{main}'", ids=own)
+
+
+def from_flat(
+    frame: pl.DataFrame,
+    name: str,
+    id: str | None,
+    repeated: Sequence[str],
+    *,
+    main: str = RECORDS,
+    geography: Sequence[str] = (),
+    ids: Mapping[str, tuple[str, ...]] | None = None,
+    places: pl.DataFrame | None = None,
+) -> StudyData:
+    """The data of a flat file: its rows are called ``name``, and the records to which they belong ``main``.
+
+    >>> flat = pl.DataFrame({"hid": [1, 1, 2], "county": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+    >>> from_flat(flat, "persons", "hid", ["county"]).records.height
+    2
+    """
+    if id is None or main == name:
+        raise errors.study_parameter(
+            "repeated", "is given", "name the id of the records, and give these another name than the file (main)"
+        )
+    for column in (id, *repeated):
+        if column not in frame.columns:
+            raise errors.study_column(name, column, frame.columns)
+    first = pl.col(*repeated).first().over(id)
+    differs = frame.select(pl.col(*repeated).ne_missing(first).sum()).row(0, named=True)
+    if varying := {column: count for column, count in differs.items() if count}:
+        raise errors.flat_varies(id, varying)
+    records = frame.select(id, *repeated).unique(subset=id, keep="first", maintain_order=True)
+    tables = {main: records, name: frame} | ({} if places is None else {PLACES: places})
+    words = f"the flat file of '{name}'"
+    return StudyData(tables, main, tuple(geography), id, {name: id}, words, ids=dict(ids or {}), flat=name)
 
 
 def generated(name: str, **options: Any) -> StudyData:

@@ -18,7 +18,7 @@ from stirred.errors import StirredError
 from stirred.mechanisms import named
 from stirred.releases.plans import Plan, mechanism_of
 from stirred.releases.progress import Progress
-from stirred.study.data import GENERATED, StudyData, from_files, generated
+from stirred.study.data import GENERATED, RECORDS, StudyData, from_files, generated
 from stirred.study.studying import DRAWS, Asked, Study, study
 from stirred.study.swappers.permutation_variants import (
     AcrossStrata,
@@ -44,7 +44,20 @@ KINDS: Mapping[str, type] = {
 }
 """Kinds of swappers, by the name that a study file uses."""
 _FIELDS = {"stirred_study", "draws", "seed", "tables", "unique_on", "data", "plan", "swapper"}
-_DATA = {"generated", "scale", "persons", "states", "seed", "files", "main", "geography", "id", "links", "ids"}
+_DATA = {
+    "generated",
+    "scale",
+    "persons",
+    "states",
+    "seed",
+    "files",
+    "main",
+    "geography",
+    "id",
+    "links",
+    "ids",
+    "repeated",
+}
 
 
 @dataclass(frozen=True)
@@ -144,13 +157,19 @@ def read_data(plan: StudyPlan) -> StudyData:
         raise errors.study_file(path, ["data: links has the column with the record's id for each linked table"])
     if not _columns_by_table(ids):
         raise errors.study_file(path, ["data: ids has the column that identifies a row for each linked table"])
+    repeated = _names(path, "data.repeated", data.get("repeated", []))
+    if repeated and (links or data.get("id") is None or data.get("main") in files):
+        raise errors.study_file(
+            path, ["data: with repeated, name the id of the records, no links, and main is no file"]
+        )
     return from_files(
         {name: path.parent / one for name, one in files.items()},
-        str(data.get("main", next(iter(files)))),
+        str(data.get("main", RECORDS if repeated else next(iter(files)))),
         _names(path, "data.geography", data.get("geography", [])),
         data.get("id"),
         links,
         ids,
+        repeated,
     )
 
 

@@ -17,6 +17,7 @@ from stirred.swap import guarantee
 from stirred.swap.agreement import MOST_COLUMNS as LOOKED_COLUMNS
 from stirred.swap.checking import SwapCheck, WhatIf
 from stirred.swap.expectation import ExpectedTable
+from stirred.swap.in_place import UniqueRows
 from stirred.swap.information_loss_text import loss_text
 from stirred.swap.movement import Unchangeable
 from stirred.swap.revealing_text import revealed_by, revealing_text
@@ -44,6 +45,7 @@ def describe(check: SwapCheck) -> str:
         _telling(check),
         revealing_text(check.revealing, check.plan.records),
         _rules(check.rules, bool(check.plan.rounds)) if check.rules else "",
+        _uniques_on(check.uniques_on) if check.uniques_on else "",
         *(_expected(table, check, number) for number, table in enumerate(check.tables)),
         *(f"{one.words}: too many cells to forecast." for one in check.too_large),
         *(fill(f"{one.words}: {_NOT_FORECAST}") for one in check.not_forecast),
@@ -268,6 +270,34 @@ def _rules(effects: RuleEffects, several_rounds: bool) -> str:
             f"would, and {_percent(effects.moved_share_at_last_rate)} of all records, with epsilon "
             f"{display(effects.epsilon_at_last_rate)}. Epsilon is the largest of those by rule: raising the rate of "
             "some records does not lower it while others keep a low rate."
+        )
+    )
+
+
+def _uniques_on(found: Sequence[UniqueRows]) -> str:
+    rows = [["keys", "of", "unique", "records with one", "expected to stay in place"]]
+    rows += [
+        [
+            ", ".join(one.keys.by),
+            f"{one.rows:,} {one.keys.linked or 'records'}",
+            f"{one.unique:,}",
+            f"{one.records:,}",
+            "not computed"
+            if one.in_place is None
+            else f"{one.in_place:,.1f} ({_percent(one.in_place / one.unique)})"
+            if one.unique
+            else "0",
+        ]
+        for one in found
+    ]
+    return (
+        "Uniques on the keys asked for, at the rates of this plan\n"
+        + columns(rows)
+        + "\n"
+        + fill(
+            "Unique is what no other of the whole file equals in all keys; it stays in place if its record keeps all "
+            "its swap values, because it is not selected or because the values that it receives are the same. Who "
+            "stays is not published."
         )
     )
 

@@ -28,13 +28,14 @@ from stirred.swap.coarsening import constant_columns
 from stirred.swap.dataset import Dataset, kept_with_dropped_ids, load
 from stirred.swap.expectation import ExpectedTable, expected_table
 from stirred.swap.exposure import Uniques, count_uniques, find_stops
+from stirred.swap.in_place import UniqueRows, stay_probabilities, unique_rows
 from stirred.swap.information_loss import LossBy, expected_loss
 from stirred.swap.margins import Margins, Strata, count_margins, strata_of_dataset
 from stirred.swap.movement import Movement, Unchangeable, movement_of, stops_of, unchangeable_places
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import PublishedTable, exact_rate
 from stirred.swap.rates import RecordRates, one_rate, rates_of_dataset
-from stirred.swap.revealing import Revealing, reveal_swap
+from stirred.swap.revealing import Revealing, alone_stops, reveal_swap
 from stirred.swap.rounds import later_rounds
 from stirred.swap.rule_effects import RuleEffects, rule_effects
 from stirred.swap.scores import expected_scores
@@ -117,6 +118,8 @@ class SwapCheck:
     rules: RuleEffects | None
     """What the rules do, in a plan with rates by rule."""
     revealing: Revealing
+    uniques_on: tuple[UniqueRows, ...]
+    """For the keys that were asked for, how many are unique, and how many of these stay in place."""
     tables: tuple[ExpectedTable, ...]
     losses: tuple[tuple[LossBy, ...], ...]
     """For each of these tables the information loss that is expected."""
@@ -196,6 +199,7 @@ class SwapCheck:
                 if name not in ("by_size", "rate", "by_rule")
             },
             "rules": None if self.rules is None else asdict(self.rules),
+            "uniques_on": [asdict(one) | {"keys": one.keys.to_fields()} for one in self.uniques_on],
             "tables": [_table_fields(table, loss) for table, loss in zip(self.tables, self.losses, strict=True)],
             "expected_mape_at_last_rate": list(self.mape_at_last_rate),
             "tables_too_large_to_forecast": [list(one.by) for one in self.too_large],
@@ -232,6 +236,7 @@ def check(
     data: Data | None = None,
     *,
     tables: Sequence[Asked] = (),
+    uniques: Sequence[Asked] = (),
     rates: Rates = (),
     candidates: Sequence[Candidate] = (),
     ledger: Ledger | str | Path | None = None,
@@ -240,8 +245,10 @@ def check(
     """Check a plan against its data: the guarantee of a release, its risks, forecasts and cost. Draws nothing.
 
     ``tables`` are forecast beside those that the plan publishes: lists of columns, :class:`PublishedTable` or its
-    fields as a mapping. ``rates`` is a swap rate to be tried in place of the plan's, or several; 0.05 and "1/20" are
-    the same. ``ledger`` is that of the dataset: what its earlier swaps and this one allow together is told too.
+    fields as a mapping. ``uniques`` are keys in the same form: how many records or linked rows are unique on them is
+    told, and how many of these are expected to stay in place. ``rates`` is a swap rate to be tried in place of the
+    plan's, or several; 0.05 and "1/20" are the same. ``ledger`` is that of the dataset: what its earlier swaps and this
+    one allow together is told too.
     """
     tried_rates = _each_rate(rates)
     progress = progress or Silent()
@@ -255,7 +262,8 @@ def check(
     progress.stage("looking for stops")
     by_record = rates_of_dataset(dataset)
     by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
-    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later_rounds(plan, dataset.counted))
+    later = later_rounds(plan, dataset.counted)
+    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
     telling = measure(dataset)
     progress.stage("looking for records that could be put back")
     data_of_swap = swapped_data(dataset, by_record or one_rate(plan))
@@ -268,13 +276,18 @@ def check(
     stops = find_stops(dataset)
     stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
     stops += [*stops_of_releases(plan, several, changes * dataset.records), *stops_of(plan, strata, movement)]
+    stops += alone_stops(dataset, margins.swapped)
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)
     progress.stage("forecasting tables")
     asked = list(dict.fromkeys([*plan.published_tables, *(PublishedTable.of(one) for one in tables)]))
-    plan.require_tables(asked)
-    for one in asked:
+    keys = [PublishedTable.of(one) for one in uniques]
+    if any(one.adds_up for one in keys):
+        raise errors.unique_on_sums()
+    plan.require_tables([*asked, *keys])
+    for one in (*asked, *keys):
         source_of(dataset).require(one)
+    stays = stay_probabilities(dataset, strata, by_record, later) if keys else None
     possible = [one for one in asked if has_formulas(dataset, one)]
     forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
     forecast = [table for _, table in forecasts if table is not None]
@@ -282,7 +295,15 @@ def check(
     tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
     return SwapCheck(
         plan=plan,
-        specification=specify(plan, dataset.held, dataset.linked_columns, strata, movement, rates=by_stratum),
+        specification=specify(
+            plan,
+            dataset.held,
+            dataset.linked_columns,
+            strata,
+            movement,
+            rates=by_stratum,
+            alone=margins.swapped.alone,
+        ),
         records=dataset.records,
         linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
         strata=strata,
@@ -296,6 +317,7 @@ def check(
         together=several,
         rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
         revealing=revealing,
+        uniques_on=tuple(unique_rows(dataset, one, stays) for one in keys),
         tables=tuple(forecast),
         losses=tuple(expected_loss(table) for table in forecast),
         mape_at_last_rate=_at_last_rate(dataset, forecast),

@@ -116,7 +116,7 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
         raise errors.nulls(forbidden)
     table, ids = read.table, read.identifiers
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
-        raise errors.duplicate_ids(MAIN, plan.id, repeated)
+        raise errors.duplicate_ids(MAIN, plan.id, repeated, may_be_flat=not plan.linked)
     if not plan.linked:
         ids = {}  # a column of ids is as large as all the others together
     ties = tuple(_tie(plan, entry, ids, table) for entry in linked)

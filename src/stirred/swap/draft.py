@@ -1,4 +1,10 @@
-"""Drafts a plan for swapping from the form of a file and the names of its columns; cells are read only if asked."""
+"""Drafts a plan for swapping from the form of a file and the names of its columns.
+
+Cells are looked at only if asked, but for one question about the form: whether an id repeats and other columns repeat
+with it. Then rows belong to records, as persons to households, and the file is flat. Whether a held column is listed
+with the record or with its rows changes neither which files are compared nor epsilon (docs/plans.md), so this is no
+choice that the guarantee would have to cover.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +19,21 @@ import numpy as np
 from stirred import errors
 from stirred.swap.flat import count_varying
 from stirred.swap.plan_sections import MAIN, LinkedTable
-from stirred.tables import open_input
+from stirred.tables import Input, open_input
 from stirred.tables.form import Form, form_of
+from stirred.tables.identifiers import count_repeated
 from stirred.tables.looking import Looked, look
+from stirred.tables.read import read_table
 
 _GUESSES = (
     ("drop", r"(^|_)(name|surname|address|street|phone|email|ssn|passport)(_|$)"),
     ("swap", r"county|tract|block|puma|district|municip|commune|parish|ward|zip|postcode|geoid|nuts[23]"),
     ("match", r"state|region|province|size|npf|persons_in|nuts1"),
 )
-_IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$)"
+_IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$|^(db|hb|rb|pb|rx|px)030$|^household$|^hh_?n(o|r|um)$)"
+"""030 is what ids are called in the files of EU-SILC."""
+_FEWEST_REPEATS = 0.05
+"""An id that repeats in a smaller share of the rows is taken for an id with mistakes in it."""
 
 
 def draft_plan(
@@ -40,13 +51,17 @@ def draft_plan(
 
     ``delimiter`` and ``encoding`` are told by the files unless they are given. With ``look_at_cells`` types and nulls
     are proposed too, and the draft states that its choices were made on this data. ``flat_id`` is the column with the
-    id of the record in a file whose rows belong to records, and ``repeated`` are the columns of the record, which the
-    file repeats in each of its rows; looking at cells finds them.
+    id of the record in a file whose rows belong to records, by default one that is called like an id, repeats, and has
+    other columns repeat with it. ``repeated`` are these columns of the record; by default those that do.
     """
     form = form_of(path, delimiter, encoding)
     opened = open_input(MAIN, path, form.options())
     looked = look(MAIN, path, form) if look_at_cells else None
-    flat = _record_columns(list(opened.kinds), flat_id, repeated, looked)
+    why: list[str] = []
+    if flat_id is None and linked is None and (found := _repeating_id(opened)) is not None:
+        flat_id, repeated = found[0], repeated or found[1]
+        why = _why_flat(flat_id)
+    flat = _record_columns(opened, flat_id, repeated)
     of_record = [name for name in opened.kinds if flat is None or name in flat]
     roles = _guess(name for name in of_record if name != flat_id)
     unclaimed = [name for name in of_record if name not in roles]  # a county_id is a place first
@@ -54,16 +69,18 @@ def draft_plan(
     held = [name for name in unclaimed if name != identifier]
     of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
     lines = [
-        "# A draft, guessed from column names alone. Check every choice in it."
-        if looked is None
-        else "# A draft, guessed from column names and from the cells of this data. Check every choice in it.",
+        _guessed_from(looked, flat_id),
         "stirred = 1",
         'mechanism = "swap"',
         "",
-        'unit = "record"            # what one row is: household, person, business ...',
+        *why,
+        'unit = "record"            # what one row is: household, person, business ...'
+        if flat is None
+        else 'unit = "household"         # what has one or more rows of the file: household, business ...',
         "rate = 0.05                # probability that a record is selected for swapping",
         "most_recovered = 0.10      # stop if more of the changed records than this could be put back",
         "most_told = 0.5            # stop if held columns predict the swap values of more records than this",
+        "most_alone = 0.05          # stop if more records than this are alone in a count by match and swap values",
         '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
         if looked is None
         else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
@@ -81,7 +98,6 @@ def draft_plan(
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
     elsewhere = [name for name in opened.kinds if name not in of_record]
     lines += _nulls(looked, [identifier, *of_role["drop"], *elsewhere])
-    lines += _hint(looked, identifier) if linked is None and flat is None else []
     lines += [
         "",
         "# publish = [[...]]        # tables of counts to write beside the microdata",
@@ -97,44 +113,69 @@ def draft_plan(
     return "\n".join(lines) + "\n"
 
 
-def _record_columns(
-    columns: Sequence[str], flat_id: str | None, repeated: Sequence[str], looked: Looked | None
-) -> set[str] | None:
+def _guessed_from(looked: Looked | None, flat_id: str | None) -> str:
+    """The first line of a draft: what it was guessed from."""
+    if looked is not None:
+        said = "column names and from the cells of this data"
+    elif flat_id is not None:
+        said = "column names and from which columns repeat with the id"
+    else:
+        said = "column names alone"
+    return f"# A draft, guessed from {said}. Check every choice in it."
+
+
+def _why_flat(flat_id: str) -> list[str]:
+    name = json.dumps(flat_id, ensure_ascii=False)
+    return [
+        f"# {name} repeats in this file, and other columns repeat with it: its rows seem to be persons of households,",
+        "# which belong together. So households are the records that are swapped, each with all of its rows (see",
+        "# [[linked]] below), and the release has one row for each person again. Swapped one by one, persons could be",
+        "# put back by what the rows of a household have in common.",
+    ]
+
+
+def _repeating_id(opened: Input) -> tuple[str, list[str]] | None:
+    """The id of the records of a flat file and the columns that repeat with it; None if no id repeats so.
+
+    Of several ids that do, as those of dwellings and of families in them, the one that repeats least is meant. What
+    cannot be read is no reason to draft nothing: the check says what is wrong with it.
+    """
+    places = _guess(opened.kinds)
+    named = [name for name in opened.kinds if name not in places and re.search(_IDENTIFIER, name.lower())]
+    try:
+        read = read_table(opened, [], named, may_be_empty=True).identifiers if named else {}
+        often = {name: count_repeated(ids) for name, ids in read.items() if len(ids) and not ids.null_count}
+        for name in sorted(often, key=lambda one: often[one]):
+            if often[name] >= _FEWEST_REPEATS * len(read[name]):
+                repeated, varies = _constant_within(opened, name)
+                if varies and any(repeated.values()):
+                    return name, list(repeated)
+    except errors.StirredError:
+        return None
+    return None
+
+
+def _record_columns(opened: Input, flat_id: str | None, repeated: Sequence[str]) -> set[str] | None:
     """The columns of the record in a flat file, with its id; None if it is no flat file."""
     if flat_id is None:
         return None
-    if missing := [name for name in (flat_id, *repeated) if name not in columns]:
+    if missing := [name for name in (flat_id, *repeated) if name not in opened.kinds]:
         raise errors.missing_columns(MAIN, missing)
-    if repeated:
-        return {flat_id, *repeated}
-    if looked is None:
-        raise errors.flat_unclear("column names do not tell which columns are those of the record")
-    found = {flat_id, *_constant_within(looked, flat_id)}
+    found = {flat_id, *(repeated or _constant_within(opened, flat_id)[0])}
     if len(found) == 1:
         raise errors.flat_unclear(f"no column is the same in all rows with the same '{flat_id}'")
     return found
 
 
-def _constant_within(looked: Looked, id: str) -> list[str]:
-    """The columns that are the same in all rows with the same id."""
-    record = looked.columns[id].codes
+def _constant_within(opened: Input, id: str) -> tuple[dict[str, bool], bool]:
+    """The columns that are the same in all rows with the same id, each with whether it differs between ids; and
+    whether there are other columns."""
+    columns = read_table(opened, list(opened.kinds)).table.columns
+    record = columns[id].codes
     first = np.unique(record, return_index=True)[1]
-    others = (column for name, column in looked.columns.items() if name != id)
-    return [column.name for column in others if not count_varying(column, record, first)]
-
-
-def _hint(looked: Looked | None, identifier: str | None) -> list[str]:
-    """A comment where the id repeats, as it does in a flat file; only cells tell."""
-    if looked is None or identifier is None:
-        return []
-    column = looked.columns[identifier]
-    if column.cardinality == len(column.codes) or not _constant_within(looked, identifier):
-        return []
-    name = json.dumps(identifier, ensure_ascii=False)
-    return [
-        f"# {name} repeats, and so do other columns with it: if each row is a person of a household, draft the plan",
-        f"# again with --flat-id {name}, which splits the file and puts it together again in the release.",
-    ]
+    others = [column for name, column in columns.items() if name != id]
+    found = {column.name: column.cardinality > 1 for column in others if not count_varying(column, record, first)}
+    return found, len(found) < len(others)
 
 
 def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None) -> list[str]:

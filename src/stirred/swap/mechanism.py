@@ -104,12 +104,14 @@ class Swapping(Mechanism):
             Option(
                 "--flat-id",
                 "For a FILE with a row for each person in which columns of the household are repeated: the column "
-                "with the household's id. Households are swapped, and the release has the form of FILE.",
+                "with the household's id. Households are swapped, and the release has the form of FILE. Default: a "
+                "column that is called like an id, if it repeats and other columns repeat with it.",
                 "flat_id",
             ),
             Option(
                 "--repeated",
-                "With --flat-id: the columns of the household, such as county,tenure; --look finds them.",
+                "With --flat-id: the columns of the household, such as county,tenure. Default: those that are the same "
+                "in all rows with the same id.",
                 "repeated",
                 read=_names,
             ),
@@ -121,6 +123,15 @@ class Swapping(Mechanism):
                 "rows: 'county,sex;table=persons'; sums: 'county;sum=income'; weighted: 'county;weight=w'. "
                 "Repeatable.",
                 "tables",
+                several=True,
+                read=lambda given: [_table(text) for text in given],
+            ),
+            Option(
+                "--uniques",
+                "Also print how many records are unique on these columns, and how many of them are expected to keep "
+                "all their swap values, such as tenure,type. Of linked rows: 'age,sex,tenure;table=persons'. "
+                "Repeatable.",
+                "uniques",
                 several=True,
                 read=lambda given: [_table(text) for text in given],
             ),

@@ -37,6 +37,7 @@ from stirred.swap.rates import RatesByStratum, one_rate, record_rates
 from stirred.swap.realised import exact_loss_of
 from stirred.swap.records import linked_kinds, multiset_class
 from stirred.swap.released_tables import held_columns
+from stirred.swap.sources import LinkedSource, Source
 from stirred.tables import Column, Table
 from stirred.tables.groups import Groups, anonymous, group
 
@@ -111,7 +112,9 @@ class ReleasedPairs:
         wanted = [name for name in release.columns(MAIN) if name != self.plan.id]
         self.main = release.read(MAIN, wanted).table
         self.table = with_merged(self.plan, self.main)
-        self._linked = [_linked_classes(release, entry.name, self.main.rows) for entry in self.plan.linked]
+        rows = {entry.name: _linked_rows(release, entry.name, self.main.rows) for entry in self.plan.linked}
+        self._linked = [_linked_classes(one, self.main.rows) for one in rows.values()]
+        self._source = Source(self.main, rows if self.plan.rates else {})
         self._strata = strata_groups(self.plan, self.table)
         self._swapped = group(self.table.pick([*stratum_columns(self.plan), *self.plan.swap]), self.main.rows)
 
@@ -147,7 +150,7 @@ class ReleasedPairs:
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate; None where all have one."""
         linked = (lambda: self._linked) if self._linked else None
-        found = record_rates(self.plan, self.hold, self.main, linked)
+        found = record_rates(self.plan, self.hold, self._source, linked)
         return found.by_stratum(self._strata) if found else None
 
     @cached_property
@@ -387,15 +390,21 @@ def _by_rate(rates: Sequence[Fraction], counts: Sequence[int]) -> dict[Fraction,
     return found
 
 
-def _linked_classes(release: ReleaseFolder, name: str, records: int) -> NDArray[np.uint32]:
-    """A number per record that two records share when their rows in a linked table are alike."""
+def _linked_rows(release: ReleaseFolder, name: str, records: int) -> LinkedSource:
+    """The held columns of a linked table, and the record of each of its rows."""
     link = release.with_role(name, "link")[0]
     held = release.with_role(name, "hold")
     found = release.read(name, [*held, link])
     position = found.identifiers[link].to_numpy() - 1
     if position.min() < 0 or position.max() >= records:
         raise errors.linked_without_record(name, link, MAIN, 1)
-    return multiset_class(linked_kinds(found.table.pick(held), position.astype(np.uint32), records))
+    rows = Table(name, found.table.rows, {one: found.table[one] for one in held})
+    return LinkedSource(rows, position.astype(np.uint32), {})
+
+
+def _linked_classes(rows: LinkedSource, records: int) -> NDArray[np.uint32]:
+    """A number per record that two records share when their linked rows are alike."""
+    return multiset_class(linked_kinds(list(rows.held.columns.values()), rows.record, records))
 
 
 def _value(table: Table, name: str, row: int) -> str:

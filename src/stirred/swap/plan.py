@@ -31,7 +31,7 @@ from stirred.swap.plan_sections import (
     one_role_each,
 )
 
-_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable", "undone-by-releases")
+_ALLOWED = ("rate-zero-or-one", "few-change", "many-unchangeable", "many-alone", "undone-by-releases")
 """Stops without a column that a plan may allow."""
 _ALLOWED_OF_COLUMNS = ("determines:", "distinct:", "tells:", "undone:", "changes-text:")
 _MOST_RULES = 20
@@ -75,6 +75,9 @@ class SwapPlan(Plan):
     most_recovered
         The share of changed records that rows which belong together may let someone put back; above it a release
         stops.
+    most_alone
+        The share of records that may be the only one with their match and swap values, whose counts are published
+        exactly; above it a release stops. Without it nothing stops for that.
     allow
         Stops of a check that the release may pass, by name.
     input
@@ -115,6 +118,8 @@ class SwapPlan(Plan):
     """The largest share of records whose swap values held columns may tell."""
     most_recovered: Rate = Fraction(1, 10)
     """The largest share of changed records that someone may be able to put back."""
+    most_alone: Rate | None = None
+    """The largest share of records that may be the only one of a count by match and swap variables."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)
 
@@ -185,15 +190,26 @@ class SwapPlan(Plan):
         if [rule.otherwise for rule in self.rates] != [False] * (len(self.rates) - 1) + [True]:
             raise errors.plan_field(["rates: the last rule, and no other, says otherwise = true"])
         for rule in self.rates:
-            for column in rule.columns:
-                if column in self.swap:
-                    raise errors.rate_by_swap(column)
-                released = column not in self.drop and column != self.id
-                if not released or (self.hold != "rest" and column not in (*self.match, *self.hold)):
-                    raise errors.rate_by_unknown(column)
+            self._require_kept(rule)
         every = [rule.rate for rule in self.rates]
         if kept_share(min(every), max(every)) < _FEWEST_KEPT:
             raise errors.rates_too_far_apart(min(every), max(every))
+
+    def _require_kept(self, rule: RateRule) -> None:
+        """Raise if a rule looks at anything but match and held columns, of the records or of a linked table."""
+        linked = {one.name: one for one in self.linked}
+        if rule.table is not None and rule.table not in linked:
+            raise errors.rate_by_unknown_table(rule.table, list(linked))
+        rows = linked[rule.table] if rule.table is not None else None
+        for column in rule.columns:
+            if column in self.swap or (rows is not None and column in rows.copies):
+                raise errors.rate_by_swap(column)
+            kept = self.hold == "rest" or column in (*self.match, *self.hold)
+            kept = kept and column not in self.drop and column != self.id
+            if rows is not None and column not in (*rows.drop, rows.link, rows.id):
+                kept = kept or rows.hold == "rest" or column in rows.hold
+            if not kept:
+                raise errors.rate_by_unknown(column, rule.table)
 
     def _require_coarse_to_fine(self) -> None:
         """Raise unless every later round keeps what the first one keeps, and its movement follows from that."""

@@ -71,8 +71,9 @@ CountedOn = Annotated[
 class RateRule(Section):
     """One rule of ``rates``: which records it is for, and their rate. The first rule that fits a record decides.
 
-    A rule looks at match and held values, and at how many records share them. A swap keeps both, so they tell nothing
-    of what it protects. A rule that looked at swap values would void the guarantee and is an error.
+    A rule looks at match and held values, those of linked rows included, and at how many records or rows share them. A
+    swap keeps both, so they tell nothing of what it protects. A rule that looked at swap values would void the
+    guarantee and is an error.
 
     Parameters
     ----------
@@ -85,6 +86,10 @@ class RateRule(Section):
         match and held columns, counted over the whole file.
     at_most
         With ``unique_on`` or instead of it: at most so many records share the values, not just one.
+    table
+        A linked table whose rows are looked at in place of records: the rule fits a record that has a row which meets
+        all conditions. ``where`` and ``unique_on`` then name held columns of this table, and match and held columns of
+        the record beside them; rows that share values are counted over the whole table.
     otherwise
         True in the last rule, which has no condition.
 
@@ -94,6 +99,8 @@ class RateRule(Section):
     "1/2 where 'size' is 8 or 9"
     >>> RateRule(unique_on="held", rate=0.5).words
     '1/2 for records that are unique on match and held values'
+    >>> RateRule(table="persons", unique_on=["age", "sex"], rate=0.5).words
+    "1/2 for records with a row of persons that is unique on 'age' and 'sex'"
     """
 
     rate: Rate
@@ -101,6 +108,7 @@ class RateRule(Section):
     unique_on: CountedOn | None = None
     at_most: int | None = Field(default=None, ge=1, lt=1 << 32)
     otherwise: bool = False
+    table: str | None = None
 
     @model_validator(mode="after")
     def _conditions(self) -> Self:
@@ -110,11 +118,13 @@ class RateRule(Section):
             raise ValueError('unique_on is "held", or a list of match and held columns')
         if self.otherwise == bool(self.where or self.counts):
             raise ValueError("a rule has conditions (where, unique_on, at_most) or otherwise = true, and not both")
+        if self.table is not None and (self.otherwise or (self.counts and self.counted is None)):
+            raise ValueError("a rule with a table has where, or unique_on with a list of columns")
         return self
 
     @property
     def counts(self) -> bool:
-        """Whether the rule looks at how many records share values."""
+        """Whether the rule looks at how many records, or rows of a linked table, share values."""
         return self.unique_on is not None or self.at_most is not None
 
     @property
@@ -130,6 +140,8 @@ class RateRule(Section):
     @property
     def condition(self) -> str:
         """The rule's condition in words."""
+        if self.table is not None:
+            return self._row_condition(self.table)
         said = [f"where '{name}' is {_either(values)}" for name, values in self.where.items()]
         if self.counts:
             on = "match and held values" if self.counted is None else errors.listed(self.counted)
@@ -139,6 +151,17 @@ class RateRule(Section):
                 else f"for records whose {on} at most {self.at_most} records share"
             )
         return " and ".join(said) or "otherwise"
+
+    def _row_condition(self, table: str) -> str:
+        said = [f"in which '{name}' is {_either(values)}" for name, values in self.where.items()]
+        if self.counts:
+            on = errors.listed(self.counted or ())
+            said.append(
+                f"that is unique on {on}"
+                if (self.at_most or 1) == 1
+                else f"whose {on} at most {self.at_most} rows of {table} share"
+            )
+        return f"for records with a row of {table} {' and '.join(said)}"
 
     @property
     def words(self) -> str:

@@ -1,13 +1,14 @@
 """The swap rate of every record, where a plan gives rates by rule.
 
-A rule looks at a record's match and held values and at how many records share them, linked rows included. A swap keeps
-all of these, so every file of the universe gives its records the same rates, and a recipient computes them again from
-the release. That is what the theorem needs (docs/guarantee.md); nothing here may look at a swap variable.
+A rule looks at a record's match and held values and at how many records share them, linked rows included; or at the
+rows of a linked table, and at how many of them share values. A swap keeps all of these, so every file of the universe
+gives its records the same rates, and a recipient computes them again from the release. That is what the theorem needs
+(docs/guarantee.md); nothing here may look at a swap variable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,9 +22,10 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.guarantee import epsilon, epsilon_of_rates
 from stirred.swap.margins import Strata
 from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import RateRule
+from stirred.swap.plan_sections import PublishedTable, RateRule
 from stirred.swap.records import kinds_of, multiset_class
-from stirred.tables import Table
+from stirred.swap.sources import Source, source_of
+from stirred.tables import Column, Table
 from stirred.tables.groups import Groups, anonymous, group
 
 LinkedLabels = Callable[[], Sequence[NDArray[np.uint32]]]
@@ -90,18 +92,26 @@ class RatesByStratum:
         return total / int(records.sum())
 
 
-def record_rates(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedLabels | None) -> RecordRates | None:
-    """The rates of a table's records by the plan's rules; None for a plan with one rate."""
+def record_rates(
+    plan: SwapPlan, held: Sequence[str], source: Source, linked: LinkedLabels | None
+) -> RecordRates | None:
+    """The rates of records by the plan's rules; None for a plan with one rate."""
     if not plan.rates:
         return None
-    for column in (name for one in plan.rates for name in one.columns):
-        if column not in (*plan.match, *held):  # with hold = "rest" the plan alone does not tell
-            raise errors.rate_by_unknown(column)
+    for one in plan.rates:
+        own = source.linked[one.table].held.columns if one.table is not None else ()
+        for column in one.columns:
+            if column not in (*plan.match, *held, *own):  # with hold = "rest" the plan alone does not tell
+                raise errors.rate_by_unknown(column, one.table)
+    table = source.main
     rule = np.full(table.rows, len(plan.rates) - 1, dtype=np.uint8)
     shared: NDArray[np.int64] | None = None
     for number in reversed(range(len(plan.rates) - 1)):  # earlier rules overwrite later ones
         one = plan.rates[number]
-        fits = _where(one, table)
+        if one.table is not None:
+            rule[_with_such_a_row(one, source)] = number
+            continue
+        fits = _where(one, table.columns, table.rows)
         if one.counts:
             if one.counted is not None:
                 sharing = _sharing(group(table.pick(one.counted), table.rows))
@@ -123,7 +133,7 @@ def one_rate(plan: SwapPlan) -> Fraction:
 def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
     """The rates of the data's records; None for a plan with one rate."""
 
-    return record_rates(dataset.plan, dataset.held, dataset.table, _linked_labels(dataset))
+    return record_rates(dataset.plan, dataset.held, source_of(dataset), _linked_labels(dataset))
 
 
 def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
@@ -139,11 +149,23 @@ def _linked_labels(dataset: Dataset) -> LinkedLabels | None:
     return classes if dataset.linked else None
 
 
-def _where(rule: RateRule, table: Table) -> NDArray[np.bool_]:
-    fits = np.ones(table.rows, dtype=np.bool_)
+def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
+    """Which records have a row of the rule's linked table that meets all of its conditions."""
+    asked = PublishedTable(by=tuple(dict.fromkeys(rule.columns)), table=rule.table)
+    rows = dict(zip(asked.by, source.columns(asked, asked.by), strict=True))
+    fits = _where(rule, rows, source.rows(asked))
+    if rule.counted is not None:
+        fits &= _sharing(group([rows[name] for name in rule.counted], source.rows(asked))) <= (rule.at_most or 1)
+    found = np.zeros(source.main.rows, dtype=np.bool_)
+    found[source.record(asked)[fits]] = True
+    return found
+
+
+def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
+    fits = np.ones(rows, dtype=np.bool_)
     for name, values in rule.where.items():
-        wanted = np.array([text in values for text in table[name].texts()], dtype=np.bool_)
-        fits &= wanted[table[name].codes]
+        wanted = np.array([text in values for text in columns[name].texts()], dtype=np.bool_)
+        fits &= wanted[columns[name].codes]
     return fits
 
 

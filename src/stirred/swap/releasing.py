@@ -45,6 +45,7 @@ from stirred.swap.putting_back import PUT_BACK, PutBack, put_back
 from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
 from stirred.swap.released_tables import described, flat_style, style_of
+from stirred.swap.revealing import alone_stops
 from stirred.swap.rounds import draw_later_rounds, later_rounds
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
 from stirred.swap.sources import source_of
@@ -253,7 +254,7 @@ def draw(
     by_stratum = rates.by_stratum(dataset.strata) if rates else None
     later = later_rounds(plan, dataset.counted)
     movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
-    refuse_stops(stops_of(plan, strata, movement), plan.allow)
+    refuse_stops([*stops_of(plan, strata, movement), *alone_stops(dataset, margins.swapped)], plan.allow)
     progress.stage("swapping")
     moves = kernel.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(
@@ -268,7 +269,16 @@ def draw(
     progress.stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
-    stated = specify(plan, dataset.held, dataset.linked_columns, strata, movement, source.for_release, by_stratum)
+    stated = specify(
+        plan,
+        dataset.held,
+        dataset.linked_columns,
+        strata,
+        movement,
+        source.for_release,
+        by_stratum,
+        margins.swapped.alone,
+    )
     return SwapRelease(
         dataset=dataset,
         table=table,

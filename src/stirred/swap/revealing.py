@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from stirred import errors
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.swap.dataset import Dataset
+from stirred.swap.margins import CountedMargin
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.groups import Cells, anonymous, cells, group
@@ -49,6 +51,7 @@ class Revealing:
             "pinned_share": self.counts.pinned_share,
             "guessed_share": self.counts.guessed_share,
             "unique_share": self.unique_share,
+            "alone_by_match_and_swap": self.levels[-1].alone,
             "cells_of_few_records": [
                 {
                     "by": one.level,
@@ -86,6 +89,23 @@ def alone_in_a_margin(dataset: Dataset) -> int:
         groups = group(columns, dataset.records)
         alone |= (groups.sizes() == 1)[groups.ids]
     return int(np.count_nonzero(alone))
+
+
+def alone_stops(dataset: Dataset, swapped: CountedMargin) -> list[errors.StoppedByCheck]:
+    """A reason not to release if too many counts by match and swap variables are of one record."""
+    plan, columns = dataset.plan, swapped.margin.columns
+    if plan.most_alone is None or swapped.alone <= plan.most_alone * dataset.records:
+        return []
+    left = {
+        name: _alone_by(dataset, [other for other in columns if other != name]) / dataset.records
+        for name in columns
+        if name not in plan.swap or len(plan.swap) > 1
+    }
+    return [errors.many_alone(swapped.alone, dataset.records, columns, plan.most_alone, left)]
+
+
+def _alone_by(dataset: Dataset, columns: Sequence[str]) -> int:
+    return int(np.count_nonzero(group(dataset.counted.pick(columns), dataset.records).sizes() == 1))
 
 
 def _counted(dataset: Dataset) -> tuple[Cells, Cells]:

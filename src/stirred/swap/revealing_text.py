@@ -46,6 +46,11 @@ def revealing_text(found: Revealing, records: str) -> str:
             f"{_share(counts.guessed, counts.records)} by naming the commonest swap values of each stratum; the chance "
             "to be right is at least " + ", ".join(f"{percent}% for {many:,}" for percent, many in counts.told),
         ),
+        (
+            "alone",
+            f"{_share(found.levels[-1].alone, counts.records)} are the only one with their match and swap values: a "
+            "published count of one shows such a record where it is",
+        ),
     ]
     text = (
         fill(

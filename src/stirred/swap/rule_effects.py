@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from stirred.swap.dataset import Dataset
 from stirred.swap.guarantee import epsilon
+from stirred.swap.in_place import stay_probabilities
 from stirred.swap.margins import Strata
 from stirred.swap.moments import stratum_constants
 from stirred.swap.rates import RatesByStratum, RecordRates, unique_records
-from stirred.swap.unequal import moved_probabilities, received_probabilities
-from stirred.tables.groups import anonymous, cells, group
-
-_MOST_PAIRS = 50_000_000
+from stirred.swap.unequal import moved_probabilities
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
     """What the rules of a plan do."""
     counts = by_stratum.counts
     moved = moved_probabilities(by_stratum)
-    changed = _changed(dataset, strata, rates, by_stratum)
+    changed = _changed(dataset, strata, rates)
     unique = unique_records(dataset)
     uniques = RecordRates(rates.rates, rates.rule[unique]).tally(dataset.strata.among(unique))
     epsilons, records = by_stratum.epsilons(strata), counts.sum(axis=0)
@@ -86,36 +84,12 @@ def _moved_at(rate: Fraction, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
     return constants.moved[constants.rows(sizes)]
 
 
-def _changed(
-    dataset: Dataset, strata: Strata, rates: RecordRates, by_stratum: RatesByStratum
-) -> NDArray[np.float64] | None:
-    """For each rule the expected number of its records that end with other swap values, where that changes the file.
-
-    A record of rule c receives from each record of rule d with probability w_cd; of the pairs in a stratum, those
-    differ that do not share their swap values: n_c n_d less the sum over values s of n_cs n_ds.
-    """
-    rules = len(by_stratum.rates)
-    if len(by_stratum.counts) * rules**2 > _MOST_PAIRS:
+def _changed(dataset: Dataset, strata: Strata, rates: RecordRates) -> NDArray[np.float64] | None:
+    """For each rule the expected number of its records that end with other swap values, where that changes the file."""
+    stays = stay_probabilities(dataset, strata, rates, None)
+    if stays is None:
         return None
-    swapped = group(dataset.table.pick(dataset.plan.swap), dataset.records)
-    found = cells(
-        [
-            anonymous(dataset.strata.ids, dataset.strata.count),
-            anonymous(swapped.ids, swapped.count),
-            anonymous(rates.rule, rules),
-        ],
-        dataset.records,
-    )
-    codes = found.codes
-    begins = np.ones(len(found), dtype=np.bool_)
-    begins[1:] = (codes[0][1:] != codes[0][:-1]) | (codes[1][1:] != codes[1][:-1])
-    cell = np.cumsum(begins) - 1
-    by_cell = np.zeros((int(begins.sum()), rules))
-    by_cell[cell, codes[2]] = found.counts
-    pairs = np.einsum("sc,sd->scd", by_stratum.counts, by_stratum.counts).astype(np.float64)
-    np.subtract.at(pairs, codes[0][begins], np.einsum("ic,id->icd", by_cell, by_cell))
-    pairs[~strata.changeable] = 0
-    return np.asarray(np.einsum("scd,scd->c", received_probabilities(by_stratum), pairs))
+    return np.bincount(rates.rule, weights=1 - stays, minlength=len(rates.rates)).astype(np.float64)
 
 
 def _share(part: float | np.floating, whole: int | np.integer) -> float:

@@ -22,7 +22,7 @@ class LinkedSource:
     """Linked rows: their held columns, the record of each, and which columns repeat a swap variable of the record."""
 
     held: Table
-    record: NDArray[np.integer]
+    record: NDArray[np.uint32]
     copies: Mapping[str, str]
 
 

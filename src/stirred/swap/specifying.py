@@ -36,11 +36,13 @@ def specify(
     movement: Movement | None,
     for_release: bool = True,
     rates: RatesByStratum | None = None,
+    alone: int | None = None,
 ) -> Specification:
     """The specification of this plan on data with these strata; ``linked`` has each linked table's held columns.
 
     ``movement`` is None for releases of versions before 0.4, which did not state how many records change. ``rates`` are
-    those of a plan with rates by rule.
+    those of a plan with rates by rule. ``alone`` is the number of counts by match and swap variables that are of one
+    record; None for releases of versions before 0.7, which did not state it.
     """
     changeable = bool(strata.changeable.any())
     stated = Specification(
@@ -61,7 +63,7 @@ def specify(
         budget=_budget(plan, strata, movement, rates),
         nearest=2 if changeable else math.inf,
         covers=("the released records, and every table of them",),
-        facts=_facts(plan, strata, movement, rates),
+        facts=_facts(plan, strata, movement, rates, alone),
         marks=() if for_release else (NOT_FOR_RELEASE,),
     )
     return stated.with_findings(*lint(stated), *allowed_findings(plan.allow))
@@ -128,7 +130,7 @@ def _deciding(strata: Strata, rates: RatesByStratum) -> tuple[Fraction, int]:
 
 
 def _facts(
-    plan: SwapPlan, strata: Strata, movement: Movement | None, rates: RatesByStratum | None
+    plan: SwapPlan, strata: Strata, movement: Movement | None, rates: RatesByStratum | None, alone: int | None
 ) -> tuple[tuple[str, str | int | bool], ...]:
     facts: dict[str, str | int | bool] = {"mechanism": "permutation-swapping"}
     if rates is None:
@@ -151,6 +153,8 @@ def _facts(
     if movement is not None:
         facts["changed_share"] = movement.changed_text
         facts["unchangeable_share"] = movement.unchangeable_text
+    if alone is not None:
+        facts["alone_by_match_and_swap"] = alone
     if plan.chosen_from is not None:
         facts["parameters_from"] = plan.chosen_from
     return tuple(facts.items())

@@ -94,10 +94,11 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         files.linked_columns,
         strata,
         None
-        if _before_movement(release)
+        if _before(release, facts.CHANGED_SHARE)
         else movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, files.counted)),
         release.for_release,
         rates,
+        None if _before(release, facts.ALONE) else margins.swapped.alone,
     )
     if _epsilon_of_earlier_version(release, plan, strata):
         rebuilt = replace(rebuilt, budget=replace(rebuilt.budget, value=release.specification.budget.number))
@@ -192,9 +193,9 @@ def _guarantee(release: ReleaseFolder, plan: SwapPlan, strata: Strata, rates: Ra
     return [Fault(False, words)]
 
 
-def _before_movement(release: ReleaseFolder) -> bool:
-    """Whether an earlier version wrote the release, which did not state how many records change."""
-    return not release.by_this_version and facts.CHANGED_SHARE not in release.specification.fact
+def _before(release: ReleaseFolder, fact: str) -> bool:
+    """Whether an earlier version wrote the release, which did not state this fact yet."""
+    return not release.by_this_version and fact not in release.specification.fact
 
 
 def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: Strata) -> bool:
@@ -284,7 +285,7 @@ class _Files:
         def classes() -> list[NDArray[np.uint32]]:
             return [multiset_class(one) for one in self.kinds]
 
-        return record_rates(self.plan, self.held[MAIN], self.main, classes if self.kinds else None)
+        return record_rates(self.plan, self.held[MAIN], self.source(), classes if self.kinds else None)
 
     def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
         """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
