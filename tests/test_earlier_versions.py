@@ -78,8 +78,9 @@ def made_by_0_6(made) -> Path:
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
-    assert ended.code == 0, ended.out
-    assert "FAILS" not in ended.out
+    assert ended.code == 4, ended.out
+    assert ended.out.startswith("Nothing contradicts, but not everything was compared. Not compared: ")
+    assert "README.txt" in ended.out.splitlines()[0] and "FAILS" not in ended.out
 
 
 def test_tables_and_estimates_of_0_1s_releases_can_be_made():
@@ -282,7 +283,7 @@ def test_a_wording_of_another_version_verifies_and_another_meaning_does_not(made
         made / "topdown" / "certificate.json",
         json.loads((made / "topdown" / "certificate.json").read_text()),
     )
-    for change, code in ((("words", "said otherwise"), 0), (("id", "another-finding"), 1)):
+    for change, code in ((("words", "said otherwise"), 4), (("id", "another-finding"), 1)):
         fields = json.loads(json.dumps(written))
         fields["specification"]["findings"][0][change[0]] = change[1]
         path.write_text(json.dumps(fields))

@@ -49,6 +49,17 @@ class Unacceptable(ValueError):
     """What arrived is beyond a bound or points outside; the text says which, and callers add what it was."""
 
 
+def is_of_content(problem: Exception) -> bool:
+    """Whether an error while reading comes from what was read, not from the machine or from a fault of ours.
+
+    Arrow gives an OSError without a number for files that are damaged; the operating system always has a number.
+    """
+    if isinstance(problem, OSError):
+        return problem.errno is None
+    arrow = type(problem).__module__.startswith("pyarrow.") and not isinstance(problem, MemoryError)
+    return arrow or isinstance(problem, ValueError | LookupError | ArithmeticError)
+
+
 def inside(folder: Path, name: str) -> Path:
     """The path of a regular file inside ``folder``; raises for names that lead outside and for anything but a file.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stirred.releases.verdicts import Verdict, not_compared
 from stirred.reports.page import report_text
 from stirred.reports.subjects import of_folder
 
@@ -31,32 +32,29 @@ DRAWS = ("altair ", "vl-convert-python ")
 _SHAPES = frozenset({"g", "path", "rect", "line", "circle", "text", "tspan", "defs", "clipPath"})
 
 
-ALL = "report.html says what the other documents say, in its drawings too"
-LABELS = (
-    "report.html says what the other documents say; shapes in its drawings are not compared, since other versions of "
-    "the programs drew them"
-)
-
-UNDRAWN = "report.html says what the other documents say; its drawings are not compared: they cannot be made again here"
+_TEXT = "report.html says what the other documents say"
+_ALL = f"{_TEXT}, in its drawings too"
+_DRAWINGS = "the drawings of report.html"
 
 
-def compared(mechanism: Mechanism, release: ReleaseFolder, found: str) -> tuple[bool, str]:
+def compared(mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
     """Whether a page is the one about this release, but for the versions of the programs, and what was compared."""
     if _reduced(found) != _reduced(report_text([of_folder(mechanism, release)], drawing=False)):
-        return False, ALL
+        return [Verdict(False, _TEXT)]
     drawings = _drawings(found)
-    if not any(drawings):  # pictures in words only
-        return True, ALL
+    if not any(drawings):
+        return [Verdict(True, f"{_TEXT}; its pictures are in words only")]
     made = report_text([of_folder(mechanism, release)])
     own_drawings = _drawings(made)
     if not any(own_drawings):
-        return True, UNDRAWN
+        return [Verdict(True, _TEXT), not_compared(_DRAWINGS, "they cannot be made again here")]
     pairs = list(zip(drawings, own_drawings, strict=True))
     if not all(set(_labels(one)) <= set(_labels(own)) for one, own in pairs):
-        return False, ALL
+        return [Verdict(False, _ALL)]
     if _drawn_by(found) != _drawn_by(made):
-        return True, LABELS
-    return all(_same_drawing(one, own) for one, own in pairs), ALL
+        why = "other versions of the programs drew them"
+        return [Verdict(True, _TEXT), not_compared(f"{_DRAWINGS}, but for words in them", why)]
+    return [Verdict(all(_same_drawing(one, own) for one, own in pairs), _ALL)]
 
 
 def _drawings(page: str) -> list[str]:
