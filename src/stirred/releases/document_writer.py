@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stirred._received import Unacceptable, inside, read_text
+from stirred.releases.active_content import active_content
 from stirred.releases.documents import README, REPORT
 from stirred.releases.manifest import read_manifest
 from stirred.releases.release_folder import ReleaseFolder, described_tables
 from stirred.releases.texts import with_report
-from stirred.releases.verdicts import Verdict, not_compared
+from stirred.releases.verdicts import Verdict
 
 if TYPE_CHECKING:
     from stirred.releases.mechanism import Mechanism
@@ -46,10 +47,14 @@ def report_verdicts(writer: DocumentWriter, mechanism: Mechanism, release: Relea
     """Whether the report of a release goes with its other documents; nothing for a release that has no report."""
     if REPORT not in {entry.path for entry in read_manifest(release.path)}:
         return []
-    if not release.by_this_version:
-        return [not_compared(REPORT, "another version wrote it")]
     try:
         found = read_text(inside(release.path, REPORT))
-    except (OSError, Unacceptable):
+    except Unacceptable:
         return [Verdict(False, f"{REPORT} can be read")]
-    return writer.agrees(mechanism, release, found)
+    if release.is_by_version_before(0, 6):
+        return [Verdict(False, f"the version that wrote the release writes {REPORT}")]
+    active = active_content(found)
+    words = f"{REPORT} shows words and drawings, and has nothing that runs, loads or leads elsewhere"
+    if active is not None:
+        return [Verdict(False, f"{words} (not so: {active})")]
+    return [Verdict(True, words), *writer.agrees(mechanism, release, found)]

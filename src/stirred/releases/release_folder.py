@@ -30,6 +30,7 @@ from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import differences, is_plain, read_manifest
+from stirred.releases.other_versions import UNSEEN, understates
 from stirred.releases.texts import with_report
 from stirred.releases.verdicts import Fault, Verdict, contradicted, not_checked, not_compared
 from stirred.spec import Specification
@@ -110,6 +111,11 @@ class ReleaseFolder:
     def by_this_version(self) -> bool:
         """Whether this version of the software wrote the release, so that its texts can be compared too."""
         return bool(self.certificate["versions"].get("stirred") == version("stirred"))
+
+    def is_by_version_before(self, *numbers: int) -> bool:
+        """Whether the release says that a version before this one wrote it."""
+        stated = re.match(r"([0-9]+)\.([0-9]+)", str(self.certificate["versions"].get("stirred")))
+        return stated is not None and tuple(map(int, stated.groups())) < numbers
 
     @property
     def by_these_programs(self) -> bool:
@@ -251,7 +257,9 @@ def _describes_a_table(table: Any) -> bool:
 
 
 def _meaning(stated: Specification) -> tuple[object, ...]:
-    return (stated, stated.nearest, stated.facts, stated.marks, [finding.id for finding in stated.findings])
+    findings = [finding.id for finding in stated.findings]
+    named = (stated.name, stated.covers, stated.domain.record)
+    return (stated, stated.nearest, stated.facts, stated.marks, findings, named)
 
 
 def verify_with(
@@ -337,7 +345,12 @@ def _text_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdict]:
     """Whether the documents are, letter for letter, the texts that go with the plan and the guarantee."""
     if not release.by_this_version:
         said = plain(release.certificate["versions"].get("stirred", "unknown"), 40)
-        return [not_compared("README.txt and the sentences of the other documents", f"version {said} wrote them")]
+        found = read_text(inside(release.path, documents.README))
+        plainly = not UNSEEN.search(found) and not understates(found, [expected.readme])
+        return [
+            Verdict(plainly, "README.txt states no smaller budget than the guarantee has, in letters that can be seen"),
+            not_compared("README.txt and the sentences of the other documents", f"version {said} wrote them"),
+        ]
     made = {name: release.certificate[name] for name in ("released_on", "versions")}
     certificate = replace(expected.certificate, nonce=release.certificate.get("nonce"))
     reported = documents.REPORT in {entry.path for entry in read_manifest(release.path)}
@@ -374,7 +387,7 @@ def _certificate_verdicts(release: ReleaseFolder, expected: Certificate) -> list
     versions, day, nonce = stated.pop("versions"), stated.pop("released_on", None), stated.pop("nonce", None)
     rebuilt = documents.as_read(expected.to_fields())
     rebuilt.pop("nonce", None)
-    formed = set(versions) == {"python", *documents.PROGRAMS} and all(_is_version(text) for text in versions.values())
+    formed = set(versions) == {"python", *documents.PROGRAMS} and all(is_version(text) for text in versions.values())
     formed = formed and _is_day(day)
     if nonce is not None or release.by_this_version:  # earlier versions had none
         formed = formed and isinstance(nonce, str) and bool(re.fullmatch("[0-9a-f]{32}", nonce))
@@ -399,6 +412,7 @@ def _without_words(fields: dict[str, Any]) -> dict[str, Any]:
     """
     apart = ("specification", "conversions", "plan_sha256")
     kept = {name: value for name, value in fields.items() if name not in apart}
+    kept["conversions"] = fields["conversions"] == [fields["specification"]["budget"]["conversion"]]
     kept["invariants"] = [{**one, "words": ""} for one in fields["invariants"]]
     if fields["whole_records"] is not None:
         kept["whole_records"] = {**fields["whole_records"], "words": ""}
@@ -412,7 +426,8 @@ def _is_day(text: object) -> bool:
         return False
 
 
-def _is_version(text: object) -> bool:
+def is_version(text: object) -> bool:
+    """Whether a text is the number of a version, and nothing else."""
     return isinstance(text, str) and bool(re.fullmatch(r"[0-9]+(\.[0-9]+){0,3}([a-z.+-]{1,5}[0-9]{0,4})?", text))
 
 
