@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred
+from stirred import _received
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases import release_folder
@@ -154,7 +155,7 @@ def test_another_readme_is_noticed_if_this_version_wrote_it(folder):
 
 
 def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(folder):
-    stated = json.loads((folder / "certificate.json").read_text())["versions"] | {"stirred": "0.0.7"}
+    stated = json.loads((folder / "certificate.json").read_text())["versions"] | {"stirred": "99.0.0"}
     change(folder / "certificate.json", versions=stated)
     write_manifest(folder)
     assert failing(folder) == ""
@@ -162,7 +163,7 @@ def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(f
     assert verdicts.state is State.NOT_COMPARED and not all(verdict.holds for verdict in verdicts)
     assert [verdict.words for verdict in verdicts if verdict.state is State.NOT_COMPARED] == [
         "how the tables store their values: not compared, since other versions of the programs wrote them",
-        "README.txt and the sentences of the other documents: not compared, since version 0.0.7 wrote them",
+        "README.txt and the sentences of the other documents: not compared, since version 99.0.0 wrote them",
         "report.html: not compared, since another version wrote it",
     ]
     assert verdicts.answer == (
@@ -415,6 +416,32 @@ def test_what_the_machine_or_the_program_does_not_manage_is_not_said_to_be_contr
     assert ended.code == 5 and ended.out.startswith("Could not be checked, and nothing is known to contradict: the ")
     assert "FAILS" not in ended.out and "contradict its tables" not in ended.out and "a cell" not in ended.out
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["manifest.json", "certificate.json", "data_dictionary.json", "specification.json", "README.txt", "report.html"],
+)
+def test_a_document_that_may_not_be_read_here_is_not_said_to_be_missing_or_forged(folder, name, monkeypatch, command):
+    read = _received.read_bytes
+
+    def fails(path, *most):
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *most)
+
+    monkeypatch.setattr(_received, "read_bytes", fails)
+    ended = command("verify", folder)
+    assert ended.code == 5 and "the operating system refused: Permission denied" in ended.out
+
+
+@pytest.mark.parametrize("where", ["releases.manifest.digest_of", "tables.arrow_files.pa.dataset.dataset"])
+def test_a_disk_that_fails_is_no_forgery(folder, where, monkeypatch):
+    def fails(*arguments, **named):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(f"stirred.{where}", fails)
+    assert stirred.verify(folder).state is State.NOT_CHECKED
 
 
 @pytest.mark.parametrize("problem", OF_THE_FOLDER, ids=lambda one: type(one).__name__)

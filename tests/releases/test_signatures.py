@@ -296,6 +296,6 @@ def test_what_was_compared_as_a_whole_is_signed_as_such_whatever_is_told(unsigne
 def claim_another_version(folder: Path) -> None:
     path = folder / "certificate.json"
     fields = json.loads(path.read_text(encoding="utf-8"))
-    fields["versions"]["stirred"] = "0.5.0"
+    fields["versions"]["stirred"] = "99.0.0"
     path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     write_manifest(folder)

@@ -57,7 +57,8 @@ _CODES = (
     "with the reason; 3 a fault in stirred; 4 verify: nothing contradicts, but not everything was compared; 5 verify: "
     "could not be checked; 130 interrupted. See: stirred docs exit-codes"
 )
-_SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE)
+_SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE,
+           errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)  # fmt: skip
 """What an operating system may refuse for a reason outside of this program."""
 _STOPPED_WORDS = "interrupted. Partial files were removed; a release folder that exists is complete."
 

@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, plain, read_bytes
+from stirred._received import Unacceptable, inside, is_of_machine, plain, read_bytes
+from stirred.errors.output import why_unread
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import SIGNATURE
@@ -100,6 +101,8 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
     try:
         signature = read_bytes(inside(folder, SIGNATURE), MOST_BYTES)
     except (OSError, Unacceptable) as problem:
+        if is_of_machine(problem):
+            return [not_checked("its signature", why_unread(problem))]
         reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
         return [Fault(False, f"{SIGNATURE} is not a signature: {reason}")]
     if not _ARMOUR.fullmatch(signature):
@@ -143,7 +146,9 @@ def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
 def _manifest(folder: Path) -> bytes:
     try:
         return read_bytes(inside(folder, MANIFEST))
-    except (OSError, Unacceptable):
+    except (OSError, Unacceptable) as problem:
+        if is_of_machine(problem):
+            raise
         raise errors.not_a_release(folder, "it has no readable manifest.json") from None
 
 

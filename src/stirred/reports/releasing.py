@@ -145,10 +145,10 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
 
     try:
         mechanism, opened = of_release(path, most_rows)
+        signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
     except Exception as problem:
         if not says_nothing(problem):
             raise
         return Verdicts([failed("the release", problem)])
-    signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
     found = verify_with(opened, mechanism.verify, lambda one: report_verdicts(REPORT, mechanism, one))
     return Verdicts([*found, *signed])
