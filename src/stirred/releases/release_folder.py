@@ -258,7 +258,7 @@ def _describes_a_table(table: Any) -> bool:
 
 def _meaning(stated: Specification) -> tuple[object, ...]:
     findings = [finding.id for finding in stated.findings]
-    named = (stated.name, stated.covers, stated.domain.record)
+    named = (stated.name, stated.covers)
     return (stated, stated.nearest, stated.facts, stated.marks, findings, named)
 
 
