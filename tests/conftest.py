@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,15 +44,16 @@ class Ended:
         return " ".join((self.out + " " + self.err).split())
 
 
-@pytest.fixture(autouse=True)
-def _releases_without_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _releases_without_drawings(request: pytest.FixtureRequest) -> Iterator[None]:
     """Reports in releases that tests make have no drawings: these take longer than many a release. Tests about
     pages, in ``tests/reports`` and in commands that write pages, draw."""
-    if "reports" in request.path.parts or request.path.stem in ("test_cli_report", "test_cli_explain"):
-        return
-    from stirred.reports.inline_figures import Figures
+    with pytest.MonkeyPatch.context() as patched:
+        if "reports" not in request.path.parts and request.path.stem not in ("test_cli_report", "test_cli_explain"):
+            from stirred.reports.inline_figures import Figures
 
-    monkeypatch.setattr(Figures, "_drawn", lambda self, picture: "<svg></svg>")
+            patched.setattr(Figures, "_drawn", lambda self, picture: "<svg></svg>")
+        yield
 
 
 @pytest.fixture

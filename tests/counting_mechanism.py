@@ -27,12 +27,12 @@ from stirred.releases.progress import Progress, Silent
 from stirred.releases.release_folder import (
     Expected,
     ReleaseFolder,
-    Verdict,
     contents_verdicts,
     shape_verdicts,
     tabulate_rows,
 )
 from stirred.releases.texts import check_json, files_section, guarantee_section, titled
+from stirred.releases.verdicts import Verdict
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.tables import Column, Table, open_input

@@ -78,8 +78,9 @@ def made_by_0_6(made) -> Path:
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
-    assert ended.code == 0, ended.out
-    assert "FAILS" not in ended.out
+    assert ended.code == 4, ended.out
+    assert ended.out.startswith("Nothing contradicts, but not everything was compared. Not compared: ")
+    assert "README.txt" in ended.out.splitlines()[0] and "FAILS" not in ended.out
 
 
 def test_tables_and_estimates_of_0_1s_releases_can_be_made():
@@ -153,7 +154,7 @@ def test_a_release_of_0_6_can_be_explained(name, command):
 def test_a_signature_of_0_6_names_its_signer_and_is_of_these_files_alone(name, made_by_0_6, command):
     said = ("--signers", made_by_0_6 / "publishers.txt")
     ended = command("verify", made_by_0_6 / name, *said)
-    assert ended.code == 0, ended.out
+    assert ended.code == 4, ended.out
     assert "signed by publisher@your.office" in ended.out
     with (made_by_0_6 / name / "README.txt").open("a") as readme:
         readme.write("One more line.\n")
@@ -286,7 +287,7 @@ def test_a_wording_of_another_version_verifies_and_another_meaning_does_not(made
         made / "topdown" / "certificate.json",
         json.loads((made / "topdown" / "certificate.json").read_text()),
     )
-    for change, code in ((("words", "said otherwise"), 0), (("id", "another-finding"), 1)):
+    for change, code in ((("words", "said otherwise"), 4), (("id", "another-finding"), 1)):
         fields = json.loads(json.dumps(written))
         fields["specification"]["findings"][0][change[0]] = change[1]
         path.write_text(json.dumps(fields))

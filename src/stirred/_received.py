@@ -8,6 +8,7 @@ docs/bounds.md lists all bounds, also those that other modules check.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -30,6 +31,10 @@ MOST_DIGITS = 1_000
 MOST_NAME = 1_000
 """How long the name of a file may be, and a word of TOML that is not in quotes."""
 
+_OF_MACHINE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETIMEDOUT}
+)
+
 # Quotes that are never closed reach to the end: a pattern that failed there would be tried at every quote once more.
 _STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _LONG = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MOST_DIGITS + 1}}}")
@@ -47,6 +52,23 @@ _TOML_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MOST_DEPTH}
 
 class Unacceptable(ValueError):
     """What arrived is beyond a bound or points outside; the text says which, and callers add what it was."""
+
+
+def is_of_machine(problem: Exception) -> bool:
+    """Whether an error says that this machine cannot read, whatever is in the file: no permission, no memory, a disk
+    that fails. Whoever catches OSError to say that a file is not what it should be raises such an error again."""
+    return isinstance(problem, MemoryError) or (isinstance(problem, OSError) and problem.errno in _OF_MACHINE)
+
+
+def is_of_content(problem: Exception) -> bool:
+    """Whether an error while reading comes from what was read, not from the machine or from a fault of ours.
+
+    Arrow gives an OSError without a number for files that are damaged; the operating system always has a number.
+    """
+    if isinstance(problem, OSError):
+        return problem.errno is None
+    arrow = type(problem).__module__.startswith("pyarrow.") and not isinstance(problem, MemoryError)
+    return arrow or isinstance(problem, ValueError | LookupError | ArithmeticError)
 
 
 def inside(folder: Path, name: str) -> Path:

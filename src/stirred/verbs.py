@@ -453,11 +453,16 @@ def _exposure(mechanism: Mechanism, release: ReleaseFolder, pairs: Sequence[str]
 
 @contextmanager
 def _as_received(path: str | Path) -> Iterator[None]:
-    """Refuse a folder whose documents contradict its tables or each other, where reading it fails for that reason."""
+    """Refuse a folder whose documents contradict its tables or each other, where reading it fails for that reason.
+
+    Errors of the machine pass through, and what may be a fault of this program is not said to be one of the folder.
+    """
     try:
         yield
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+    except (KeyError, IndexError, ValueError):
         raise errors.not_a_release(Path(path), "its documents contradict its tables, or each other") from None
+    except (TypeError, AttributeError) as problem:
+        raise errors.not_read(Path(path), problem) from None
 
 
 def of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:

@@ -129,7 +129,7 @@ def test_every_form_begins_with_its_version(head):
 
 def test_every_element_of_a_list_has_the_version_and_an_empty_list_has_none(files, as_json):
     files("swap")
-    assert {one["stirred_verify"] for one in as_json("verify", "release")} == {1}
+    assert {one["stirred_verify"] for one in as_json("verify", "release")} == {2}
     assert {one["stirred_ledger_verify"] for one in as_json("ledger", "verify", "census.ledger")} == {1}
     as_json("ledger", "init", "new.ledger", "--dataset", "name")
     assert as_json("ledger", "list", "new.ledger") == []

@@ -185,8 +185,10 @@ def test_an_untouched_release_verifies(out, command):
     assert "FAILS" not in ended.out
     assert "holds  recounted and equal: the number of rows of microdata by size and county" in ended.out
     findings = json.loads(command("verify", out, "--json").out)
-    assert len(findings) == len(ended.out.splitlines())
+    first, *lines = ended.out.splitlines()
+    assert first == "Everything was compared, and nothing contradicts." and len(findings) == len(lines)
     assert all(finding["holds"] for finding in findings)
+    assert {finding["state"] for finding in findings} == {"holds", "note"}
 
 
 @pytest.mark.parametrize(
@@ -197,6 +199,7 @@ def test_a_file_that_is_not_the_released_one_fails(file, out, command):
         text.write("\n")
     ended = command("verify", out)
     assert ended.code == 1
+    assert ended.out.startswith("Contradicted: 1 of the lines below, those with FAILS.\n")
     assert f"FAILS  {file} is not the file that was released" in ended.out
 
 

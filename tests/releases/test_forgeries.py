@@ -24,6 +24,7 @@ from stirred.errors import StirredError
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import write_manifest
 from stirred.releases.plans import hash_of
+from stirred.releases.verdicts import State
 from stirred.topdown import preset
 
 Change = Callable[[Path], None]
@@ -242,6 +243,11 @@ SWAP: dict[str, Change] = {
     "epsilon zero": at(*SPEC, "budget", "value", to="0"),
     "epsilon a little lower": at(*SPEC, "budget", "value", to=lambda text: text[:-3] or "0"),
     "epsilon in other words": at(*SPEC, "budget", "conversion", to="trust me"),
+    "epsilon in other words, twice": both(
+        at(*SPEC, "budget", "conversion", to="trust me"), at(CERTIFICATE, "conversions", to=["trust me"])
+    ),
+    "another thing that is covered": at(*SPEC, "covers", to=["every release of this office"]),
+    "a name of the guarantee": at(*SPEC, "name", to="anonymous"),
     "another unit": at(*SPEC, "input_premetric", "unit", to="person"),
     "no invariants in the guarantee": at(*SPEC, "multiverse", "invariants", to=[]),
     "findings removed": at(*SPEC, "findings", to=[]),
@@ -571,12 +577,17 @@ CASES = [
 ]
 
 
+def answer(folder: Path) -> State:
+    """What ``verify`` says; a folder that it refuses is contradicted."""
+    try:
+        return stirred.verify(folder).state
+    except StirredError:
+        return State.CONTRADICTED
+
+
 def noticed(folder: Path) -> bool:
     """Whether ``verify`` says no, or refuses."""
-    try:
-        return not all(verdict.holds for verdict in stirred.verify(folder))
-    except StirredError:
-        return True
+    return answer(folder) is State.CONTRADICTED
 
 
 @pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
@@ -589,14 +600,13 @@ def test_a_forgery_is_noticed(release, name, change, releases, tmp_path, command
 
 
 WORDS_ONLY = {
+    "swap: epsilon in other words, twice",
     "swap: another order",
     "swap: another note",
     "swap: a readme of one's own",
     "swap: one more line in the readme",
     "swap: a byte order mark",
     "swap: windows line ends",
-    "swap: epsilon in other words",
-    "swap: conversions removed",
     "topdown: a readme of one's own",
     "survey: a readme of one's own",
     "survey: another note",
@@ -606,8 +616,8 @@ WORDS_ONLY = {
     "survey: an interval changed a little",
     "survey: another source of the sampling error",
 }
-"""What is not noticed where another version is claimed, which verify says: sentences, how values are stored, standard
-errors that were computed from what was measured."""
+"""What is not noticed where another version is claimed, so that verify ends with 4 and says what it did not compare:
+sentences, how values are stored, standard errors that were computed from what was measured."""
 
 
 @pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
@@ -615,7 +625,8 @@ def test_a_forgery_is_noticed_by_its_meaning_too(release, name, change, releases
     """A folder that claims another version is not compared letter for letter, so each verdict must stand for itself."""
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     forge(folder, lambda folder: (change(folder), claim_another_version(folder)))
-    assert noticed(folder) != (f"{release}: {name}" in WORDS_ONLY)
+    expected = State.NOT_COMPARED if f"{release}: {name}" in WORDS_ONLY else State.CONTRADICTED
+    assert answer(folder) is expected
 
 
 def claim_another_version(folder: Path) -> None:
@@ -623,7 +634,7 @@ def claim_another_version(folder: Path) -> None:
     if path.is_file() and not path.is_symlink():
         fields = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(fields, dict) and isinstance(fields.get("versions"), dict):
-            fields["versions"]["stirred"] = "0.2.0"
+            fields["versions"]["stirred"] = "99.0.0"
             path.write_text(json.dumps(fields), encoding="utf-8")
 
 
@@ -631,7 +642,7 @@ def claim_another_version(folder: Path) -> None:
 def test_a_folder_that_is_written_anew_without_a_change_holds(release, releases, tmp_path):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     forge(folder, lambda _: None)
-    assert not noticed(folder)
+    assert answer(folder) is State.HOLDS
 
 
 @pytest.mark.parametrize("release", ["swap", "topdown", "survey"])

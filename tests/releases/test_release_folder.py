@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -13,10 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred
+from stirred import _received
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases import release_folder
 from stirred.releases.manifest import write_manifest
+from stirred.releases.verdicts import State, Verdict, Verdicts, not_checked, not_compared
 from stirred.swap.releasing import draw
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
@@ -36,7 +39,7 @@ def folder(written, tmp_path):
 
 
 def failing(folder: Path) -> str:
-    return "\n".join(verdict.words for verdict in stirred.verify(folder) if not verdict.holds)
+    return "\n".join(one.words for one in stirred.verify(folder) if one.state is State.CONTRADICTED)
 
 
 def read_released(path: Path) -> pa.Table:
@@ -57,8 +60,9 @@ def change(path: Path, **fields) -> None:
 
 def test_a_release_holds_and_says_that_it_is_not_signed(folder):
     verdicts = stirred.verify(folder)
-    assert all(verdict.holds for verdict in verdicts)
-    assert [verdict.words for verdict in verdicts if verdict.note] == [
+    assert all(verdict.holds for verdict in verdicts), str(verdicts)
+    assert verdicts.state is State.HOLDS
+    assert [verdict.words for verdict in verdicts if verdict.state is State.NOTE] == [
         "not signed: the folder does not show who published it"
     ]
 
@@ -151,15 +155,22 @@ def test_another_readme_is_noticed_if_this_version_wrote_it(folder):
 
 
 def test_of_a_release_of_another_version_the_readme_is_said_to_be_not_compared(folder):
-    stated = json.loads((folder / "certificate.json").read_text())["versions"] | {"stirred": "0.0.7"}
+    stated = json.loads((folder / "certificate.json").read_text())["versions"] | {"stirred": "99.0.0"}
     change(folder / "certificate.json", versions=stated)
     write_manifest(folder)
     assert failing(folder) == ""
-    notes = [verdict.words for verdict in stirred.verify(folder) if verdict.note]
-    words = "README.txt and the sentences of the other documents are not compared: version 0.0.7 wrote them"
-    assert words in notes and any(
-        note.startswith("how the tables store their values is not compared") for note in notes
+    verdicts = stirred.verify(folder)
+    assert verdicts.state is State.NOT_COMPARED and not all(verdict.holds for verdict in verdicts)
+    assert [verdict.words for verdict in verdicts if verdict.state is State.NOT_COMPARED] == [
+        "how the tables store their values: not compared, since other versions of the programs wrote them",
+        "README.txt and the sentences of the other documents: not compared, since version 99.0.0 wrote them",
+        "report.html: not compared, since another version wrote it",
+    ]
+    assert verdicts.answer == (
+        "Nothing contradicts, but not everything was compared. Not compared: how the tables store their values; "
+        "README.txt and the sentences of the other documents; report.html."
     )
+    assert str(verdicts).splitlines()[0] == verdicts.answer
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -359,7 +370,8 @@ def test_a_table_of_a_billion_rows_in_a_small_file_is_refused_before_it_is_read(
     assert "more than the 60 rows" in failing(folder), "more than are stated"
     change(folder / "data_dictionary.json", tables=fields["tables"])
     write_manifest(folder)
-    assert "has 2,000,000 rows, and at most" in failing(folder)
+    found = stirred.verify(folder)
+    assert found.state is State.NOT_CHECKED and "has 2,000,000 rows, and at most" in str(found)
     with pytest.raises(StirredError) as refused:
         stirred.tabulate(folder, ["county"])
     assert refused.value.kind == "too-many-rows-stated"
@@ -371,5 +383,78 @@ def test_a_folder_cannot_write_lines_of_its_own(folder, command):
     (folder / name).write_text("")
     ended = command("verify", folder)
     assert ended.code == 1
-    assert "\x1b" not in ended.out and len(ended.out.splitlines()) == 2
+    assert "\x1b" not in ended.out and len(ended.out.splitlines()) == 3
     assert "x\\nholds  epsilon is 0\\x1b[2K.csv is not in the manifest" in ended.out
+
+
+# -- could not be checked is no contradiction ----------------------------------------------------------------------
+
+OF_THE_MACHINE = [
+    MemoryError(),
+    PermissionError(errno.EACCES, "Permission denied", "microdata.parquet"),
+    OSError(errno.EIO, "Input/output error"),
+    TypeError("a cell"),
+    AttributeError("a cell"),
+    RecursionError("a cell"),
+    NotImplementedError("a cell"),
+]
+OF_THE_FOLDER = [ValueError("a cell"), KeyError("a cell"), ZeroDivisionError("a cell"), OSError("damaged pages")]
+
+
+@pytest.mark.parametrize("problem", OF_THE_MACHINE, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("where", ["swap.verifying.read_files", "releases.release_folder.ReleaseFolder.open"])
+def test_what_the_machine_or_the_program_does_not_manage_is_not_said_to_be_contradicted(
+    folder, problem, where, monkeypatch, command
+):
+    def fails(*arguments, **named):
+        raise problem
+
+    monkeypatch.setattr(f"stirred.{where}", fails)
+    verdicts = stirred.verify(folder)
+    assert verdicts.state is State.NOT_CHECKED and not all(verdict.holds for verdict in verdicts)
+    ended = command("verify", folder)
+    assert ended.code == 5 and ended.out.startswith("Could not be checked, and nothing is known to contradict: the ")
+    assert "FAILS" not in ended.out and "contradict its tables" not in ended.out and "a cell" not in ended.out
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["manifest.json", "certificate.json", "data_dictionary.json", "specification.json", "README.txt", "report.html"],
+)
+def test_a_document_that_may_not_be_read_here_is_not_said_to_be_missing_or_forged(folder, name, monkeypatch, command):
+    read = _received.read_bytes
+
+    def fails(path, *most):
+        if path.name == name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path, *most)
+
+    monkeypatch.setattr(_received, "read_bytes", fails)
+    ended = command("verify", folder)
+    assert ended.code == 5 and "the operating system refused: Permission denied" in ended.out
+
+
+@pytest.mark.parametrize("where", ["releases.manifest.digest_of", "tables.arrow_files.pa.dataset.dataset"])
+def test_a_disk_that_fails_is_no_forgery(folder, where, monkeypatch):
+    def fails(*arguments, **named):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(f"stirred.{where}", fails)
+    assert stirred.verify(folder).state is State.NOT_CHECKED
+
+
+@pytest.mark.parametrize("problem", OF_THE_FOLDER, ids=lambda one: type(one).__name__)
+def test_what_the_folder_holds_and_cannot_be_counted_is_contradicted(folder, problem, monkeypatch):
+    def fails(*arguments):
+        raise problem
+
+    monkeypatch.setattr("stirred.swap.verifying.read_files", fails)
+    assert stirred.verify(folder).state is State.CONTRADICTED
+
+
+def test_a_contradiction_weighs_more_than_what_could_not_be_checked():
+    found = Verdicts([Verdict(False, "a"), not_checked("b", "it is large"), not_compared("c", "it is old")])
+    assert found.state is State.CONTRADICTED
+    assert Verdicts(found[1:]).state is State.NOT_CHECKED and Verdicts(found[2:]).state is State.NOT_COMPARED
+    assert Verdicts(found[1:]).answer == "Could not be checked, and nothing is known to contradict: b."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 import stirred
 from stirred.errors import OutputError
 from stirred.releases import signatures
+from stirred.releases.manifest import write_manifest
 from stirred.releases.signatures import sign, signature_verdicts, signers_line
+from stirred.releases.verdicts import State
 
 needs_openssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 
@@ -186,10 +189,11 @@ def test_without_ssh_keygen_it_is_said_that_nothing_was_checked(unsigned, tmp_pa
     (unsigned / signatures.SIGNATURE).write_text(text, encoding="utf-8")
     (tmp_path / "signers").write_text("", encoding="utf-8")
     monkeypatch.setenv("PATH", str(tmp_path))
-    holds, words = verdict(unsigned, None)
-    assert holds
-    assert "was not checked" in words
-    assert not verdict(unsigned, tmp_path / "signers")[0]
+    states = {None: State.NOT_COMPARED, tmp_path / "signers": State.NOT_CHECKED}
+    for signers, state in states.items():
+        (found,) = signature_verdicts(unsigned, signers)
+        assert found.state is state and not found.holds
+        assert found.words.startswith("its signature: ") and "ssh-keygen was not found" in found.words
     (unsigned / signatures.SIGNATURE).unlink()
     (tmp_path / "key").write_text("", encoding="utf-8")
     refused("no-signing-program", unsigned, tmp_path / "key")
@@ -201,8 +205,10 @@ def test_a_program_that_does_not_answer_is_not_waited_for(unsigned, tmp_path, mo
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(signatures, "_CHECKING_SECONDS", 0.1)
-    (unsigned / signatures.SIGNATURE).write_text("x", encoding="utf-8")
-    assert not verdict(unsigned, None)[0]
+    text = "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"
+    (unsigned / signatures.SIGNATURE).write_text(text, encoding="utf-8")
+    (found,) = signature_verdicts(unsigned, None)
+    assert found.state is State.NOT_CHECKED
 
 
 def test_a_list_of_signers_that_is_not_there_is_refused(unsigned, tmp_path):
@@ -256,3 +262,40 @@ def test_the_command_signs_no_release_that_does_not_verify(unsigned, tmp_path, c
     assert ended.code == 2
     assert "README.txt is not the file that was released" in ended.said
     assert not (unsigned / signatures.SIGNATURE).exists()
+
+
+@needs_openssh
+def test_what_was_not_compared_as_a_whole_is_signed_only_if_told_and_the_signature_states_it(
+    unsigned, tmp_path, command
+):
+    claim_another_version(unsigned)
+    key = new_key(tmp_path / "key")
+    refused = command("sign", unsigned, "--key", key)
+    assert refused.code == 2 and not (unsigned / signatures.SIGNATURE).exists()
+    assert "not everything was compared. Not compared: " in refused.said and "--although-not-compared" in refused.said
+    signed = command("sign", unsigned, "--key", key, "--although-not-compared")
+    assert signed.code == 0 and "The signature states that not everything was compared" in signed.said
+    (line,) = [line.strip() for line in signed.out.splitlines() if "ssh-ed25519" in line]
+    (tmp_path / "signers").write_text(line + "\n", encoding="utf-8")
+    holds, words = verdict(unsigned, tmp_path / "signers")
+    assert holds and "although not everything in it had been compared, and unchanged since" in words
+    assert "although not everything in it had been compared" in verdict(unsigned, None)[1]
+    ended = command("verify", unsigned, "--signers", tmp_path / "signers")
+    assert ended.code == 4
+    (tmp_path / "signers").write_text(f"{signers_line(key, 'office@example.org')}\n", encoding="utf-8")
+    holds, words = verdict(unsigned, tmp_path / "signers")
+    assert not holds and "does not allow to sign releases that were not compared as a whole" in words
+
+
+@needs_openssh
+def test_what_was_compared_as_a_whole_is_signed_as_such_whatever_is_told(unsigned, tmp_path, command):
+    assert command("sign", unsigned, "--key", new_key(tmp_path / "key"), "--although-not-compared").code == 0
+    assert "although" not in verdict(unsigned, None)[1]
+
+
+def claim_another_version(folder: Path) -> None:
+    path = folder / "certificate.json"
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    fields["versions"]["stirred"] = "99.0.0"
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_manifest(folder)

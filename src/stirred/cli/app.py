@@ -11,12 +11,9 @@ import contextlib
 import errno
 import os
 import sys
-import traceback
-from pathlib import Path
 
 import typer
 
-import stirred
 from stirred import mechanisms
 from stirred.cli import (
     audit,
@@ -49,15 +46,19 @@ from stirred.cli.help_form import HelpOfGroup
 from stirred.cli.options import of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
+from stirred.errors.kinds import place_of
 from stirred.releases.folder import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped."""
+"""Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped.
+``verify`` has two more (``cli/verify.py``)."""
 _CODES = (
     "Exit codes: 0 done; 1 done, and the answer is no (something does not hold, is wrong, or is left over); 2 refused, "
-    "with the reason; 3 a fault in stirred; 130 interrupted. See: stirred docs exit-codes"
+    "with the reason; 3 a fault in stirred; 4 verify: nothing contradicts, but not everything was compared; 5 verify: "
+    "could not be checked; 130 interrupted. See: stirred docs exit-codes"
 )
-_SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE)
+_SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE,
+           errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)  # fmt: skip
 """What an operating system may refuse for a reason outside of this program."""
 _STOPPED_WORDS = "interrupted. Partial files were removed; a release folder that exists is complete."
 
@@ -158,7 +159,7 @@ def _run() -> int:
             return REFUSED
         if os.environ.get("STIRRED_DEBUG"):
             raise
-        place, line = _place_of(fault)
+        place, line = place_of(fault)
         complain(
             f"unexpected {type(fault).__name__} in {place}, line {line}. This is a fault in stirred: please "
             "report it. Partial files were removed. The error's text is not shown because it may quote the data; set "
@@ -166,11 +167,3 @@ def _run() -> int:
         )
         return FAULT
     return FINE
-
-
-def _place_of(fault: BaseException) -> tuple[str, int | None]:
-    """The innermost line of this package that ``fault`` came through: its path inside the package, and its number."""
-    package = Path(stirred.__file__).parent
-    frames = traceback.extract_tb(fault.__traceback__)
-    where = [frame for frame in frames if Path(frame.filename).is_relative_to(package)][-1]
-    return Path(where.filename).relative_to(package).as_posix(), where.lineno

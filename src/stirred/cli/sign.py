@@ -14,32 +14,57 @@ def sign(
         Path,
         typer.Option(help="An OpenSSH key: the private key file, or the .pub file of a key that ssh-agent holds."),
     ],
+    although_not_compared: Annotated[
+        bool,
+        typer.Option(
+            "--although-not-compared",
+            help="Sign also if stirred verify did not compare everything (exit code 4); the signature states it.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
     ] = False,
 ) -> None:
-    """Verify a release, then sign its list of files with ssh-keygen, so that recipients can check who published it."""
+    """Verify a release, then sign its list of files with ssh-keygen, so that recipients can check who published it.
+
+    A release that verify did not compare as a whole is signed with --although-not-compared only.
+    """
     from stirred import errors
     from stirred.cli.common import check_new
     from stirred.releases import signatures
     from stirred.releases.manifest import SIGNATURE
+    from stirred.releases.verdicts import State
     from stirred.reports.releasing import verify
 
     check_new(release / SIGNATURE if release.is_dir() else None)
-    for verdict in verify(release):
-        if not verdict.holds:
+    verdicts = verify(release)
+    for verdict in verdicts:
+        if verdict.state is State.CONTRADICTED:
             raise errors.cannot_sign(release, f"stirred verify finds a fault in it ({verdict.words})")
-    written = signatures.sign(release, key)
-    line = signatures.signers_line(key, "publisher@your.office")
+    partly = verdicts.state is State.NOT_COMPARED and although_not_compared
+    if verdicts.state is not State.HOLDS and not partly:
+        raise errors.not_all_compared(release, verdicts.answer, verdicts.state is State.NOT_COMPARED)
+    written = signatures.sign(release, key, partly)
+    line = signatures.signers_line(key, "publisher@your.office", partly)
     if as_json:
         from stirred.cli.printing import print_json
 
-        print_json({"stirred_signature": 1, "release": str(release), "signature": str(written), "signers_line": line})
+        print_json(
+            {
+                "stirred_signature": 2,
+                "release": str(release),
+                "signature": str(written),
+                "signers_line": line,
+                "although_not_compared": partly,
+            }
+        )
         return
     print(f"Signed: {written}. Publish it with the release.")
+    if partly:
+        print(f"The signature states that not everything was compared before it was made. {verdicts.answer}")
     if line is None:
         print(f"There is no file {key}.pub. Print the public key with: ssh-keygen -y -f {key}")
-        line = f'publisher@your.office namespaces="{signatures.NAMESPACE}" PUBLIC-KEY'
+        line = f'publisher@your.office namespaces="{signatures.namespaces(partly)}" PUBLIC-KEY'
     print("Recipients need this line in a file; give it to them apart from the release, by a way that they trust:")
     print(f"  {line}")
     print(f"They check it with: stirred verify {release} --signers FILE")

@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from stirred.cli.common import MostRows
+from stirred.releases.verdicts import State
+
+_CODES = {State.CONTRADICTED: 1, State.NOT_COMPARED: 4, State.NOT_CHECKED: 5}
 
 
 def verify(
@@ -29,7 +32,8 @@ def verify(
     """Verify a release from its own files: that they are complete and unchanged, that the counts which the mechanism
     keeps are kept, that the stated budget follows from what was done, and the signature.
 
-    Exits with 1 if anything does not hold.
+    The first line is the answer. Exits with 0 if everything was compared and holds, 1 if anything is contradicted, 4
+    if nothing is contradicted but not everything was compared (another version wrote it), 5 if it could not be checked.
     """
     from stirred.releases.progress import OnTerminal
     from stirred.reports.releasing import verify as run
@@ -39,9 +43,9 @@ def verify(
         verdicts = run(release, signers=signers, most_rows=most_rows)
     if as_json:
         print(
-            json.dumps([{"stirred_verify": 1, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
+            json.dumps([{"stirred_verify": 2, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
         )
     else:
         print(verdicts)
-    if not all(verdict.holds for verdict in verdicts):
-        raise typer.Exit(1)
+    if verdicts.state is not State.HOLDS:
+        raise typer.Exit(_CODES[verdicts.state])

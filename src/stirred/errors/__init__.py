@@ -199,6 +199,7 @@ from stirred.errors.output import (
     invariants_broken,
     needs_posix,
     not_a_release,
+    not_read,
     one_folder_for_both,
     output_exists,
     output_parent_missing,
@@ -282,7 +283,7 @@ from stirred.errors.registries import (
 )
 from stirred.errors.relations import relation_unsure, relations_in_a_circle
 from stirred.errors.reports import report_needs_data, report_of_nothing, report_option
-from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program
+from stirred.errors.signatures import cannot_sign, no_signers, no_signing_program, not_all_compared
 from stirred.errors.specifications import (
     SpecificationError,
     allocation_does_not_fit,
@@ -619,6 +620,7 @@ __all__ = [
     "not_a_release",
     "not_a_specification",
     "not_a_table",
+    "not_all_compared",
     "not_an_allocation",
     "not_an_imputation_model",
     "not_audited",
@@ -633,6 +635,7 @@ __all__ = [
     "not_nested",
     "not_offered",
     "not_post_processing",
+    "not_read",
     "not_utf8",
     "nothing_can_change",
     "nothing_released",

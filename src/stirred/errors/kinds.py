@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 
 _MOST_PROBLEM, _MOST_REMEDY = 3_000, 1_000
 _MOST_LINES, _MOST_LINE = 300, 300
@@ -88,3 +90,11 @@ def listed(names: Iterable[str], last: str = "and") -> str:
     """
     quoted = [f"'{name}'" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"
+
+
+def place_of(fault: BaseException) -> tuple[str, int | None]:
+    """The innermost line of this package that ``fault`` came through: its path inside the package, and its number."""
+    package = Path(__file__).parents[1]
+    frames = traceback.extract_tb(fault.__traceback__)
+    where = [frame for frame in frames if Path(frame.filename).is_relative_to(package)][-1]
+    return Path(where.filename).relative_to(package).as_posix(), where.lineno

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import OutputError, listed
+from stirred.errors.kinds import OutputError, listed, place_of
 
 
 def output_exists(path: Path) -> OutputError:
@@ -74,6 +74,27 @@ def work_folder(folder: object, problem: str) -> OutputError:
 
 def not_a_release(path: Path, reason: str, remedy: str = "Ask its publisher for a complete copy.") -> OutputError:
     return OutputError("not-a-release", f"{path} is not a complete release: {reason}.", remedy)
+
+
+def not_read(path: Path, problem: Exception) -> OutputError:
+    return OutputError(
+        "not-read",
+        f"{path} could not be read: {why_unread(problem)}.",
+        "This says nothing about the release itself.",
+    )
+
+
+def why_unread(problem: Exception) -> str:
+    """Why reading failed, where the reason is the machine, or may be a fault of this program; its text is not shown."""
+    if isinstance(problem, MemoryError):
+        return "the memory of this machine is not enough"
+    if isinstance(problem, OSError):
+        return f"the operating system refused: {problem.strerror}: {problem.filename or 'no file named'}"
+    place, line = place_of(problem)
+    return (
+        f"there was an unexpected {type(problem).__name__} in {place}, line {line}; either a document has a form that "
+        "no release has, or this is a fault in stirred: please report it"
+    )
 
 
 def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:

@@ -23,6 +23,16 @@ def cannot_sign(path: Path, reason: str) -> OutputError:
     )
 
 
+def not_all_compared(path: Path, answer: str, may_be_told: bool) -> OutputError:
+    told = " Or sign it all the same with --although-not-compared, which the signature then states."
+    return OutputError(
+        "not-all-compared",
+        f"{path} was not signed. {answer}",
+        "Nothing was written. Verify and sign it with the versions that its certificate names."
+        + (told if may_be_told else ""),
+    )
+
+
 def no_signers(path: Path, reason: str) -> OutputError:
     return OutputError(
         "no-signers",

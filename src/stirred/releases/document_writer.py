@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from stirred._received import Unacceptable, inside, read_text
+from stirred.releases.active_content import active_content
 from stirred.releases.documents import README, REPORT
 from stirred.releases.manifest import read_manifest
-from stirred.releases.release_folder import ReleaseFolder, Verdict, described_tables
+from stirred.releases.release_folder import ReleaseFolder, described_tables
 from stirred.releases.texts import with_report
+from stirred.releases.verdicts import Verdict
 
 if TYPE_CHECKING:
     from stirred.releases.mechanism import Mechanism
@@ -28,7 +30,7 @@ class DocumentWriter(Protocol):
         """The text of ``report.html``; the same for the same release, wherever its folder lies."""
         ...
 
-    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> Verdict:
+    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
         """Whether a text that was found in the folder is what this writer writes for it."""
         ...
 
@@ -41,16 +43,18 @@ def write_report(writer: DocumentWriter, mechanism: Mechanism, folder: Path, cer
     readme.write_text(with_report(readme.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def report_verdicts(writer: DocumentWriter | None, mechanism: Mechanism, release: ReleaseFolder) -> list[Verdict]:
+def report_verdicts(writer: DocumentWriter, mechanism: Mechanism, release: ReleaseFolder) -> list[Verdict]:
     """Whether the report of a release goes with its other documents; nothing for a release that has no report."""
     if REPORT not in {entry.path for entry in read_manifest(release.path)}:
         return []
-    if writer is None:
-        return [Verdict(True, f"{REPORT} is not compared with the other documents", note=True)]
-    if not release.by_this_version:
-        return [Verdict(True, f"{REPORT} is not compared: another version wrote it", note=True)]
     try:
         found = read_text(inside(release.path, REPORT))
-    except (OSError, Unacceptable):
+    except Unacceptable:
         return [Verdict(False, f"{REPORT} can be read")]
-    return [writer.agrees(mechanism, release, found)]
+    if release.is_by_version_before(0, 6):
+        return [Verdict(False, f"the version that wrote the release writes {REPORT}")]
+    active = active_content(found)
+    words = f"{REPORT} shows words and drawings, and has nothing that runs, loads or leads elsewhere"
+    if active is not None:
+        return [Verdict(False, f"{words} (not so: {active})")]
+    return [Verdict(True, words), *writer.agrees(mechanism, release, found)]

@@ -147,7 +147,9 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     try:
         fields = received.read_json(received.inside(folder, name))
         known = fields[form] == FORM and not isinstance(fields[form], bool)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        if received.is_of_machine(problem):
+            raise
         raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
         raise errors.not_a_release(folder, f"this version does not know the format of its {name}")
@@ -158,7 +160,9 @@ def read_specification(folder: Path) -> Specification:
     """The guarantee that a release states."""
     try:
         text = received.read_text(received.inside(folder, SPECIFICATION))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as problem:
+        if received.is_of_machine(problem):
+            raise
         raise errors.not_a_release(folder, f"it has no readable {SPECIFICATION}") from None
     return Specification.from_json(text)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, plain, read_json, read_text
+from stirred._received import Unacceptable, inside, is_of_machine, plain, read_json, read_text
 from stirred.releases.folder import LOCK
 
 NAME = "manifest.json"
@@ -106,7 +106,9 @@ def read_manifest(folder: Path) -> list[Entry]:
         entries = [Entry(**item) for item in fields["files"]]
         if not all(_well_formed(entry) for entry in entries) or len({entry.path for entry in entries}) < len(entries):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        if is_of_machine(problem):
+            raise
         raise errors.not_a_release(folder, "it has no readable manifest.json") from None
     return entries
 
@@ -152,7 +154,9 @@ def _same(folder: Path, entry: Entry) -> bool:
     try:
         path = inside(folder, entry.path)
         return path.stat().st_size == entry.bytes and _entry(path, entry.path) == entry
-    except (Unacceptable, OSError):
+    except (Unacceptable, OSError) as problem:
+        if is_of_machine(problem):
+            raise
         return False
 
 

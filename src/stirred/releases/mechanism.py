@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.verdicts import Verdict
     from stirred.spec import Specification
     from stirred.spec.allocations import Allocation
 

@@ -23,13 +23,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, plain, read_text
+from stirred._received import Unacceptable, inside, is_of_content, plain, read_text
+from stirred.errors.output import why_unread
 from stirred.releases import documents
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import differences, is_plain, read_manifest
+from stirred.releases.other_versions import UNSEEN, understates
 from stirred.releases.texts import with_report
+from stirred.releases.verdicts import Fault, Verdict, contradicted, not_checked, not_compared
 from stirred.spec import Specification
 from stirred.spec.json_format import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
@@ -51,45 +54,6 @@ VALUES_PER_BYTE = 64
 _SHOWN = 5
 _PART = 1 << 20
 _ABSENT = object()
-
-
-_SAID = 2_000
-"""Characters of a verdict that are printed: some are words of the folder."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One thing that was verified, and whether it holds; a note says what was not or could not be compared."""
-
-    holds: bool
-    words: str
-    note: bool = False
-
-    def __str__(self) -> str:
-        mark = "note " if self.note else "holds" if self.holds else "FAILS"
-        return f"{mark}  {self._denied()}{plain(self.words, _SAID)}"
-
-    def _denied(self) -> str:
-        """Words that turn what should hold into a fault, where it does not and the words do not say so already."""
-        return "" if self.note or self.holds or "(not so: " in self.words else "not so: "
-
-
-class Fault(Verdict):
-    """A verdict that fails and whose words are the fault itself, not what should hold."""
-
-    def _denied(self) -> str:
-        return ""
-
-
-class Verdicts(list[Verdict]):
-    """All that was verified; printing it gives a line for each.
-
-    >>> print(Verdicts([Verdict(True, "the files are those of the manifest")]))
-    holds  the files are those of the manifest
-    """
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self))
 
 
 @dataclass(frozen=True)
@@ -147,6 +111,11 @@ class ReleaseFolder:
     def by_this_version(self) -> bool:
         """Whether this version of the software wrote the release, so that its texts can be compared too."""
         return bool(self.certificate["versions"].get("stirred") == version("stirred"))
+
+    def is_by_version_before(self, *numbers: int) -> bool:
+        """Whether the release says that a version before this one wrote it."""
+        stated = re.match(r"([0-9]+)\.([0-9]+)", str(self.certificate["versions"].get("stirred")))
+        return stated is not None and tuple(map(int, stated.groups())) < numbers
 
     @property
     def by_these_programs(self) -> bool:
@@ -288,7 +257,9 @@ def _describes_a_table(table: Any) -> bool:
 
 
 def _meaning(stated: Specification) -> tuple[object, ...]:
-    return (stated, stated.nearest, stated.facts, stated.marks, [finding.id for finding in stated.findings])
+    findings = [finding.id for finding in stated.findings]
+    named = (stated.name, stated.covers)
+    return (stated, stated.nearest, stated.facts, stated.marks, findings, named)
 
 
 def verify_with(
@@ -296,8 +267,8 @@ def verify_with(
     recount: Callable[[ReleaseFolder], list[Verdict]],
     reported: Callable[[ReleaseFolder], list[Verdict]] | None = None,
 ) -> list[Verdict]:
-    """Check manifest and documents, then run ``recount`` and, if all of it holds, ``reported``, which compares the
-    report. Contradictions are verdicts that fail, not exceptions."""
+    """Check manifest and documents, then run ``recount`` and, if nothing is contradicted, ``reported``, which compares
+    the report. Contradictions are verdicts that fail, not exceptions, and so is what could not be checked."""
     verdicts: list[Verdict] = []
     try:
         if not release.for_release:
@@ -310,14 +281,31 @@ def verify_with(
             return verdicts
         verdicts += _documents_agree(release)
         verdicts += recount(release)
-        if reported is not None and all(verdict.holds for verdict in verdicts):
-            verdicts += reported(release)
+        if contradicted(verdicts):
+            return verdicts
+        if reported is not None:
+            return verdicts + reported(release)
+        if documents.REPORT in {entry.path for entry in read_manifest(release.path)}:
+            verdicts.append(not_compared(documents.REPORT, "stirred.verify compares it, and this function does not"))
         return verdicts
-    except errors.StirredError as problem:
-        reason = str(problem)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError, ArithmeticError, MemoryError):
-        reason = "its documents contradict its tables, or each other"
-    return [*verdicts, Verdict(False, f"the tables can be read and recounted: {plain(reason, 2000)}")]
+    except Exception as problem:
+        return [*verdicts, failed("the rest of the folder", problem)]
+
+
+def failed(what: str, problem: Exception) -> Verdict:
+    """What an error while reading a folder says about it: a contradiction, or that it could not be checked here."""
+    ours = isinstance(problem, errors.StirredError)
+    if says_nothing(problem):
+        return not_checked(what, plain(problem, 2000) if ours else why_unread(problem))
+    reason = plain(problem, 2000) if ours else "its documents contradict its tables, or each other"
+    return Verdict(False, f"the tables can be read and recounted: {reason}")
+
+
+def says_nothing(problem: Exception) -> bool:
+    """Whether an error while reading a folder says nothing about it: the machine, a limit, perhaps a fault of ours."""
+    if isinstance(problem, errors.StirredError):
+        return problem.kind in ("not-read", "too-many-rows-stated")
+    return not is_of_content(problem)
 
 
 def _documents_agree(release: ReleaseFolder) -> list[Verdict]:
@@ -357,8 +345,12 @@ def _text_verdicts(release: ReleaseFolder, expected: Expected) -> list[Verdict]:
     """Whether the documents are, letter for letter, the texts that go with the plan and the guarantee."""
     if not release.by_this_version:
         said = plain(release.certificate["versions"].get("stirred", "unknown"), 40)
-        words = f"README.txt and the sentences of the other documents are not compared: version {said} wrote them"
-        return [Verdict(True, words, note=True)]
+        found = read_text(inside(release.path, documents.README))
+        plainly = not UNSEEN.search(found) and not understates(found, [expected.readme])
+        return [
+            Verdict(plainly, "README.txt states no smaller budget than the guarantee has, in letters that can be seen"),
+            not_compared("README.txt and the sentences of the other documents", f"version {said} wrote them"),
+        ]
     made = {name: release.certificate[name] for name in ("released_on", "versions")}
     certificate = replace(expected.certificate, nonce=release.certificate.get("nonce"))
     reported = documents.REPORT in {entry.path for entry in read_manifest(release.path)}
@@ -395,7 +387,7 @@ def _certificate_verdicts(release: ReleaseFolder, expected: Certificate) -> list
     versions, day, nonce = stated.pop("versions"), stated.pop("released_on", None), stated.pop("nonce", None)
     rebuilt = documents.as_read(expected.to_fields())
     rebuilt.pop("nonce", None)
-    formed = set(versions) == {"python", *documents.PROGRAMS} and all(_is_version(text) for text in versions.values())
+    formed = set(versions) == {"python", *documents.PROGRAMS} and all(is_version(text) for text in versions.values())
     formed = formed and _is_day(day)
     if nonce is not None or release.by_this_version:  # earlier versions had none
         formed = formed and isinstance(nonce, str) and bool(re.fullmatch("[0-9a-f]{32}", nonce))
@@ -420,6 +412,7 @@ def _without_words(fields: dict[str, Any]) -> dict[str, Any]:
     """
     apart = ("specification", "conversions", "plan_sha256")
     kept = {name: value for name, value in fields.items() if name not in apart}
+    kept["conversions"] = fields["conversions"] == [fields["specification"]["budget"]["conversion"]]
     kept["invariants"] = [{**one, "words": ""} for one in fields["invariants"]]
     if fields["whole_records"] is not None:
         kept["whole_records"] = {**fields["whole_records"], "words": ""}
@@ -433,7 +426,8 @@ def _is_day(text: object) -> bool:
         return False
 
 
-def _is_version(text: object) -> bool:
+def is_version(text: object) -> bool:
+    """Whether a text is the number of a version, and nothing else."""
     return isinstance(text, str) and bool(re.fullmatch(r"[0-9]+(\.[0-9]+){0,3}([a-z.+-]{1,5}[0-9]{0,4})?", text))
 
 
@@ -463,8 +457,7 @@ def stored_verdict(release: ReleaseFolder, files: Sequence[str], write: Callable
     plan. Other versions of the programs store them otherwise, so theirs are not compared.
     """
     if not release.by_these_programs:
-        words = "how the tables store their values is not compared: other versions of the programs wrote them"
-        return Verdict(True, words, note=True)
+        return not_compared("how the tables store their values", "other versions of the programs wrote them")
     with tempfile.TemporaryDirectory() as scratch:
         write(Path(scratch))
         other = [file for file in files if not same_bytes(Path(scratch) / file, inside(release.path, file))]

@@ -16,14 +16,17 @@ import tempfile
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, plain, read_bytes
+from stirred._received import Unacceptable, inside, is_of_machine, plain, read_bytes
+from stirred.errors.output import why_unread
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import SIGNATURE
-from stirred.releases.release_folder import Fault, Verdict
+from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared, noted
 
 NAMESPACE = "stirred-release"
 """What a signature is for: one that was made for a mail or a commit does not pass as one of a release."""
+PARTLY = "stirred-release-not-all-compared"
+"""What a signature is for where ``verify`` had not compared everything before; a file of signers must allow it too."""
 MOST_BYTES = 64 * 1024
 """The largest signature that is read; one of an RSA key of 16,384 bits has 6 kB."""
 
@@ -34,8 +37,10 @@ _ARMOUR = re.compile(rb"-----BEGIN SSH SIGNATURE-----\r?\n[A-Za-z0-9+/=\r\n]+---
 _KEY = re.compile(r"\bkey (SHA256:[A-Za-z0-9+/]{20,64})")
 
 
-def sign(folder: str | Path, key: str | Path) -> Path:
+def sign(folder: str | Path, key: str | Path, partly: bool = False) -> Path:
     """Sign the manifest of a complete release with a key of OpenSSH; returns the path of the new signature.
+
+    With ``partly`` the signature states that not everything in the release was compared before.
 
     ``key`` is a private key, or the public key of one that an agent or a security key holds. ``ssh-keygen`` itself
     asks for a passphrase on the terminal.
@@ -49,7 +54,7 @@ def sign(folder: str | Path, key: str | Path) -> Path:
         raise errors.output_exists(target)
     if not key.is_file():
         raise errors.cannot_sign(folder, f"there is no key file {key}")
-    said = _run(["-Y", "sign", "-n", NAMESPACE, "-f", str(key)], content, _SIGNING_SECONDS)
+    said = _run(["-Y", "sign", "-n", PARTLY if partly else NAMESPACE, "-f", str(key)], content, _SIGNING_SECONDS)
     if said is None:
         raise errors.no_signing_program()
     if said.returncode != 0 or not said.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
@@ -64,7 +69,12 @@ def sign(folder: str | Path, key: str | Path) -> Path:
     return target
 
 
-def signers_line(key: str | Path, name: str) -> str | None:
+def namespaces(partly: bool) -> str:
+    """What a key may be used for, as a line for recipients states it."""
+    return f"{NAMESPACE},{PARTLY}" if partly else NAMESPACE
+
+
+def signers_line(key: str | Path, name: str, partly: bool = False) -> str | None:
     """The line by which recipients know a key, for their file of allowed signers; None without its ``.pub`` file."""
     path = Path(key)
     public = path if path.suffix == ".pub" else path.with_name(f"{path.name}.pub")
@@ -72,7 +82,7 @@ def signers_line(key: str | Path, name: str) -> str | None:
         kind, text, *_ = read_bytes(public, MOST_BYTES).decode("ascii").split()
     except (OSError, ValueError):
         return None
-    return f'{name} namespaces="{NAMESPACE}" {kind} {text}'
+    return f'{name} namespaces="{namespaces(partly)}" {kind} {text}'
 
 
 def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
@@ -86,11 +96,13 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
     if not os.path.lexists(folder / SIGNATURE):
         words = "not signed: the folder does not show who published it"
         if signers is None:
-            return [Verdict(True, words, note=True)]
+            return [noted(words)]
         return [Fault(False, f"{words}, and a signature was asked for")]
     try:
         signature = read_bytes(inside(folder, SIGNATURE), MOST_BYTES)
     except (OSError, Unacceptable) as problem:
+        if is_of_machine(problem):
+            return [not_checked("its signature", why_unread(problem))]
         reason = str(problem) if isinstance(problem, Unacceptable) else "it cannot be read"
         return [Fault(False, f"{SIGNATURE} is not a signature: {reason}")]
     if not _ARMOUR.fullmatch(signature):
@@ -103,31 +115,40 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
 
 
 def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
+    namespace, but = NAMESPACE, ""
     checked = _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], content)
+    if checked is not None and checked.returncode > 0:
+        namespace, but = PARTLY, ", although not everything in it had been compared"
+        checked = _run(["-Y", "check-novalidate", "-n", PARTLY, "-s", str(signature)], content)
     if checked is None:
-        words = "signed, but the signature was not checked: the program ssh-keygen was not found (install OpenSSH)"
-        return Verdict(True, words, note=True) if signers is None else Fault(False, words)
+        why = "the program ssh-keygen was not found (install OpenSSH)"
+        return not_compared("its signature", why) if signers is None else not_checked("its signature", why)
+    if checked.returncode < 0:
+        return not_checked("its signature", "ssh-keygen was ended before it had answered")
     if checked.returncode != 0:
         return Fault(False, f"{SIGNATURE} is no signature of this manifest as a release")
     found = _KEY.search(_words(checked.stdout))
     key = f"the key {found[1]}" if found else "a key"
     if signers is None:
         words = "whose key it is was not checked (--signers FILE does, with a file of keys that you trust)"
-        return Verdict(True, f"signed with {key}, and unchanged since; {words}", note=True)
+        return noted(f"signed with {key}{but}, and unchanged since; {words}")
     named = _run(["-Y", "find-principals", "-s", str(signature), "-f", str(signers)], b"")
     names = named.stdout.decode("utf-8", "replace").splitlines() if named and named.returncode == 0 else []
     for name in names[:_MOST_NAMES]:
-        options = ["-n", NAMESPACE, "-f", str(signers), "-I", name, "-s", str(signature)]
+        options = ["-n", namespace, "-f", str(signers), "-I", name, "-s", str(signature)]
         verified = _run(["-Y", "verify", *options], content)
         if verified is not None and verified.returncode == 0:
-            return Verdict(True, f"signed by {plain(name)} with {key}, and unchanged since")
-    return Fault(False, f"signed with {key}, which {plain(signers)} does not allow to sign releases")
+            return Verdict(True, f"signed by {plain(name)} with {key}{but}, and unchanged since")
+    what = "releases that were not compared as a whole" if but else "releases"
+    return Fault(False, f"signed with {key}{but}, which {plain(signers)} does not allow to sign {what}")
 
 
 def _manifest(folder: Path) -> bytes:
     try:
         return read_bytes(inside(folder, MANIFEST))
-    except (OSError, Unacceptable):
+    except (OSError, Unacceptable) as problem:
+        if is_of_machine(problem):
+            raise
         raise errors.not_a_release(folder, "it has no readable manifest.json") from None
 
 
@@ -135,7 +156,7 @@ _Ended = subprocess.CompletedProcess[bytes]
 
 
 def _run(arguments: list[str], content: bytes, seconds: float | None = None) -> _Ended | None:
-    """Run ``ssh-keygen`` on ``content``; None if there is no such program. Too long a run has failed."""
+    """Run ``ssh-keygen`` on ``content``; None if there is no such program. A run that is too long is ended."""
     program = shutil.which("ssh-keygen")
     if program is None:
         return None
@@ -149,7 +170,7 @@ def _run(arguments: list[str], content: bytes, seconds: float | None = None) -> 
             env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
-        return _Ended(arguments, 1, b"", b"nothing within the time that it is given")
+        return _Ended(arguments, -1, b"", b"nothing within the time that it is given")
     except OSError:
         return None
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from stirred.releases.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder, Verdict, Verdicts
+    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.verdicts import Verdict, Verdicts
 
 
 class FolderReport:
@@ -30,12 +31,11 @@ class FolderReport:
 
         return report_text([of_folder(mechanism, release)])
 
-    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> Verdict:
+    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
         """Whether a page is, letter for letter, the one about this release, but for the versions of the programs."""
-        from stirred.releases.release_folder import Verdict
         from stirred.reports.page_comparison import compared
 
-        return Verdict(*compared(mechanism, release, found))
+        return compared(mechanism, release, found)
 
     def __repr__(self) -> str:
         return "<writer of report.html>"
@@ -119,9 +119,11 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
 
     Returns
     -------
-    list of Verdict
-        Everything that was checked, each with ``holds`` and ``words``; a ``note`` says what was not compared. Printed,
-        it has a line for each.
+    Verdicts
+        A list of everything that was checked, each with ``holds``, ``words`` and ``state``: ``"holds"``,
+        ``"contradicted"``, ``"not compared"`` (another version wrote it), ``"could not be checked"`` (the machine did
+        not allow it) or ``"note"`` (a remark). ``holds`` is false for what was not compared or checked. The list's own
+        ``state`` is the answer for all, and ``answer`` says it in one line; printed, a line for each follows.
 
     Examples
     --------
@@ -130,14 +132,23 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     >>> folder = tempfile.mkdtemp() + "/release"
     >>> _ = stirred.release(plan, rows, out=folder)
-    >>> all(verdict.holds for verdict in stirred.verify(folder))
+    >>> found = stirred.verify(folder)
+    >>> all(verdict.holds for verdict in found)
     True
+    >>> print(found.answer)
+    Everything was compared, and nothing contradicts.
     """
     from stirred.releases.document_writer import report_verdicts
-    from stirred.releases.release_folder import Verdicts, verify_with
+    from stirred.releases.release_folder import failed, says_nothing, verify_with
     from stirred.releases.signatures import signature_verdicts
+    from stirred.releases.verdicts import Verdicts
 
-    mechanism, opened = of_release(path, most_rows)
-    signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
+    try:
+        mechanism, opened = of_release(path, most_rows)
+        signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
+    except Exception as problem:
+        if not says_nothing(problem):
+            raise
+        return Verdicts([failed("the release", problem)])
     found = verify_with(opened, mechanism.verify, lambda one: report_verdicts(REPORT, mechanism, one))
     return Verdicts([*found, *signed])

@@ -15,6 +15,7 @@ from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.progress import OnTerminal
 from stirred.releases.release_folder import ReleaseFolder, verify_with
 from stirred.releases.releasing import release
+from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.survey.estimating import estimate
 from stirred.survey.generating import HIGHEST_INCOME, PLAN, write_lines
@@ -25,7 +26,7 @@ from stirred.survey.verifying import recount
 PERSONS = 400_000
 SEED = 1
 CONFIDENCE = 0.95
-_HOLDS = "stirred verify: everything holds. Tables, budget and guarantee were recomputed from the folder."
+_HOLDS = "Verified: tables, budget and guarantee were recomputed from the folder, and hold."
 
 
 def run(folder: Path, documents: DocumentWriter | None = None) -> None:
@@ -44,7 +45,7 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     print(_table(folder / "release", truth))
     print()
     verdicts = verify_with(ReleaseFolder.open(folder / "release"), recount)
-    print("\n".join(f"FAILS  {one.words}" for one in verdicts if not one.holds) or _HOLDS)
+    print("\n".join(str(one) for one in verdicts if one.state is State.CONTRADICTED) or _HOLDS)
     print(
         f"rho = {display(made.specification.budget.number)} per person of the target sample: noise hides which of two "
         "persons was sampled in a stratum,\nand what they answered. It says nothing about who is in the frame.\n"

@@ -83,7 +83,7 @@ def read_measured(release: ReleaseFolder) -> MeasuredSurvey:
     """The measured sums and standard errors of a release folder, each cell where the plan has it."""
     try:
         return _read_measured(release)
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+    except (KeyError, IndexError, ValueError, OverflowError):
         reason = "its tables are not what its documents say"
     raise errors.not_a_release(release.path, reason)
 

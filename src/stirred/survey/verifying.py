@@ -23,11 +23,11 @@ from stirred._received import inside, read_text
 from stirred.releases.release_folder import (
     Expected,
     ReleaseFolder,
-    Verdict,
     contents_verdicts,
     shape_verdicts,
     stored_verdict,
 )
+from stirred.releases.verdicts import Verdict, not_compared
 from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.design_errors import centres_of
 from stirred.survey.estimating import answer
@@ -103,10 +103,9 @@ def _estimates(release: ReleaseFolder, wanted: PublishSection, made: str) -> lis
     text = read_text(inside(release.path, name))
     if release.by_this_version:
         return [Verdict(text == made or _alike(text, made), f"{name} follows from the measured sums")]
-    words = f"standard errors and intervals of {name} are not computed again: another version wrote them"
     return [
         Verdict(_alike(text, made, ESTIMATE), f"the estimates of {name} follow from the measured sums"),
-        Verdict(True, words, note=True),
+        not_compared(f"standard errors and intervals of {name}", "another version wrote them"),
     ]
 
 

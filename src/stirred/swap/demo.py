@@ -12,6 +12,7 @@ from stirred import errors
 from stirred.releases.document_writer import DocumentWriter
 from stirred.releases.folder import check_target
 from stirred.releases.progress import OnTerminal
+from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.swap.estimating import estimate
 from stirred.swap.plan import SwapPlan
@@ -61,7 +62,8 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     print(_table(folder / "release"))
     print(f"\n{_corrected(folder / 'release')}\n")
     for verdict in verify(folder / "release"):
-        print(f"{'holds ' if verdict.holds else 'FAILS '} {verdict.words}")
+        if verdict.state in (State.HOLDS, State.CONTRADICTED):
+            print(verdict)
     print(f"\n{_guarantee(drawn)}\n")
     print(f"{folder} holds the generated file, plan.toml, and release/ with its report.html. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from stirred.releases.audit_pairs import AuditPair
     from stirred.releases.document_writer import DocumentWriter
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder, Verdict
+    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.verdicts import Verdict
     from stirred.semantics.calibration import Calibration
     from stirred.semantics.swap_exposure import SwapExposure
     from stirred.semantics.targets import Target

@@ -22,9 +22,7 @@ from stirred._received import inside, plain
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.release_folder import (
     Expected,
-    Fault,
     ReleaseFolder,
-    Verdict,
     contents_verdicts,
     same_bytes,
     shape_verdicts,
@@ -32,6 +30,7 @@ from stirred.releases.release_folder import (
     tabulate_rows,
     verify_with,
 )
+from stirred.releases.verdicts import Fault, Verdict, not_compared
 from stirred.semantics.swap_exposure import PutBackShare, SwapExposure
 from stirred.spec import facts
 from stirred.swap import guarantee
@@ -367,8 +366,7 @@ class _Files:
                 continue
             file = labels.file(name)
             if not self.release.by_these_programs or labels.writer != writer_version():
-                words = f"{file} is not compared: it was written by other versions of the programs than are here"
-                verdicts.append(Verdict(True, words, note=True))
+                verdicts.append(not_compared(file, "other versions of the programs wrote it than are here"))
                 continue
             with tempfile.TemporaryDirectory() as scratch:
                 write_labelled(Path(scratch) / file, as_arrow(self._chunks(name)), labels)

@@ -15,6 +15,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from stirred import errors
+from stirred._received import is_of_machine
 from stirred.tables.ahead import ahead
 from stirred.tables.columns import plain_type
 from stirred.tables.inputs import MOST_ROWS, Found, Input, check_columns, columns_of, root_of
@@ -36,7 +37,9 @@ def open_columnar(found: Found) -> Input:
         partitioning = _partitioning(files, root_of(path), own[0])
         plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=str(root))
         schema, rows = plain.schema, plain.count_rows()
-    except (pa.ArrowException, OSError, ValueError):
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        if is_of_machine(problem):
+            raise
         raise errors.unreadable_format(path, kind) from None
     if found.options.types:
         raise errors.plan_field([f"types: {kind} files carry their own types"])
@@ -59,7 +62,9 @@ def open_columnar(found: Found) -> Input:
                         for name in wanted
                     ]
                     yield pa.record_batch(arrays, names=wanted)
-        except (pa.ArrowException, OSError, ValueError, KeyError):
+        except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
+            if is_of_machine(problem):
+                raise
             raise errors.unreadable_format(path, kind) from None
 
     return Input(

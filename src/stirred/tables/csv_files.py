@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stirred import errors
+from stirred._received import is_of_machine
 from stirred.tables.csv_lines import csv_stream, ragged_line, wrong_line
 from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
 from stirred.tables.inputs import TYPES, Found, Input, InputOptions, Rewritten, check_columns
@@ -70,7 +71,9 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
         raise errors.plan_field([f"encoding: {options.encoding!r} is not known"]) from None
     except UnicodeError:
         raise errors.not_utf8(file, options.encoding) from None
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as problem:
+        if is_of_machine(problem):
+            raise
         raise errors.unreadable_format(file, "csv") from None
     if not start.strip():
         raise errors.empty_file(table)
@@ -149,6 +152,8 @@ def open_csv(found: Found) -> Input:
                     if options.quotes and stream.quotes % 2:
                         raise errors.unclosed_quote(file)
             except (pa.ArrowException, OSError, UnicodeError, ValueError) as problem:
+                if is_of_machine(problem):
+                    raise
                 raise _csv_problem(table, file, header, options, delimiter, problem) from None
 
     style = CsvStyle(delimiter, _null_marker(options, delimiter), options.decimal)

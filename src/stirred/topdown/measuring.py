@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import inside, plain, read_json
+from stirred._received import inside, is_of_machine, plain, read_json
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
@@ -197,7 +197,9 @@ class Measurements:
             metadata = self._metadata[entry.file]
             groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
             value = metadata.schema.to_arrow_schema().field("value").type
-        except (OSError, ValueError, KeyError, pa.ArrowException):
+        except (OSError, ValueError, KeyError, pa.ArrowException) as problem:
+            if is_of_machine(problem):
+                raise
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         step = groups[0] if groups else 0
         even = all(rows == step for rows in groups[:-1]) and step > 0 and step % entry.cells == 0
@@ -222,7 +224,9 @@ class Measurements:
                     wanted = read[max(units.start - first, 0) : units.stop - first]
                     at = max(first, units.start) - units.start
                     found[at : at + len(wanted)] = wanted
-        except (OSError, ValueError, pa.ArrowException):  # pages that are damaged below a footer that is not
+        except (OSError, ValueError, pa.ArrowException) as problem:  # pages damaged below a footer that is not
+            if is_of_machine(problem):
+                raise
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
         return found
 
@@ -247,7 +251,9 @@ class Measurements:
                     read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
                     yield slice(first, first + len(read)), read
                     first += len(read)
-        except (OSError, ValueError, pa.ArrowException):
+        except (OSError, ValueError, pa.ArrowException) as problem:
+            if is_of_machine(problem):
+                raise
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
 
     def labelled(self, entry: Entry, names: pa.Array, labels: pa.Array) -> bool:

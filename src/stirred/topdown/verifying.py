@@ -26,13 +26,13 @@ from stirred.releases.manifest import digest_of
 from stirred.releases.release_folder import (
     Expected,
     ReleaseFolder,
-    Verdict,
     contents_verdicts,
     shape_verdicts,
     stored_verdict,
     tabulate_rows,
     verify_with,
 )
+from stirred.releases.verdicts import Verdict, contradicted
 from stirred.tables.read import read_parts
 from stirred.tables.write import write_table
 from stirred.topdown.constraints import (
@@ -114,7 +114,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         for one in plan.relations
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
-    if all(verdict.holds for verdict in verdicts):
+    if not contradicted(verdicts):
         verdicts.append(_stored(release, counted, exact))
     return verdicts + _contents(release, counted, exact)
 

@@ -1,0 +1,108 @@
+"""Finds what runs, loads or leads elsewhere in a page that somebody else wrote.
+
+A report shows words and drawings. It has no script, ever, whichever version is said to have written it; so this is
+asked of every report, also of one that cannot be compared. A page is not searched for what is bad: it must be made of
+elements and attributes that are known to do nothing, each written so that no browser can read it in a second way (names
+and values in full, double quotes, no comments, no character that is not seen).
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from stirred.releases.other_versions import UNSEEN
+
+_DOCTYPE = "<!doctype html>\n"
+_STYLE = re.compile(r"<style>([^<]*)</style>")
+_CSS = re.compile(r"\\|@(?!media\b|page\b)|url|image|src|expression|behavior|binding|element\(|paint\(", re.IGNORECASE)
+_TAG = re.compile(r'<(/)?([a-zA-Z][a-zA-Z0-9]*)((?: [a-zA-Z][a-zA-Z0-9-]*="[^"<>]*")*)(?(1)| ?/?)>')
+_ATTRIBUTE = re.compile(r'([a-zA-Z][a-zA-Z0-9-]*)="([^"]*)"')
+_OWN = re.compile(r"url\(#[A-Za-z0-9_-]+\)")
+_WORDS = {"title", "content", "class", "font-family"}
+"""Attributes whose text may have any character; besides those for reading aloud."""
+
+_ELEMENTS = frozenset(
+    re.findall(
+        r"\w+",
+        """html head meta title body main section article header footer nav aside h1 h2 h3 h4 h5 h6 p div span a b
+        strong i em u s small sub sup q cite abbr dfn var kbd samp code pre mark br hr wbr blockquote ul ol li dl dt dd
+        table caption colgroup col thead tbody tfoot tr th td figure figcaption details summary
+        svg g path rect line circle ellipse polyline polygon text tspan desc defs clipPath""",
+    )
+)
+_ATTRIBUTES = frozenset(
+    re.findall(
+        r"[\w-]+",
+        """lang dir id class title role tabindex scope colspan rowspan headers open href charset content name http-equiv
+        xmlns viewBox width height x y x1 x2 y1 y2 dx dy cx cy r rx ry d points transform fill stroke opacity display
+        visibility overflow clip-path clip-rule pointer-events text-anchor dominant-baseline""",
+    )
+)
+_FAMILIES = ("aria-", "fill-", "stroke-", "font-")
+_METAS = (
+    {"charset": "utf-8"},
+    {"name": "viewport", "content": None},
+    {"name": "color-scheme", "content": None},
+    {"name": "description", "content": None},
+)
+
+
+def active_content(page: str) -> str | None:
+    """What in a page may run, load or lead elsewhere, in a word or two; None if there is nothing.
+
+    >>> head = '<meta http-equiv="Content-Security-Policy" content="default-src \\'none\\'">'
+    >>> active_content(f"<!doctype html>\\n{head}<p>words</p>")
+    >>> active_content(f"<!doctype html>\\n{head}<p onclick=\\"alert(1)\\">words</p>")
+    'the attribute onclick of p'
+    """
+    if UNSEEN.search(page):
+        return "a control character"
+    if not page.startswith(_DOCTYPE):
+        return "no doctype of HTML at its beginning"
+    styles, rest = _STYLE.findall(page), _STYLE.sub("", page.removeprefix(_DOCTYPE))
+    if any(_CSS.search(text) for text in styles):
+        return "styles that load something"
+    tags = list(_TAG.finditer(rest))
+    if "<" in _TAG.sub("", rest):
+        at = _TAG.sub("", rest).index("<")
+        return f"what is no element of a report: {_TAG.sub('', rest)[at : at + 20]}"
+    for _, name, written in (match.group(1, 2, 3) for match in tags):
+        if name not in _ELEMENTS:
+            return f"the element {name}"
+        stated = [(one, unescape(value)) for one, value in _ATTRIBUTE.findall(written)]
+        if len(dict(stated)) < len(stated):
+            return f"an attribute twice of {name}"
+        if name == "meta":
+            if not _is_known_meta(dict(stated)):
+                return "an element meta that a report does not have"
+        elif strange := next((one for one, value in stated if not _is_still(one, value)), None):
+            return f"the attribute {strange} of {name}"
+    if "<meta http-equiv" not in rest.partition("<body")[0]:
+        return "no policy that keeps a browser from loading anything"
+    return None
+
+
+def _is_still(name: str, value: str) -> bool:
+    """Whether an attribute does nothing but say how its element looks or is called."""
+    if name not in _ATTRIBUTES and not name.startswith(_FAMILIES):
+        return False
+    if name == "href":
+        return bool(re.fullmatch(r"#[A-Za-z0-9_.-]*", value))
+    if name == "xmlns":
+        return value == "http://www.w3.org/2000/svg"
+    if name in _WORDS or name.startswith("aria-"):
+        return True
+    return "\\" not in value and ("(" not in value or name == "transform" or bool(_OWN.fullmatch(value)))
+
+
+def _is_known_meta(stated: dict[str, str]) -> bool:
+    """Whether an element meta is one of ours; a policy must forbid everything but styles in the page."""
+    if set(stated) == {"http-equiv", "content"}:
+        rules = [rule.split() for rule in stated["content"].split(";")]
+        loads = [rule for rule in rules if rule and rule[0] != "style-src" and rule[1:] != ["'none'"]]
+        return stated["http-equiv"] == "Content-Security-Policy" and ["default-src", "'none'"] in rules and not loads
+    return any(
+        set(stated) == set(known) and all(value in (None, stated[name]) for name, value in known.items())
+        for known in _METAS
+    )
