@@ -23,7 +23,9 @@ from stirred.releases.verdicts import State, Verdict, Verdicts, not_checked, not
 from stirred.swap.releasing import draw
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
-PLAN = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, publish=[["county"]])
+PLAN = stirred.SwapPlan(
+    match=["size"], swap=["county"], hold=["tenure"], rate=0.1, most_recovered=1, publish=[["county"]]
+)
 
 
 @pytest.fixture(scope="module")

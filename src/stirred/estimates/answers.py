@@ -90,9 +90,9 @@ class Answers:
         return found.lower, found.upper
 
     def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """One row for each estimate; what is not known is null."""
+        """One row for each estimate."""
         lower, upper = self.interval(confidence)
-        frame = pl.DataFrame(
+        return pl.DataFrame(
             [
                 *(
                     pl.Series(name, [label[at] for label in self.labels], dtype=pl.String)
@@ -107,6 +107,10 @@ class Answers:
                 *(pl.Series(name, numbers) for name, numbers in self.parts.items()),
             ]
         )
+
+    def to_published_frame(self, confidence: float = 0.9) -> pl.DataFrame:
+        """As :meth:`to_frame`, for a table that is published: what is not known is null, which a file leaves empty."""
+        frame = self.to_frame(confidence)
         numbers = [pl.col(name).fill_nan(None) for name, kind in frame.schema.items() if kind.is_float()]
         made = pl.col("estimate").is_not_null()
         return frame.with_columns(numbers).with_columns(standard_error=pl.when(made).then("standard_error"))

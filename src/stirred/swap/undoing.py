@@ -62,6 +62,8 @@ _LARGE = 256
 """Groups that seem larger than this are divided before they are sampled."""
 _SMALL_FILE, _SHUFFLES = 1 << 16, 4
 """Up to so many records it is computed what chance alone would give, from so many files with shuffled places."""
+_FEWEST_PUT_BACK = 3
+"""So many records must be expected to be put back before that is believed."""
 _LARGEST_HOUSEHOLD = 12
 """Groups that have more rows than this in the mean are not called households."""
 _OTHER_RATES = (Fraction(1, 5), Fraction(1, 2))
@@ -90,8 +92,8 @@ class Undone:
 
     @property
     def believed(self) -> bool:
-        """Whether it is more than chance makes in a small file."""
-        return self.recovered > 2 * self.by_chance + 0.01
+        """Whether it is more than chance, and a search over hundreds of sets of columns, make in a small file."""
+        return self.recovered > 2 * self.by_chance + 0.01 and self.recovered * self.changed >= _FEWEST_PUT_BACK
 
     @property
     def of_households(self) -> bool:
