@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -517,6 +518,12 @@ SURVEY_FORGERIES: dict[str, Change] = {
     "another source of the sampling error": rows(
         MEAN, lambda lines: [one.replace("measured", "bounded") for one in lines]
     ),
+    "numbers of estimates changed very little": number(MEAN, "estimate", lambda found: found * (1 + 9e-7)),
+    "estimates in quotation marks": rows(MEAN, lambda lines: ['"' + lines[0].replace(",", '","') + '"', *lines[1:]]),
+    "estimates with Windows line ends": lambda folder: (folder / MEAN).write_bytes(
+        (folder / MEAN).read_bytes().replace(b"\n", b"\r\n")
+    ),
+    "estimates in other digits": rows(MEAN, lambda lines: [lines[0].replace(".", ".0e0", 1), *lines[1:]]),
     "an estimate in other digits": rows(MEAN, lambda lines: [lines[0].replace(".", "0." , 1), *lines[1:]]),
     "estimates in another order": rows(MEAN, lambda lines: lines[::-1]),
     "an estimate less": rows(MEAN, lambda lines: lines[:-1]),
@@ -615,6 +622,8 @@ WORDS_ONLY = {
     "survey: a standard error of an estimate changed a little",
     "survey: an interval changed a little",
     "survey: another source of the sampling error",
+    "survey: estimates in quotation marks",
+    "survey: estimates with Windows line ends",
 }
 """What is not noticed where another version is claimed, so that verify ends with 4 and says what it did not compare:
 sentences, how values are stored, standard errors that were computed from what was measured."""
@@ -636,6 +645,19 @@ def claim_another_version(folder: Path) -> None:
         if isinstance(fields, dict) and isinstance(fields.get("versions"), dict):
             fields["versions"]["stirred"] = "99.0.0"
             path.write_text(json.dumps(fields), encoding="utf-8")
+
+
+def test_estimates_that_differ_in_their_last_digit_are_neither_confirmed_nor_contradicted(releases, tmp_path):
+    """The arithmetic of another machine may differ there; nothing larger is let through."""
+    for step, said in ((1, "open"), (3, "FAILS")):
+        folder = Path(shutil.copytree(releases / "survey", tmp_path / said))
+        forge(folder, number(MEAN, "estimate", lambda found, step=step: last_digit_moved(found, step)))
+        line = next(line for line in map(str, stirred.verify(folder)) if MEAN in line)
+        assert line.startswith(said) and ("the last digits of" in line) == (said == "open")
+
+
+def last_digit_moved(number: float, by: int) -> float:
+    return number + by * 10.0 ** (math.floor(math.log10(abs(number))) - 8)
 
 
 @pytest.mark.parametrize("release", ["swap", "swap-parquet", "plain", "topdown", "survey", "survey-parquet"])
