@@ -45,8 +45,8 @@ LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
 WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
 """How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
-_ONE_PASS = "no table keeps the totals of the first pass; fitted in one pass"
-FALLBACKS = frozenset({_ONE_PASS, *REASONS.values(), *(f"totals: {words}" for words in REASONS.values())})
+_AGAIN = "no table keeps the totals of the first pass; fitted in one pass"
+FALLBACKS = frozenset({_AGAIN, *REASONS.values(), *(f"totals: {words}" for words in REASONS.values())})
 """Why parents may have been done otherwise than usual."""
 
 
@@ -290,7 +290,7 @@ class _Step:
                     ["no integers keep the constraints"],
                 )
             children = children.with_units(problem.children_of(stuck), mended)
-            fallbacks += [(self._named(first + int(parent)), _ONE_PASS) for parent in stuck]
+            fallbacks += [(self._named(first + int(parent)), _AGAIN) for parent in stuck]
         gaps = fitted.gap[np.isfinite(fitted.gap)]
         worst = float(gaps.max(initial=0.0))
         return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))
