@@ -44,13 +44,13 @@ PLACES = pl.DataFrame({"county": list("AABB"), "town": list("wxyz")})
 PEOPLE = pl.DataFrame({"town": list("wxyz") * 30, "race": list("aab") * 40, "adult": ["yes", "no"] * 60})
 
 
-def swap_release(folder: Path, form: str = "csv") -> None:
+def swap_release(folder: Path, form: str = "csv", report: bool = True) -> None:
     plan = stirred.SwapPlan(
         unit="household", match=["size"], swap=["county"], hold=["tenure"], id="id", rate=0.1, format=form,
         publish=[["county", "tenure"]], saturated=True, chosen_from="public",
         linked=[{"name": "persons", "link": "id", "id": "person", "hold": ["sex"]}],
     )  # fmt: skip
-    stirred.release(plan, {"microdata": HOUSEHOLDS, "persons": PERSONS}, out=folder)
+    stirred.release(plan, {"microdata": HOUSEHOLDS, "persons": PERSONS}, out=folder, report=report)
 
 
 def plain_release(folder: Path) -> None:
@@ -58,13 +58,13 @@ def plain_release(folder: Path) -> None:
     stirred.release(plan, HOUSEHOLDS.drop("id"), out=folder)
 
 
-def topdown_release(folder: Path) -> None:
+def topdown_release(folder: Path, report: bool = True) -> None:
     plan = preset("teaching", {"race": ["a", "b"], "adult": ["yes", "no"]}, ["county", "town"])
     fields = plan.model_dump() | {
         "publish": [{"table": "persons", "level": "county", "by": ["race"]}],
         "invariants": [{"table": "persons", "level": "county"}],
     }
-    stirred.release(type(plan)(**fields), {"persons": PEOPLE, "geography": PLACES}, out=folder)
+    stirred.release(type(plan)(**fields), {"persons": PEOPLE, "geography": PLACES}, out=folder, report=report)
 
 
 SURVEY = pl.DataFrame(
@@ -78,7 +78,7 @@ SURVEY = pl.DataFrame(
 )
 
 
-def survey_release(folder: Path, form: str = "csv", **budget: Any) -> None:
+def survey_release(folder: Path, form: str = "csv", report: bool = True, **budget: Any) -> None:
     plan = stirred.SurveyPlan(
         unit="person", dataset="a survey", chosen_from="public", format=form, **(budget or {"epsilon": 20}),
         weights={"column": "weight", "lower": 1, "upper": 5, "step": "0.5"},
@@ -94,7 +94,7 @@ def survey_release(folder: Path, form: str = "csv", **budget: Any) -> None:
                  "errors": "1/10"}, {"kind": "proportion", "of": "sex", "by": ["region"], "errors": "1/10"},
                  {"kind": "count", "by": ["region"], "calibration": "known"}],
     )  # fmt: skip
-    stirred.release(plan, SURVEY, out=folder)
+    stirred.release(plan, SURVEY, out=folder, report=report)
 
 
 @pytest.fixture(scope="module")

@@ -154,6 +154,7 @@ def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, li
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0
     near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
+    near = near and (bool(stated.columns) or stated == PutBack.of(None))
     more = 0.0 if anew is None else anew.recovered - stated.share
     few = anew is None or more <= 2 * TOLERANCE or more * anew.changed <= FEW_RECORDS
     words = (
@@ -369,6 +370,9 @@ class _Files:
         if writer_version() is None:
             return [not_compared(file, "pyreadstat is not installed here, which writes such files")]
         words = f"{file} has the rows of its table and the labels of the data dictionary"
+        numbered = self.release.with_role(name, "id", "link")
+        if labels != labels.of(list(self.release.columns(name)), numbered) or labels.repeated:
+            return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
         with tempfile.TemporaryDirectory() as scratch:
             again, received = Path(scratch) / file, inside(self.release.path, file)
             write_labelled(again, as_arrow(self._chunks(name)), labels)

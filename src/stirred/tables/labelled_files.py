@@ -71,6 +71,11 @@ class Labels:
             self.writer,
         )
 
+    @property
+    def repeated(self) -> bool:
+        """Whether a value of some column has two labels, of which a file can have one."""
+        return any(len({value for value, _ in pairs}) < len(pairs) for _, pairs in self.values)
+
     def to_fields(self) -> dict[str, Any]:
         """The labels as a data dictionary states them."""
         return {
