@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -43,13 +44,13 @@ PLACES = pl.DataFrame({"county": list("AABB"), "town": list("wxyz")})
 PEOPLE = pl.DataFrame({"town": list("wxyz") * 30, "race": list("aab") * 40, "adult": ["yes", "no"] * 60})
 
 
-def swap_release(folder: Path, form: str = "csv") -> None:
+def swap_release(folder: Path, form: str = "csv", report: bool = True) -> None:
     plan = stirred.SwapPlan(
         unit="household", match=["size"], swap=["county"], hold=["tenure"], id="id", rate=0.1, format=form,
         publish=[["county", "tenure"]], saturated=True, chosen_from="public",
         linked=[{"name": "persons", "link": "id", "id": "person", "hold": ["sex"]}],
     )  # fmt: skip
-    stirred.release(plan, {"microdata": HOUSEHOLDS, "persons": PERSONS}, out=folder)
+    stirred.release(plan, {"microdata": HOUSEHOLDS, "persons": PERSONS}, out=folder, report=report)
 
 
 def plain_release(folder: Path) -> None:
@@ -57,13 +58,13 @@ def plain_release(folder: Path) -> None:
     stirred.release(plan, HOUSEHOLDS.drop("id"), out=folder)
 
 
-def topdown_release(folder: Path) -> None:
+def topdown_release(folder: Path, report: bool = True) -> None:
     plan = preset("teaching", {"race": ["a", "b"], "adult": ["yes", "no"]}, ["county", "town"])
     fields = plan.model_dump() | {
         "publish": [{"table": "persons", "level": "county", "by": ["race"]}],
         "invariants": [{"table": "persons", "level": "county"}],
     }
-    stirred.release(type(plan)(**fields), {"persons": PEOPLE, "geography": PLACES}, out=folder)
+    stirred.release(type(plan)(**fields), {"persons": PEOPLE, "geography": PLACES}, out=folder, report=report)
 
 
 SURVEY = pl.DataFrame(
@@ -77,7 +78,7 @@ SURVEY = pl.DataFrame(
 )
 
 
-def survey_release(folder: Path, form: str = "csv", **budget: Any) -> None:
+def survey_release(folder: Path, form: str = "csv", report: bool = True, **budget: Any) -> None:
     plan = stirred.SurveyPlan(
         unit="person", dataset="a survey", chosen_from="public", format=form, **(budget or {"epsilon": 20}),
         weights={"column": "weight", "lower": 1, "upper": 5, "step": "0.5"},
@@ -93,7 +94,7 @@ def survey_release(folder: Path, form: str = "csv", **budget: Any) -> None:
                  "errors": "1/10"}, {"kind": "proportion", "of": "sex", "by": ["region"], "errors": "1/10"},
                  {"kind": "count", "by": ["region"], "calibration": "known"}],
     )  # fmt: skip
-    stirred.release(plan, SURVEY, out=folder)
+    stirred.release(plan, SURVEY, out=folder, report=report)
 
 
 @pytest.fixture(scope="module")
@@ -517,6 +518,12 @@ SURVEY_FORGERIES: dict[str, Change] = {
     "another source of the sampling error": rows(
         MEAN, lambda lines: [one.replace("measured", "bounded") for one in lines]
     ),
+    "numbers of estimates changed very little": number(MEAN, "estimate", lambda found: found * (1 + 9e-7)),
+    "estimates in quotation marks": rows(MEAN, lambda lines: ['"' + lines[0].replace(",", '","') + '"', *lines[1:]]),
+    "estimates with Windows line ends": lambda folder: (folder / MEAN).write_bytes(
+        (folder / MEAN).read_bytes().replace(b"\n", b"\r\n")
+    ),
+    "estimates in other digits": rows(MEAN, lambda lines: [lines[0].replace(".", ".0e0", 1), *lines[1:]]),
     "an estimate in other digits": rows(MEAN, lambda lines: [lines[0].replace(".", "0." , 1), *lines[1:]]),
     "estimates in another order": rows(MEAN, lambda lines: lines[::-1]),
     "an estimate less": rows(MEAN, lambda lines: lines[:-1]),
@@ -615,6 +622,8 @@ WORDS_ONLY = {
     "survey: a standard error of an estimate changed a little",
     "survey: an interval changed a little",
     "survey: another source of the sampling error",
+    "survey: estimates in quotation marks",
+    "survey: estimates with Windows line ends",
 }
 """What is not noticed where another version is claimed, so that verify ends with 4 and says what it did not compare:
 sentences, how values are stored, standard errors that were computed from what was measured."""
@@ -636,6 +645,19 @@ def claim_another_version(folder: Path) -> None:
         if isinstance(fields, dict) and isinstance(fields.get("versions"), dict):
             fields["versions"]["stirred"] = "99.0.0"
             path.write_text(json.dumps(fields), encoding="utf-8")
+
+
+def test_estimates_that_differ_in_their_last_digit_are_neither_confirmed_nor_contradicted(releases, tmp_path):
+    """The arithmetic of another machine may differ there; nothing larger is let through."""
+    for step, said in ((1, "open"), (3, "FAILS")):
+        folder = Path(shutil.copytree(releases / "survey", tmp_path / said))
+        forge(folder, number(MEAN, "estimate", lambda found, step=step: last_digit_moved(found, step)))
+        line = next(line for line in map(str, stirred.verify(folder)) if MEAN in line)
+        assert line.startswith(said) and ("the last digits of" in line) == (said == "open")
+
+
+def last_digit_moved(number: float, by: int) -> float:
+    return number + by * 10.0 ** (math.floor(math.log10(abs(number))) - 8)
 
 
 @pytest.mark.parametrize("release", ["swap", "swap-parquet", "plain", "topdown", "survey", "survey-parquet"])

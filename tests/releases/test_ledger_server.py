@@ -237,6 +237,25 @@ def test_a_table_that_was_tampered_with_counts_nothing(statement, ledger, addres
 
 
 @pytest.mark.parametrize(
+    ("made", "undone"),
+    [
+        ("CREATE RULE mine AS ON INSERT TO {table} DO INSTEAD NOTHING", "DROP RULE mine ON {table}"),
+        (
+            "CREATE TRIGGER mine BEFORE INSERT ON {table} EXECUTE FUNCTION {schema}.refuse()",
+            "DROP TRIGGER mine ON {table}",
+        ),
+        ("CREATE INDEX mine ON {table} (kind)", "DROP INDEX {schema}.mine"),
+        ("ALTER TABLE {table} ADD COLUMN more text", "ALTER TABLE {table} DROP COLUMN more"),
+    ],
+)
+def test_a_change_of_the_table_that_was_undone_leaves_a_whole_ledger(made, undone, ledger, address):
+    schema = schema_of(address)
+    run(address, *(one.format(schema=schema, table=f"{schema}.rows") for one in (made, undone)))
+    ledger.spend(ZCDP.at("0.25"), "tables")
+    assert "its 1 entries are unchanged" in str(ledger.verify()[0])
+
+
+@pytest.mark.parametrize(
     ("comment", "kind"), [("a ledger of stirred, format version 9", "ledger-version"), ("mine", "not-a-ledger")]
 )
 def test_a_schema_of_another_program_or_version_is_refused(comment, kind, ledger, address):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,9 +19,11 @@ import pytest
 from stirred.errors import DataError
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import write_manifest
+from stirred.releases.verdicts import State
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw
 from stirred.swap.verifying import verify
+from stirred.tables import labelled_files
 from stirred.tables.labelled_files import Labels, write_labelled
 
 FRAME = pd.DataFrame(
@@ -119,6 +124,154 @@ def test_a_file_with_other_rows_or_labels_than_stated_is_not_verified(tmp_path, 
     write_manifest(out)
     failed = [verdict.words for verdict in verify(out) if not verdict.holds]
     assert failed == ["microdata.dta has the rows of its table and the labels of the data dictionary"]
+
+
+# -- a file that says that another version of pyreadstat wrote it -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory) -> dict[str, Path]:
+    """A release with each kind of file, whose dictionary names a version of pyreadstat that is not installed."""
+    folders = {}
+    for suffix in ("dta", "sav", "xpt"):
+        folder = tmp_path_factory.mktemp(suffix)
+        folders[suffix] = draw(plan_of(office_file(folder, suffix))).write(folder / "out")
+        path = folders[suffix] / "data_dictionary.json"
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields["tables"][0]["labelled"]["pyreadstat"] = "1.2.9"
+        path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_manifest(folders[suffix])
+    return folders
+
+
+def changed(released: dict[str, Path], to: Path, suffix: str, content: bytes) -> Path:
+    folder = Path(shutil.copytree(released[suffix], to / "changed"))
+    (folder / f"microdata.{suffix}").write_bytes(content)
+    write_manifest(folder)
+    return folder
+
+
+def opened(folder: Path, suffix: str) -> list[tuple[State, str]]:
+    return [(one.state, one.words) for one in verify(folder) if f"microdata.{suffix}" in one.words]
+
+
+def written_by(released: dict[str, Path], to: Path, suffix: str, **more: Any) -> bytes:
+    """The rows of a release in a file that pyreadstat writes, which has the time of writing and other settings."""
+    frame, meta = READERS[suffix](str(released[suffix] / f"microdata.{suffix}"))
+    frame = more.pop("frame", lambda found: found)(frame)
+    if suffix != "xpt":
+        more.setdefault("variable_value_labels", meta.variable_value_labels)
+    path = to / f"again.{suffix}"
+    WRITERS[suffix](frame, str(path), **{"column_labels": meta.column_labels, **more})
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+def test_a_file_of_another_version_is_read_and_its_storage_alone_is_not_compared(released, tmp_path, suffix):
+    content = (released[suffix] / f"microdata.{suffix}").read_bytes()
+    assert opened(released[suffix], suffix) == [(State.HOLDS, HAS_ROWS.format(suffix))]
+    other = content + b"\0" * 80 if suffix == "xpt" else padded(content, suffix)
+    found = opened(changed(released, tmp_path, suffix, other), suffix)
+    assert found[0] == (State.HOLDS, HAS_ROWS.format(suffix))
+    assert [state for state, _ in found] == [State.HOLDS, State.NOT_COMPARED] and "how microdata" in found[1][1]
+
+
+HAS_ROWS = "microdata.{} has the rows of its table and the labels of the data dictionary"
+
+
+def padded(content: bytes, suffix: str) -> bytes:
+    """The same file with another name of the program that wrote it, or with bytes behind its end."""
+    return content.replace(b"ReadStat", b"readstat") if suffix == "sav" else content + b"\0" * 8
+
+
+def other_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(rent=[frame["rent"][0] + 1, *frame["rent"][1:]])
+
+
+def other_order(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.iloc[::-1].reset_index(drop=True)
+
+
+def other_counties(frame: pd.DataFrame) -> pd.DataFrame:
+    """The county that each record had before it was swapped."""
+    return frame.assign(county=list(FRAME["county"]))
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"frame": other_cell}, "other cells"),
+        ({"frame": other_order}, "other cells"),
+        ({"frame": other_counties}, "other cells"),
+        ({"frame": lambda frame: frame.head(119)}, "other numbers of rows, other cells"),
+        ({"frame": lambda frame: frame.rename(columns={"rent": "cost"})}, "other columns"),
+        ({"column_labels": ["the true county"] * 5}, "other labels of columns"),
+        ({"file_label": "counted twice"}, "other notes"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_file_with_other_rows_or_labels_is_noticed_whatever_version_is_claimed(
+    released, tmp_path, suffix, more, said
+):
+    folder = changed(released, tmp_path, suffix, written_by(released, tmp_path, suffix, **more))
+    [(state, words)] = opened(folder, suffix)
+    assert state is State.CONTRADICTED and "(not so: " in words and said in words
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav"])
+def test_other_labels_of_values_are_noticed_whatever_version_is_claimed(released, tmp_path, suffix):
+    more = {"variable_value_labels": {"tenure": {1: "rented", 2: "owned"}}}
+    folder = changed(released, tmp_path, suffix, written_by(released, tmp_path, suffix, **more))
+    [(state, words)] = opened(folder, suffix)
+    assert state is State.CONTRADICTED and "other labels of values" in words
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+@pytest.mark.parametrize("content", [b"", b"no such file\n" * 100, None], ids=["empty", "text", "half"])
+def test_a_file_that_is_none_is_noticed_whatever_version_is_claimed(released, tmp_path, suffix, content):
+    whole = (released[suffix] / f"microdata.{suffix}").read_bytes()
+    content = whole[: len(whole) // 2] if content is None else content
+    [(state, words)] = opened(changed(released, tmp_path, suffix, content), suffix)
+    assert state is State.CONTRADICTED and "(not so: " in words
+
+
+@pytest.mark.parametrize(
+    ("program", "state", "said"),
+    [
+        ("print('{}', flush=True); os.abort()", State.CONTRADICTED, "it cannot be read as a Stata file"),
+        ("os.abort()", State.NOT_CHECKED, "pyreadstat cannot read here what it writes"),
+        ("print('{}', flush=True); os.kill(os.getpid(), 9)", State.NOT_CHECKED, "cannot read here"),
+        ("print('{}', flush=True); time.sleep(60)", State.NOT_CHECKED, "took too long"),
+    ],
+)
+def test_a_crash_of_the_library_ends_another_process_only(released, tmp_path, monkeypatch, program, state, said):
+    (tmp_path / "reader.py").write_text(f"import os, time\n{program}\n", encoding="utf-8")
+    monkeypatch.setattr(labelled_files.labelled_reader, "__file__", str(tmp_path / "reader.py"))
+    monkeypatch.setattr(labelled_files, "_SECONDS", 3)
+    [found] = opened(changed(released, tmp_path, "dta", b"x"), "dta")
+    assert found[0] is state and said in found[1]
+
+
+def test_a_program_beside_the_release_is_not_run(released, tmp_path, monkeypatch):
+    folder = changed(released, tmp_path, "dta", padded((released["dta"] / "microdata.dta").read_bytes(), "dta"))
+    (tmp_path / "pyreadstat.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert opened(folder, "dta")[0][0] is State.HOLDS and not (tmp_path / "ran").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say how much a process has")
+def test_memory_of_the_reader_is_bounded():
+    program = "from stirred.tables.labelled_reader import _bound; _bound(1 << 26); bytearray({}); print('has it')"
+    for size, said in ((1 << 20, b"has it\n"), (1 << 28, b"")):
+        ended = subprocess.run([sys.executable, "-c", program.format(size)], capture_output=True, check=False)
+        assert ended.stdout == said and (b"MemoryError" in ended.stderr) == (not said)
+
+
+def test_without_pyreadstat_the_file_is_not_compared(released, monkeypatch):
+    monkeypatch.setattr("stirred.swap.verifying.writer_version", lambda: None)
+    [(state, words)] = opened(released["dta"], "dta")
+    assert state is State.NOT_COMPARED and "pyreadstat is not installed" in words
 
 
 def test_what_does_not_fit_is_an_error_that_names_a_way_out(tmp_path):

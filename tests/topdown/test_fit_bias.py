@@ -16,7 +16,7 @@ from stirred.topdown import preset
 from stirred.topdown.checking import check
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import count_tables
-from stirred.topdown.fit_bias import ExpectedBias, bias_of_tables, expected_bias, kept_totals
+from stirred.topdown.fit_bias import ExpectedBias, bias_of_tables, expected_bias, kept_totals, simulated_records
 from stirred.topdown.fitting import fit_table
 from stirred.topdown.measuring import Measurements, measure
 from stirred.topdown.releasing import release
@@ -142,6 +142,8 @@ def test_a_release_tells_the_forecast_and_verify_reads_it(tmp_path):
         "x",
         [{"table": "persons"}],
         [{"table": "homes", "level": "town", "sizes": "simulated records", "classes": []}],
+        "one less",
+        "a little larger",
         "larger",
     ],
 )
@@ -149,11 +151,33 @@ def test_a_forged_forecast_is_noticed(tmp_path, forged):
     release(plan("1/50"), tables(persons=2000), out=tmp_path / "out")
     path = tmp_path / "out" / "certificate.json"
     fields = json.loads(path.read_text())
-    if forged == "larger":
+    if forged in ("larger", "a little larger"):
+        by, forged = {"larger": 50.0, "a little larger": 2.0}[forged], fields["expected_bias"]
+        forged[0]["classes"][-1]["bias"] -= by
+    elif forged == "one less":
         forged = fields["expected_bias"]
-        forged[0]["classes"][-1]["bias"] -= 50.0  # README.txt tells another
+        del forged[0]["classes"][0]
     fields["expected_bias"] = forged
     path.write_text(json.dumps(fields, indent=1))
     write_manifest(tmp_path / "out")
     wrong = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
-    assert any("forecast of bias" in words or "README" in words for words in wrong), wrong
+    assert any("forecast of bias" in words for words in wrong), wrong
+
+
+def test_a_forecast_within_its_own_simulation_error_is_neither_confirmed_nor_contradicted(tmp_path):
+    release(plan("1/50"), tables(persons=2000), out=tmp_path / "out")
+    path = tmp_path / "out" / "certificate.json"
+    fields = json.loads(path.read_text())
+    fields["expected_bias"][0]["classes"][0]["bias"] += 0.01
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+    write_manifest(tmp_path / "out")
+    [line] = [line for line in map(str, verify(tmp_path / "out")) if "forecast" in line]
+    assert line.startswith("open   the last digits of the forecast")
+
+
+def test_a_forecast_for_a_few_large_places_is_not_computed_again_beyond_a_bound():
+    counted = count_tables(plan(), tables())
+    table = counted.plan.table("persons")
+    few = simulated_records(counted.plan, counted.spine, table, 1000)
+    assert simulated_records(counted.plan, counted.spine, table, 1_000_000) == pytest.approx(1000 * few, rel=0.01)
+    assert simulated_records(counted.plan, counted.spine, counted.plan.table("dwellings"), 1000) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from census import plan, tables
 
 from stirred.releases.manifest import write_manifest
-from stirred.topdown.releasing import release
+from stirred.topdown.releasing import draw, release
 from stirred.topdown.verifying import verify
 
 PUBLISH = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]
@@ -110,6 +111,37 @@ def test_tampering_is_noticed(made, tmp_path, name, change, words):
     rewrite(tmp_path / "out", name, change)
     failing = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
     assert any(words in one for one in failing), failing
+
+
+def test_true_records_in_place_of_the_fit_are_noticed(tmp_path):
+    """They keep all invariants and constraints, and every document agrees with them; they are not what was measured."""
+    drawn = draw(plan(publish=PUBLISH), tables(), work=tmp_path / "work", keep_truth=True)
+    replace(drawn.finish(), leaves=drawn.truth.leaves).write(tmp_path / "out")
+    [failing] = [verdict.words for verdict in verify(tmp_path / "out") if not verdict.holds]
+    assert failing.startswith("the released rows are the fit of the measurements")
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "said"),
+    [
+        ("worst_gap", lambda found: found * 100 + 1, "FAILS"),
+        ("most_sweeps", lambda found: 2 * found + 1, "FAILS"),
+        ("kappa", lambda found: 2 * found, "FAILS"),
+        ("passes", lambda found: 3 - found, "FAILS"),
+        ("fallbacks", lambda found: [["a", "the true number is 12"]], "FAILS"),
+        ("fallbacks", lambda found: [["a", "no integers keep the constraints"]], "FAILS"),
+        ("worst_gap", lambda found: found * (1 + 1e-9) + 1e-15, "open"),
+    ],
+)
+def test_reports_of_a_fit_are_those_of_the_fit_that_is_made_again(made, tmp_path, name, to, said):
+    def change(path: Path) -> None:
+        fields = json.loads(path.read_text())
+        fields["fit"][1][name] = to(fields["fit"][1][name])
+        path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+
+    rewrite(tmp_path / "out", "certificate.json", change)
+    lines = [line for line in map(str, verify(tmp_path / "out")) if "the fit of" in line]
+    assert [line[:5].strip() for line in lines] == [said]
 
 
 def test_a_changed_file_is_noticed_by_the_manifest(made, tmp_path):

@@ -52,10 +52,13 @@ _TABLES = (
     f"COMMENT ON SCHEMA {{schema}} IS '{_COMMENT} {FORM}'",
 )
 _SCHEMA_QUERIES = (
-    "SELECT c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relhasrules FROM pg_class c "
+    # Not relhasrules, which the server clears only at its next VACUUM.
+    "SELECT c.relname, c.relkind, c.relpersistence, c.relrowsecurity, "
+    "EXISTS (SELECT FROM pg_rewrite r WHERE r.ev_class = c.oid) FROM pg_class c "
     "WHERE c.relnamespace = %(schema)s::regnamespace AND c.relkind NOT IN ('i', 't') ORDER BY 1",
     "SELECT a.attname, a.atttypid::regtype::text, a.attnotnull, a.atthasdef, a.attgenerated, a.attidentity "
-    "FROM pg_attribute a WHERE a.attrelid = %(table)s::regclass AND a.attnum > 0 ORDER BY a.attnum",
+    "FROM pg_attribute a WHERE a.attrelid = %(table)s::regclass AND a.attnum > 0 AND NOT a.attisdropped "
+    "ORDER BY a.attnum",
     "SELECT c.contype, pg_get_constraintdef(c.oid), c.condeferrable FROM pg_constraint c "
     "WHERE c.conrelid = %(table)s::regclass AND c.contype <> 'n' ORDER BY 1, 2",
     "SELECT t.tgname, t.tgtype, t.tgenabled, t.tgqual IS NULL, p.proname, p.pronamespace::regnamespace::text, "

@@ -89,8 +89,8 @@ def _written(entries: list[Entry]) -> str:
 
 
 def is_plain(folder: Path) -> bool:
-    """Whether a manifest is written as this version writes it, without anything between its fields."""
-    return read_text(inside(folder, NAME)) == _written(read_manifest(folder))
+    """Whether a manifest is written as this version writes it: in order, without anything between its fields."""
+    return read_text(inside(folder, NAME)) == _written(sorted(read_manifest(folder), key=lambda entry: entry.path))
 
 
 def read_manifest(folder: Path) -> list[Entry]:

@@ -82,6 +82,10 @@ def not_compared(what: str, why: str) -> Verdict:
     return Verdict(False, f"{what}: {State.NOT_COMPARED}, since {why}", State.NOT_COMPARED)
 
 
+LAST_DIGITS = "some differ from those that are computed here, as the arithmetic of another machine may"
+"""Why numbers that were computed again, and differ in their last digits only, are neither held nor contradicted."""
+
+
 def not_checked(what: str, why: str) -> Verdict:
     """Something that could not be checked here, for a reason that is not the folder's."""
     return Verdict(False, f"{what}: {State.NOT_CHECKED}, since {why}", State.NOT_CHECKED)

@@ -125,7 +125,7 @@ class SurveyRelease:
         progress.stage("writing estimates and documents")
         if plan.publish:
             (folder / TABLES).mkdir()
-        texts = {wanted.name: estimates_text(self.survey, wanted) for wanted in plan.publish}
+        texts = {one.name: rounded(estimates_frame(self.survey, one)).write_csv() for one in plan.publish}
         for wanted in plan.publish:
             (folder / estimates_file(wanted)).write_text(texts[wanted.name], encoding="utf-8")
         write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, texts))
@@ -154,8 +154,7 @@ def estimates_frame(survey: MeasuredSurvey, wanted: PublishSection) -> pl.DataFr
     return answer(survey, wanted).to_published_frame(float(wanted.confidence))
 
 
-def estimates_text(survey: MeasuredSurvey, wanted: PublishSection) -> str:
-    """The same as the text of a CSV file, numbers to nine digits."""
-    frame = estimates_frame(survey, wanted)
+def rounded(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of estimates as it is written, numbers to nine digits."""
     numbers = [name for name, kind in frame.schema.items() if kind.is_float()]
-    return frame.with_columns(pl.col(numbers).round_sig_figs(DIGITS)).write_csv()
+    return frame.with_columns(pl.col(numbers).round_sig_figs(DIGITS))

@@ -6,16 +6,13 @@ estimates must follow from the measured sums. Whether the noise was what it says
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from stirred import errors
@@ -27,7 +24,7 @@ from stirred.releases.release_folder import (
     shape_verdicts,
     stored_verdict,
 )
-from stirred.releases.verdicts import Verdict, not_compared
+from stirred.releases.verdicts import LAST_DIGITS, Verdict, not_compared
 from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.design_errors import centres_of
 from stirred.survey.estimating import answer
@@ -38,18 +35,14 @@ from stirred.survey.plan import SurveyPlan
 from stirred.survey.plan_sections import ImputationSection, PublishSection
 from stirred.survey.readme import readme
 from stirred.survey.released import described, measured_tables, read_measured, tables_of, write
-from stirred.survey.releasing import certificate, estimates_file, estimates_text
+from stirred.survey.releasing import DIGITS, certificate, estimates_file, estimates_frame, rounded
 from stirred.survey.specifying import specify
 
-CLOSE = 1e-6
-"""How far, relative to their size, published estimates may be from those that are computed again: sums of
-floating-point numbers differ in their last digits between machines."""
+DUST = 1e-12
+"""How far, relative to the largest number of a column, numbers that are nothing but rounding may be apart."""
 
 ESTIMATE = "estimate"
 """The column of estimates in a published table."""
-
-NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,20})?(e-?[0-9]{1,3})?")
-"""How a published number may be written."""
 
 
 def recount(release: ReleaseFolder) -> list[Verdict]:
@@ -67,8 +60,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for table in tables:
         verdicts += shape_verdicts(release, table.name, table.rows)
     verdicts += [_centres(survey, wanted) for wanted in measured_tables(plan)]
-    estimates = {wanted.name: estimates_text(survey, wanted) for wanted in plan.publish}
-    verdicts += [one for wanted in plan.publish for one in _estimates(release, wanted, estimates[wanted.name])]
+    estimates = {wanted.name: rounded(estimates_frame(survey, wanted)) for wanted in plan.publish}
+    verdicts += [_estimates(release, wanted, estimates[wanted.name]) for wanted in plan.publish]
     verdicts.append(_models(release, plan))
     rebuilt = specify(plan, release.for_release)
     verdicts.append(Verdict(release.states(rebuilt), "the guarantee is that of the plan, with all shares added up"))
@@ -84,58 +77,83 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     models = models if isinstance(models, dict) else {}
     made = certificate(plan, rebuilt, release.for_release, None, models)
     more = [estimates_file(one) for one in plan.publish]
-    contents = Expected(made, stated_tables, readme(rebuilt, plan, stated_tables, estimates), more)
+    texts = {name: frame.write_csv() for name, frame in estimates.items()}
+    contents = Expected(made, stated_tables, readme(rebuilt, plan, stated_tables, texts), more)
     return [*verdicts, *contents_verdicts(release, contents)]
 
 
 def _centres(survey: MeasuredSurvey, wanted: PublishSection) -> Verdict:
     """Whether standard errors were measured around the released values."""
     stated = survey.errors[wanted.name].centres
-    found = centres_of(survey.plan, wanted, answer(survey, wanted).values)
-    near = bool(np.all(np.abs(stated - found) <= 1))
-    return Verdict(near, f"the standard errors of {wanted.name} were measured around its released values")
+    apart = np.abs(stated - centres_of(survey.plan, wanted, answer(survey, wanted).values))
+    words = f"the standard errors of {wanted.name} were measured around its released values"
+    if apart.max(initial=0) != 1:
+        return Verdict(not apart.any(), words)
+    return not_compared(
+        f"the last digits of what the standard errors of {wanted.name} were measured around", LAST_DIGITS
+    )
 
 
-def _estimates(release: ReleaseFolder, wanted: PublishSection, made: str) -> list[Verdict]:
-    """Whether a table of estimates is the one that follows from the measured sums; of another version the estimates
-    themselves."""
+def _estimates(release: ReleaseFolder, wanted: PublishSection, made: pl.DataFrame) -> Verdict:
+    """Whether a table of estimates is, byte for byte, the one that follows from the measured sums.
+
+    Sums of floating-point numbers differ in their last digits between machines, so that a number may differ by one in
+    its last written digit. That is not called equal, and no contradiction either.
+    """
     name = estimates_file(wanted)
     text = read_text(inside(release.path, name))
+    words = f"{name} follows from the measured sums"
+    if text == made.write_csv():
+        return Verdict(True, words)
+    if len(text) > 2 * len(made.write_csv()) + 1000:
+        return Verdict(False, words)
     if release.by_this_version:
-        return [Verdict(text == made or _alike(text, made), f"{name} follows from the measured sums")]
-    return [
-        Verdict(_alike(text, made, ESTIMATE), f"the estimates of {name} follow from the measured sums"),
-        not_compared(f"standard errors and intervals of {name}", "another version wrote them"),
-    ]
+        stated = _read(text, made)
+        if stated is None or stated.write_csv() != text or not _near(stated, made):
+            return Verdict(False, words)
+        if not stated.select(pl.all().is_null()).equals(made.select(pl.all().is_null())):
+            return Verdict(False, words)
+        return not_compared(f"the last digits of {name}", LAST_DIGITS)
+    until = made.columns[: made.columns.index(ESTIMATE) + 1]
+    stated = _read(text, made, until)
+    if stated is None or not _near(stated, made.select(until)):
+        return Verdict(False, f"the estimates of {words}")
+    return not_compared(
+        f"standard errors, intervals and how numbers are written in {name}", "another version wrote them"
+    )
 
 
-def _alike(text: str, made: str, until: str | None = None) -> bool:
-    """Whether two tables have the same texts and, nearly, the same numbers; in the columns ``until`` one of them."""
-    if len(text) > 2 * len(made) + 1000:
-        return False
-    one, other = (_cells(part) for part in (text, made))
-    if [len(row) for row in one] != [len(row) for row in other]:
-        return False
-    last = None if until is None else other[0].index(until) + 1
-    if until is not None:  # until version 0.6 a missing estimate was written as NaN
-        one = [["" if cell == "NaN" else cell for cell in row] for row in one]
-    rows = zip(one, other, strict=True)
-    return all(_near(*pair) for first, second in rows for pair in zip(first[:last], second[:last], strict=True))
-
-
-def _cells(text: str) -> list[list[str]]:
+def _read(text: str, like: pl.DataFrame, wanted: Sequence[str] | None = None) -> pl.DataFrame | None:
+    """A table of estimates, or some columns of it, with the columns and types of another; None if it has others."""
+    kinds = {name: kind for name, kind in like.schema.items() if wanted is None or name in wanted}
     try:
-        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except csv.Error:
-        return []
+        found = pl.read_csv(text.encode(), schema_overrides=kinds, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return None
+    return found.select(list(kinds)) if (found.columns, found.height) == (like.columns, like.height) else None
 
 
-def _near(cell: str, made: str) -> bool:
-    if cell == made:
-        return True
-    if not (NUMBER.fullmatch(cell) and NUMBER.fullmatch(made)):
-        return False
-    return math.isclose(float(cell), float(made), rel_tol=CLOSE)
+def _near(stated: pl.DataFrame, made: pl.DataFrame) -> bool:
+    """Whether two tables have the same texts, and numbers that differ by one in their last digit at most.
+
+    No estimate is an empty cell; until version 0.6 it was NaN.
+    """
+    for name, kind in made.schema.items():
+        one, other = stated[name], made[name]
+        if not kind.is_float():
+            if not one.equals(other, null_equal=True):
+                return False
+            continue
+        first, second = one.to_numpy(), other.to_numpy()
+        finite = np.isfinite(first) & np.isfinite(second)
+        if not np.array_equal(first[~finite], second[~finite], equal_nan=True):
+            return False
+        first, second = first[finite], second[finite]
+        size = np.maximum(np.abs(first), np.abs(second))
+        last = 10.0 ** (np.floor(np.log10(np.maximum(size, 1e-300))) + 1 - DIGITS)
+        if np.any(np.abs(first - second) > np.maximum(1.5 * last, DUST * size.max(initial=0))):
+            return False
+    return True
 
 
 def _models(release: ReleaseFolder, plan: SurveyPlan) -> Verdict:

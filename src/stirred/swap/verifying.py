@@ -30,7 +30,7 @@ from stirred.releases.release_folder import (
     tabulate_rows,
     verify_with,
 )
-from stirred.releases.verdicts import Fault, Verdict, not_compared
+from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared
 from stirred.semantics.swap_exposure import PutBackShare, SwapExposure
 from stirred.spec import facts
 from stirred.swap import guarantee
@@ -64,7 +64,7 @@ from stirred.swap.undoing import Swapped, swapped_of
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
-from stirred.tables.labelled_files import write_labelled, writer_version
+from stirred.tables.labelled_files import CannotCompare, Labels, differs_from, write_labelled, writer_version
 from stirred.tables.read import ReadTable
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
@@ -154,6 +154,7 @@ def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, li
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0
     near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
+    near = near and (bool(stated.columns) or stated == PutBack.of(None))
     more = 0.0 if anew is None else anew.recovered - stated.share
     few = anew is None or more <= 2 * TOLERANCE or more * anew.changed <= FEW_RECORDS
     words = (
@@ -356,23 +357,37 @@ class _Files:
         return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
 
     def labelled_verdicts(self) -> list[Verdict]:
-        """Whether files with labels are, byte for byte, their tables and the labels that the data dictionary states.
+        """Whether files with labels are their tables and the labels that the data dictionary states.
 
-        They are written again and compared, never read: the readers of these formats are not made for strangers' files.
+        They are written again and compared: byte for byte, or where other versions of the programs wrote them by what
+        is in them.
         """
-        verdicts = []
-        for name in self.tables:
-            if (labels := self.release.labels(name)) is None:
-                continue
-            file = labels.file(name)
-            if not self.release.by_these_programs or labels.writer != writer_version():
-                verdicts.append(not_compared(file, "other versions of the programs wrote it than are here"))
-                continue
-            with tempfile.TemporaryDirectory() as scratch:
-                write_labelled(Path(scratch) / file, as_arrow(self._chunks(name)), labels)
-                same = same_bytes(Path(scratch) / file, inside(self.release.path, file))
-            verdicts.append(Verdict(same, f"{file} has the rows of its table and the labels of the data dictionary"))
-        return verdicts
+        listed = {name: labels for name in self.tables if (labels := self.release.labels(name)) is not None}
+        return [verdict for name, labels in listed.items() for verdict in self._labelled_verdicts(name, labels)]
+
+    def _labelled_verdicts(self, name: str, labels: Labels) -> list[Verdict]:
+        file = labels.file(name)
+        if writer_version() is None:
+            return [not_compared(file, "pyreadstat is not installed here, which writes such files")]
+        words = f"{file} has the rows of its table and the labels of the data dictionary"
+        numbered = self.release.with_role(name, "id", "link")
+        if labels != labels.of(list(self.release.columns(name)), numbered) or labels.repeated:
+            return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
+        with tempfile.TemporaryDirectory() as scratch:
+            again, received = Path(scratch) / file, inside(self.release.path, file)
+            write_labelled(again, as_arrow(self._chunks(name)), labels)
+            if same_bytes(again, received):
+                return [Verdict(True, words)]
+            if self.release.by_these_programs and labels.writer == writer_version():
+                return [Verdict(False, words)]
+            try:
+                other = differs_from(again, received, labels)
+            except CannotCompare as problem:
+                return [not_checked(file, str(problem))]
+        if other:
+            return [Verdict(False, f"{words} (not so: {other})")]
+        stored = not_compared(f"how {file} stores its rows", "other versions of the programs wrote it")
+        return [Verdict(True, words), stored]
 
     def flat_verdict(self, entry: LinkedTable) -> Verdict:
         """Whether the flat file is its two tables put together; its columns may stand in any order."""

@@ -1,4 +1,5 @@
-"""Writes Stata, SPSS and SAS transport files with the labels and display formats that an input of that kind had.
+"""Writes Stata, SPSS and SAS transport files with the labels and display formats that an input of that kind had, and
+compares such a file of a stranger with one that was written here.
 
 The times that these formats keep in their headers are replaced by a fixed one, so that the same rows and labels give
 the same bytes.
@@ -6,7 +7,11 @@ the same bytes.
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess  # nosec B404 # runs this Python on a fixed program, see below
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from stirred import errors
+from stirred.tables import labelled_reader
 
 SUFFIXES = {"stata": ".dta", "spss": ".sav", "sas": ".xpt"}
 TITLES = {"stata": "Stata", "spss": "SPSS", "sas": "SAS transport"}
@@ -25,6 +31,9 @@ _TIMES: Mapping[str, tuple[tuple[int, ...], bytes, bytes]] = {
 }
 """Where the header has times, what they look like, and what is written in their place."""
 _STATA_TIME = (rb"<timestamp>\x11\d\d \w{3} \d{4} \d\d:\d\d", b"<timestamp>\x1101 Jan 1970 00:00")
+_SECONDS, _SECONDS_PER_BYTE = 60, 1e-6
+_MEMORY, _MEMORY_PER_BYTE = 1 << 30, 200
+"""What reading a file again may take: so much, and so much for each byte of the file that was written here."""
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}([a-z.+-]{1,5}[0-9]{0,4})?")
 
 
@@ -61,6 +70,11 @@ class Labels:
             tuple(pair for pair in self.formats if pair[0] in kept),
             self.writer,
         )
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a value of some column has two labels, of which a file can have one."""
+        return any(len({value for value, _ in pairs}) < len(pairs) for _, pairs in self.values)
 
     def to_fields(self) -> dict[str, Any]:
         """The labels as a data dictionary states them."""
@@ -134,6 +148,59 @@ def write_labelled(path: Path, table: pa.Table, labels: Labels) -> None:
     except Exception:  # what the library says may quote cells
         path.unlink(missing_ok=True)
         raise errors.cannot_label(path.name, TITLES[labels.kind]) from None
+
+
+class CannotCompare(Exception):
+    """Files could not be compared here, for a reason that is not the file's; the text is the reason."""
+
+
+def differs_from(written: Path, received: Path, labels: Labels) -> str:
+    """What a received file says otherwise than one that was written here for the same rows, in words; empty if nothing.
+
+    How the two store their values is not compared. They are read by another process, which may crash, with a bound on
+    its memory and time; the one that was written here first, so that what the machine does not allow is noticed there.
+    Raises :class:`CannotCompare`.
+    """
+    size = written.stat().st_size
+    search = [str(Path(path).absolute()) for path in sys.path if path]  # "" is where the user happens to be
+    most = str(_MEMORY + _MEMORY_PER_BYTE * size)
+    program = [sys.executable, "-I", labelled_reader.__file__, json.dumps(search), labels.kind, most]
+    try:
+        ended = subprocess.run(  # nosec B603 # a list of arguments, no shell
+            [*program, str(written.absolute()), str(received.absolute())],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS + _SECONDS_PER_BYTE * size,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotCompare("reading it took too long") from None
+    except (OSError, ValueError):
+        raise CannotCompare("another process of Python cannot be started here") from None
+    lines = ended.stdout.splitlines()
+    if not lines or ended.returncode == -9:  # killed, as a system without memory does
+        raise CannotCompare("pyreadstat cannot read here what it writes")
+    if ended.returncode or len(lines) != 2:
+        return f"it cannot be read as a {TITLES[labels.kind]} file"
+    ours, theirs = (json.loads(line) for line in lines)
+    stated = [name for name, _ in labels.formats]
+    for one in (ours, theirs):
+        one["formats"] = [one["formats"].get(name) for name in stated]
+    return ", ".join(f"other {_SAID[part]}" for part in ours if ours[part] != theirs[part])
+
+
+_SAID = {
+    "rows": "numbers of rows",
+    "columns": "columns",
+    "cells": "cells",
+    "labels": "labels of columns",
+    "values": "labels of values",
+    "formats": "display formats",
+    "notes": "notes",
+    "missing": "missing values",
+    "times": "times",
+}
 
 
 def _without_times(content: bytes, kind: str) -> bytes:

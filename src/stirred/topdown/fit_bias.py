@@ -138,6 +138,17 @@ def kept_totals(plan: TopDownPlan, table: TableSection) -> bool:
     return table.name in agreed or any(one.table == table.name and one.level == leaf for one in plan.invariants)
 
 
+def has_forecast(plan: TopDownPlan, spine: Spine, table: TableSection) -> bool:
+    """Whether there is a forecast for a table: its totals are not kept exactly, and it can be simulated."""
+    return _sample(plan, spine, table) is not None
+
+
+def simulated_records(plan: TopDownPlan, spine: Spine, table: TableSection, records: int) -> int:
+    """About how many records a forecast makes; a geography of a few large places is simulated many times over."""
+    sample = _sample(plan, spine, table)
+    return 0 if sample is None else records * len(sample.units) // spine.leaves
+
+
 def expected_bias(
     plan: TopDownPlan,
     spine: Spine,

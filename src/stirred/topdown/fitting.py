@@ -38,13 +38,16 @@ from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL, TableSection
 from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured
 from stirred.topdown.related_tables import RelatedSteps
-from stirred.topdown.rounding import round_level
+from stirred.topdown.rounding import REASONS, round_level
 from stirred.topdown.subtrees import Subtrees, Told, measured_families, ranges, whole_design
 
 LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
 WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
 """How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
+_AGAIN = "no table keeps the totals of the first pass; fitted in one pass"
+FALLBACKS = frozenset({_AGAIN, *REASONS.values(), *(f"totals: {words}" for words in REASONS.values())})
+"""Why parents may have been done otherwise than usual."""
 
 
 @dataclass(frozen=True)
@@ -287,8 +290,7 @@ class _Step:
                     ["no integers keep the constraints"],
                 )
             children = children.with_units(problem.children_of(stuck), mended)
-            words = "no table keeps the totals of the first pass; fitted in one pass"
-            fallbacks += [(self._named(first + int(parent)), words) for parent in stuck]
+            fallbacks += [(self._named(first + int(parent)), _AGAIN) for parent in stuck]
         gaps = fitted.gap[np.isfinite(fitted.gap)]
         worst = float(gaps.max(initial=0.0))
         return children, _Detail(int(fitted.sweeps.max(initial=0)), worst, fitted.kappa, tuple(fallbacks))

@@ -1,8 +1,9 @@
 """Verifies a TopDown release and tabulates it, from the release folder alone.
 
 Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
-zeros, the constraints and the tables beside them; measurement files against what the plan says was measured; the
-budget against the sum of all shares. Whether the noise was what it says cannot be seen from one release.
+zeros, the constraints and the tables beside them, and with the fit of the measurements, which is made again
+(``refitting.py``); measurement files against what the plan says was measured; the budget against the sum of all shares.
+Whether the noise was what it says cannot be seen from one release.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,6 @@ from stirred.topdown.constraints import (
     leaves_breaking,
 )
 from stirred.topdown.counting import Counted, Places, count_rows
-from stirred.topdown.fit_bias import EDGES, ExpectedBias, kept_totals
-from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, LevelReport
 from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
 from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
 from stirred.topdown.plan import TopDownPlan
@@ -50,6 +49,7 @@ from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms
 from stirred.topdown.readme import readme
 from stirred.topdown.recoded_tables import columns_behind, recoded
+from stirred.topdown.refitting import bias_verdict, fit_verdicts
 from stirred.topdown.relations import leaves_breaking_relation, relation_words
 from stirred.topdown.specifying import specify
 from stirred.topdown.work_folder import (
@@ -115,7 +115,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
     if not contradicted(verdicts):
-        verdicts.append(_stored(release, counted, exact))
+        verdicts += [_stored(release, counted, exact), *fit_verdicts(release, counted, exact)]
     return verdicts + _contents(release, counted, exact)
 
 
@@ -147,7 +147,7 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
     ]
     fit, agreed = release.certificate["fit"], release.certificate["agrees_with"]
     more = {"fit": fit, "geography_sha256": release.certificate["geography_sha256"], "agrees_with": agreed}
-    biases, forecast = _biases(release, plan)
+    biases, forecast = bias_verdict(release, counted, exact)
     if "expected_bias" in release.certificate:
         more = {"expected_bias": release.certificate["expected_bias"], **more}
     certificate = Certificate(plan, stated, margins, release.for_release, None, more)
@@ -157,80 +157,18 @@ def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts])
         *(f"tables/{one.name}.csv" for one in plan.publish),
     ]
     return [
-        Verdict(_fit_is_reported(release, plan, spine), "the certificate reports the fit of every table and level"),
         Verdict(_earlier_are_named(plan, agreed), "the certificate names the earlier releases of the plan"),
-        Verdict(forecast, "the certificate has a forecast of bias of every table whose totals are not kept"),
+        forecast,
         *contents_verdicts(
             release, Expected(certificate, tables, readme(stated, plan, tables, _ways(fit), biases), files)
         ),
     ]
 
 
-def _biases(release: ReleaseFolder, plan: TopDownPlan) -> tuple[list[ExpectedBias], bool]:
-    """The forecasts of bias that the certificate states, and whether they are such as a release of this plan has.
-
-    Their numbers are not derived again.
-    """
-    stated = release.certificate.get("expected_bias")
-    if stated is None:  # before there were any
-        return [], not release.by_this_version
-    try:
-        found = [ExpectedBias.from_published(one) for one in stated]
-    except (TypeError, ValueError, KeyError, AttributeError):
-        return [], False
-    known = [table.name for table in plan.released if not kept_totals(plan, table)]
-    tables = [one.table for one in found]
-    sound = tables == [name for name in known if name in tables] and all(
-        one.level == plan.spine.levels[-1]
-        and [part.least for part in one.classes] == sorted({part.least for part in one.classes} & set(EDGES))
-        for one in found
-    )
-    return found if sound else [], sound
-
-
-def _fit_is_reported(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> bool:
-    """Whether the reports of the fit are of the plan's tables and levels, and have no fields of their own.
-
-    Their numbers cannot be derived from a release.
-    """
-    fit = release.certificate["fit"]
-    expected = [
-        (table.name, level, spine.units(at)) for table in plan.released for at, level in enumerate(spine.levels)
-    ]
-    if not isinstance(fit, list) or [(one["table"], one["level"], one["units"]) for one in fit] != expected:
-        return False
-    known = {field.name for field in fields(LevelReport)}
-    if not release.by_this_version and "way" not in fit[0]:  # before 0.6 there was one way, and it was not stated
-        known -= {"way"}
-    for one in fit:
-        if not isinstance(one["fallbacks"], list) or len(one["fallbacks"]) > 3 * one["units"]:
-            return False
-        numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], 0 if one["kappa"] is None else one["kappa"]]
-        at = spine.levels.index(one["level"])
-        above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
-        if set(one) != known or not all(_is_modest(number) for number in numbers):
-            return False
-        if "way" in one and one["way"] not in ((BY_LEVEL,) if plan.fit == BY_LEVEL else (LEAST_SQUARES, TOO_WIDE)):
-            return False
-        if not all(isinstance(pair, list) and len(pair) == 2 for pair in one["fallbacks"]):
-            return False
-        if not all(isinstance(name, str) and name in above and _is_words(words) for name, words in one["fallbacks"]):
-            return False
-    return True
-
-
 def _ways(fit: Any) -> dict[str, str]:
     """How each table was fitted, as far as the certificate says it."""
     listed = [one for one in fit if isinstance(one, dict)] if isinstance(fit, list) else []
     return {str(one["table"]): str(one["way"]) for one in listed if "way" in one and "table" in one}
-
-
-def _is_modest(number: Any) -> bool:
-    return isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 10**15
-
-
-def _is_words(text: Any) -> bool:
-    return isinstance(text, str) and len(text) <= 500 and text.isprintable()
 
 
 def _names(plan: TopDownPlan, table: str) -> set[str]:
