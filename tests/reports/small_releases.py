@@ -17,8 +17,8 @@ NAMES = ("swap", "topdown", "survey")
 def plan_of(name: str) -> stirred.SwapPlan | stirred.TopDownPlan | stirred.SurveyPlan:
     """A small plan of a mechanism, all of a dataset with the same name."""
     if name == "swap":
-        return stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, most_recovered=1, dataset="rows",
-                                publish=[["county", "tenure"], ["county"]])  # fmt: skip
+        return stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, most_recovered=1,
+                                dataset="rows", publish=[["county", "tenure"], ["county"]])  # fmt: skip
     if name == "topdown":
         domains = {"race": ["p", "q"], "adult": ["yes", "no"]}
         return stirred.topdown.preset("teaching", domains, ["county", "town"], dataset="rows")
