@@ -103,7 +103,10 @@ def swaps():
     specification = two_apart.at(repr(math.log(7) - math.log(3 / 7)), facts=SWAPPED)
     yield Case("swap, unique pairs", specification, own=full, swap=(6, "0.3"))
     yield Case("swap, hidden pairs", specification, own=replace(full, real=False, typical=hidden), swap=(6, "0.3"))
-    for name, back in (("", PutBackShare(0.37, ("plot", "built"), ("district",))), (" not", PutBackShare(0.0, (), ()))):
+    for name, back in (
+        ("", PutBackShare(0.37, ("plot", "built"), ("district",), 0.1)),
+        (" not", PutBackShare(0.0, (), ())),
+    ):
         yield Case(f"swap,{name} put back", specification, own=replace(full, put_back=back), swap=(6, "0.3"))
     yield Case("swap, rates by rule", specification, own=SwapExposure(most, None, 6, strata=1, smallest=6),
                swap=(6, "0.3"))  # fmt: skip

@@ -188,6 +188,7 @@ def put_back(given, one):
 SWAPS = {
     "noticed.put_back": put_back,
     "summary.put_back": put_back,
+    "noticed.put_back_limit": lambda given, one: one.facts["limit"].shown == "10" or pytest.fail(one.words),
     "noticed.worst": noticed_worst,
     "noticed.both": noticed_both,
     "noticed.unique": noticed_unique,

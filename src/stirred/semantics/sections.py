@@ -57,7 +57,7 @@ def noticed(given: Setting) -> Iterator[Statement]:
     if power > NEARLY_ALL:
         yield say("noticed.nearly")
     if (back := own.put_back) is not None:
-        yield _put_back(back)
+        yield from _put_back(back)
     if own.rate is not None:
         yield say("noticed.both", both=formatting.small(float(own.rate**2)), units=plural(unit))
     elif specification.fact.get(facts.ROUNDS):
@@ -87,11 +87,14 @@ def noticed(given: Setting) -> Iterator[Statement]:
         )
 
 
-def _put_back(back: PutBackShare) -> Statement:
+def _put_back(back: PutBackShare) -> Iterator[Statement]:
     if not back.columns:
-        return say("noticed.put_back_not_found")
+        yield say("noticed.put_back_not_found")
+        return
     share = formatting.plain(100 * back.at_least)  # rounded down where it was stated
-    return say("noticed.put_back", share=share, columns=listed(back.columns), variables=listed(back.variables))
+    yield say("noticed.put_back", share=share, columns=listed(back.columns), variables=listed(back.variables))
+    if back.limit is not None:
+        yield say("noticed.put_back_limit", limit=formatting.plain(100 * back.limit))
 
 
 def compares(given: Setting) -> Iterator[Statement]:

@@ -124,6 +124,8 @@ class PutBackShare:
     """The columns on which such rows agree; empty where none were found."""
     variables: tuple[str, ...]
     """The swap variables that are put back."""
+    limit: float | None = None
+    """The plan's limit for what is forecast before the draw; None for a release of a version that had none."""
 
 
 @brief

@@ -136,8 +136,9 @@ def released_exposure(release: ReleaseFolder, pairs: Sequence[str], level: float
         return None
     plan = SwapPlan.from_published(release.certificate["plan"])
     stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
+    limit = None if stated is None else float(plan.most_recovered)
     stated = stated or PutBack.of(put_back(read_files(release, plan).swapped()))
-    return replace(found, put_back=PutBackShare(stated.share, stated.columns, stated.variables))
+    return replace(found, put_back=PutBackShare(stated.share, stated.columns, stated.variables, limit))
 
 
 def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, list[Verdict]]:
