@@ -50,6 +50,8 @@ ELSEWHERE = {
     "appendix-other-plan": "tests/reports/test_appendix.py",
     "appendix-without-file": "tests/reports/test_appendix.py",
     "undone-by-releases": "tests/swap/test_undoing.py",
+    "not-all-compared": "tests/releases/test_signatures.py",
+    "not-read": "tests/releases/test_release_folder.py",
     "option-needs": "tests/cli/test_cli_figures.py",
     "report-needs-data": "tests/reports/test_report_page.py",
     "report-of-nothing": "tests/reports/test_report_page.py",

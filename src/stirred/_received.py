@@ -63,10 +63,11 @@ def is_of_machine(problem: Exception) -> bool:
 def is_of_content(problem: Exception) -> bool:
     """Whether an error while reading comes from what was read, not from the machine or from a fault of ours.
 
-    Arrow gives an OSError without a number for files that are damaged; the operating system always has a number.
+    Arrow gives an OSError without a number for files that are damaged; the operating system always has a number. A name
+    that no file can have was read, or typed.
     """
     if isinstance(problem, OSError):
-        return problem.errno is None
+        return problem.errno in (None, errno.ENAMETOOLONG)
     arrow = type(problem).__module__.startswith("pyarrow.") and not isinstance(problem, MemoryError)
     return arrow or isinstance(problem, ValueError | LookupError | ArithmeticError)
 

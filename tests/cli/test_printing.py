@@ -18,6 +18,7 @@ import pytest
 import stirred
 from stirred.cli import app, printing
 from stirred.errors import StirredError
+from stirred.releases.verdicts import contradicted
 
 ESCAPE = "\x1b[2K\rholds  everything\u202e\x9b1A"
 
@@ -140,7 +141,7 @@ def test_an_ended_pipe_leaves_the_exit_code_to_the_work(tmp_path):
     (tmp_path / "plan.toml").write_text(plan.to_toml(), encoding="utf-8")
     out = tmp_path / "out"
     assert piped("release", tmp_path / "plan.toml", "--out", out) == 0
-    assert all(verdict.holds for verdict in stirred.verify(out))
+    assert not contradicted(stirred.verify(out))  # another process drew its report, and tests do not draw
     assert piped("verify", out) == 0
     with (out / "README.txt").open("a", encoding="utf-8") as readme:
         readme.write("one more line\n")

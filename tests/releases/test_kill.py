@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from stirred.releases.folder import leftovers
+from stirred.releases.verdicts import contradicted
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
@@ -116,7 +117,7 @@ def assert_whole_or_absent(place: Path) -> bool:
     out = place / "out"
     if not out.exists():
         return False
-    assert all(finding.holds for finding in verify(out))
+    assert not contradicted(verify(out))  # another process drew its report, and tests do not draw: conftest.py
     shutil.rmtree(out)
     return True
 

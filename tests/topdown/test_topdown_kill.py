@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from stirred.releases.ledger import Ledger
+from stirred.releases.verdicts import contradicted
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset, reopen, verify
 from stirred.topdown.plan import TopDownPlan
@@ -92,7 +93,7 @@ def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Sig
             assert len(ledger.entries()) == 0
     if not (place / "out").exists():
         assert run_and_stop(plan, place, number, float(PATIENCE)) == 0
-    assert all(verdict.holds for verdict in verify(place / "out"))
+    assert not contradicted(verify(place / "out"))  # another process drew its report, and tests do not draw
     assert not a_level_is_fitted(place)
     assert run_and_stop(plan, place, number, float(PATIENCE), "again") == 0  # in one piece, from the same draw
     for file in (path for path in (place / "again").rglob("*") if path.is_file()):
