@@ -106,8 +106,10 @@ def test_seven_hundred_thousand_rows_are_told_as_well_as_twenty_thousand():
     assert worst is not None and set(worst.columns) == {"built", "plot", "heating"}
     before, after = swapped(plan, frame)
     keys = frame.select(pl.struct("built", "plot", "heating").rank("dense")).to_series().to_numpy()
-    share, _ = attacked(before, after, keys)
-    assert share == pytest.approx(worst.recovered, abs=0.03)
+    share, surely = attacked(before, after, keys)
+    # Here some buildings coincide, and this attack goes on where it is less sure than the forecast's, which is 9 in 10.
+    assert share - 0.08 <= worst.recovered <= share + 0.03
+    assert surely < worst.precision
     found = check(plan, frame)
     assert [stop.kind for stop in found.open_stops] == ["undone:" + "+".join(worst.columns)]
 

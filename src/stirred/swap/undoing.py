@@ -216,16 +216,16 @@ def _share(
 ) -> tuple[float, float, float]:
     """The share of changed records that is rightly put back, how much of what is put back is right, and the number of
     records that change."""
-    totals, rights = (np.zeros((_SIZES, _MISSING, _OWN)) for _ in range(2))
+    totals, rights, none = (np.zeros((_SIZES, _MISSING, _OWN)) for _ in range(3))
     changed = 0
     for origin in draws:
         shown = target[origin]
         changed += int(np.count_nonzero(shown != target))
-        _count_patterns(members.starts, members.record, target, shown, totals, rights)
+        _look_at(members.starts, members.record, target, shown, totals, rights, none, np.zeros((2, 0)))
     used = (rights >= SURE * totals) & (totals * members.weight >= _HALF_A_ROW * draws.many) & (rights > 0)
     put, right = float(totals[used].sum()), float(rights[used].sum())
     if record is not None:
-        put, right = _once_each(members, target, draws, used, record)
+        put, right = _once_each(members, target, draws, used.astype(np.float64), record)
     return min(1.0, right * members.weight / max(changed, 1)), right / put if put else 0.0, changed / draws.many
 
 
@@ -300,17 +300,17 @@ def stops_of(
 
 
 def _once_each(
-    members: Members, target: NDArray[np.uint32], draws: _Draws, used: NDArray[np.bool_], record: NDArray[np.uint32]
+    members: Members, target: NDArray[np.uint32], draws: _Draws, used: NDArray[np.float64], record: NDArray[np.uint32]
 ) -> tuple[float, float]:
     """Records with several linked rows, each counted once: all that were put back, and those rightly.
 
     Where groups are sampled, each of a record's rows counts for a part of it: that is too little, never too much.
     """
-    rows = np.maximum(np.bincount(record, minlength=len(target)), 1)
+    rows, counted = np.maximum(np.bincount(record, minlength=len(target)), 1), np.zeros_like(used)
     put = right = 0.0
     for origin in draws:
         found = np.zeros((2, len(target)))
-        _sum_put_back(members.starts, members.record, target, target[origin], used, found)
+        _look_at(members.starts, members.record, target, target[origin], counted, counted, used, found)
         if members.weight == 1:
             back = found[0] > 0
             found = np.array([back, back & (2 * found[1] > found[0])], dtype=np.float64)
@@ -508,7 +508,7 @@ def _size_class(size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _commonest_other(values, counts, kinds, own):  # type: ignore[no-untyped-def]
+def _commonest_other(counts, kinds, own):  # type: ignore[no-untyped-def]
     """The kind that most rows have, other than one's own; -1 where two are as common, or there is none."""
     best = -1
     most = 0
@@ -539,7 +539,9 @@ def _tallied(record, start, end, shown, values, counts, kind_of):  # type: ignor
 
 
 @compiled
-def _count_patterns(starts, record, target, shown, totals, rights):  # type: ignore[no-untyped-def]
+def _look_at(starts, record, target, shown, totals, rights, used, back):  # type: ignore[no-untyped-def]
+    """Count rows by pattern, and those that are rightly put back; and for each record in how many of its groups a
+    pattern that is ``used`` puts it back, and in how many rightly."""
     values = np.zeros(LARGEST_GROUP, dtype=np.int64)
     counts = np.zeros(LARGEST_GROUP, dtype=np.int64)
     kind_of = np.zeros(LARGEST_GROUP, dtype=np.int64)
@@ -551,30 +553,13 @@ def _count_patterns(starts, record, target, shown, totals, rights):  # type: ign
         size = _size_class(end - start)
         for at in range(start, end):
             own = kind_of[at - start]
-            other = _commonest_other(values, counts, kinds, own)
-            if other >= 0:
-                missing, mine = min(end - start - counts[other], 12), min(counts[own], 6)
-                totals[size, missing, mine] += 1
-                if target[record[at]] == values[other]:
-                    rights[size, missing, mine] += 1
-
-
-@compiled
-def _sum_put_back(starts, record, target, shown, used, found):  # type: ignore[no-untyped-def]
-    """For each record, in how many of its groups it is put back, and in how many rightly."""
-    values = np.zeros(LARGEST_GROUP, dtype=np.int64)
-    counts = np.zeros(LARGEST_GROUP, dtype=np.int64)
-    kind_of = np.zeros(LARGEST_GROUP, dtype=np.int64)
-    for group_number in range(len(starts) - 1):
-        start, end = starts[group_number], starts[group_number + 1]
-        kinds = _tallied(record, start, end, shown, values, counts, kind_of)
-        if kinds < 2:
-            continue
-        size = _size_class(end - start)
-        for at in range(start, end):
-            own = kind_of[at - start]
-            other = _commonest_other(values, counts, kinds, own)
-            if other >= 0 and used[size, min(end - start - counts[other], 12), min(counts[own], 6)]:
-                found[0, record[at]] += 1
-                if target[record[at]] == values[other]:
-                    found[1, record[at]] += 1
+            other = _commonest_other(counts, kinds, own)
+            if other < 0:
+                continue
+            missing, mine = min(end - start - counts[other], _MISSING - 1), min(counts[own], _OWN - 1)
+            right = target[record[at]] == values[other]
+            totals[size, missing, mine] += 1
+            rights[size, missing, mine] += right
+            if used[size, missing, mine]:
+                back[0, record[at]] += 1
+                back[1, record[at]] += right
