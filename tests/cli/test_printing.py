@@ -18,7 +18,6 @@ import pytest
 import stirred
 from stirred.cli import app, printing
 from stirred.errors import StirredError
-from stirred.releases.verdicts import contradicted
 
 ESCAPE = "\x1b[2K\rholds  everything\u202e\x9b1A"
 
@@ -141,7 +140,10 @@ def test_an_ended_pipe_leaves_the_exit_code_to_the_work(tmp_path):
     (tmp_path / "plan.toml").write_text(plan.to_toml(), encoding="utf-8")
     out = tmp_path / "out"
     assert piped("release", tmp_path / "plan.toml", "--out", out) == 0
-    assert not contradicted(stirred.verify(out))  # another process drew its report, and tests do not draw
+    # Another process drew its report, and tests do not draw: see conftest.py.
+    assert {one.words.partition(":")[0] for one in stirred.verify(out) if not one.holds} <= {
+        "the drawings of report.html"
+    }
     assert piped("verify", out) == 0
     with (out / "README.txt").open("a", encoding="utf-8") as readme:
         readme.write("one more line\n")

@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 from stirred.releases.folder import leftovers
-from stirred.releases.verdicts import contradicted
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
@@ -117,7 +116,7 @@ def assert_whole_or_absent(place: Path) -> bool:
     out = place / "out"
     if not out.exists():
         return False
-    assert not contradicted(verify(out))  # another process drew its report, and tests do not draw: conftest.py
+    assert {one.words.partition(":")[0] for one in verify(out) if not one.holds} <= {"report.html"}
     shutil.rmtree(out)
     return True
 

@@ -19,7 +19,6 @@ from stirred import mechanisms
 from stirred.cli import app
 from stirred.errors import StirredError
 from stirred.releases.releasing import release_measurements
-from stirred.releases.verdicts import contradicted
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import fitting, nmf_adopting
 from stirred.topdown.estimating import MeasuredRelease
@@ -168,4 +167,5 @@ def test_a_release_from_published_measurements_that_is_killed_is_gone_on_with(fi
     if not (tmp_path / "made").exists():
         assert subprocess.run(words, check=False, capture_output=True).returncode == 0
     # The process that was not killed drew its report, and tests do not draw: see conftest.py.
-    assert not contradicted(stirred.verify(tmp_path / "made"))
+    open_ones = {one.words.partition(":")[0] for one in stirred.verify(tmp_path / "made") if not one.holds}
+    assert open_ones <= {"the drawings of report.html"}

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from stirred.releases.ledger import Ledger
-from stirred.releases.verdicts import contradicted
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset, reopen, verify
 from stirred.topdown.plan import TopDownPlan
@@ -93,7 +92,7 @@ def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Sig
             assert len(ledger.entries()) == 0
     if not (place / "out").exists():
         assert run_and_stop(plan, place, number, float(PATIENCE)) == 0
-    assert not contradicted(verify(place / "out"))  # another process drew its report, and tests do not draw
+    assert {one.words.partition(":")[0] for one in verify(place / "out") if not one.holds} <= {"report.html"}
     assert not a_level_is_fitted(place)
     assert run_and_stop(plan, place, number, float(PATIENCE), "again") == 0  # in one piece, from the same draw
     for file in (path for path in (place / "again").rglob("*") if path.is_file()):

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred.errors import listed
 from stirred.swap.agreement import Agreeing, Rows, search
+from stirred.swap.moments import stratum_constants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
 from stirred.swap.rates import RecordRates
@@ -176,13 +176,15 @@ def _recovered(given: Swapped, rows: Rows, agreeing: Agreeing) -> Undone:
 
 def _laws(given: Swapped, target: NDArray[np.uint32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For each record the probability that it moves, and the share of its released value among those it could get."""
-    strata, sizes = given.strata, given.strata.sizes().astype(np.float64)
+    strata = given.strata
     if isinstance(given.rates, RecordRates):
         by_stratum = given.rates.by_stratum(strata)
         moves = moved_probabilities(by_stratum)[strata.ids, given.rates.rule]
         weight = np.array([float(one) for one in given.rates.rates])[given.rates.rule]
     else:
-        moves, weight = _moved(sizes, given.rates)[strata.ids], np.ones(len(target))
+        sizes = strata.sizes()
+        constants = stratum_constants(sizes, given.rates)
+        moves, weight = constants.moved[constants.rows(sizes)][strata.ids], np.ones(len(target))
     for later in given.plan.rounds:
         moves = 1 - (1 - moves) * (1 - float(later.rate))
     keys = strata.ids.astype(np.uint64) << np.uint64(32) | target
@@ -191,15 +193,6 @@ def _laws(given: Swapped, target: NDArray[np.uint32]) -> tuple[NDArray[np.float6
     own = np.bincount(cell, weights=weight)[cell]
     every = np.bincount(strata.ids, weights=weight, minlength=strata.count)[strata.ids]
     return moves, np.minimum(1.0, own / every)
-
-
-def _moved(sizes: NDArray[np.float64], rate: Fraction) -> NDArray[np.float64]:
-    """The probability that a record moves, by the size of its stratum."""
-    p = float(rate)
-    if p in (0.0, 1.0):
-        return np.where(sizes > 1, p, 0.0)
-    alone = (1 - p) ** (sizes - 1)
-    return np.where(sizes > 1, p * (1 - alone) / (1 - sizes * p * alone), 0.0)
 
 
 def _divided(starts: NDArray[np.int64]) -> NDArray[np.int64]:
