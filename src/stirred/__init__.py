@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from stirred.topdown.plan import TopDownPlan
     from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, tabulate
 
-__version__ = "0.7.0.dev0"
+__version__ = "0.8.0.dev0"
 
 __all__ = [
     "Ledger",
