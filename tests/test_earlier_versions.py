@@ -1,4 +1,4 @@
-"""What 0.1 to 0.6 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
+"""What 0.1 to 0.7 made is read, verified and gone on with: releases, work folders, ledgers, plans."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ FIXTURES = Path(__file__).parent / "fixtures"
 MADE = FIXTURES / "v0_1"
 V0_6 = FIXTURES / "v0_6"
 LABELLED = {"stata": "dta", "spss": "sav", "sas": "xpt"}
-PLANS_OF_0_6 = sorted(path.stem for path in V0_6.glob("*.toml"))
-RELEASES_OF_0_6 = [*PLANS_OF_0_6, "adopted"]
+V0_7 = FIXTURES / "v0_7"
+PLANS = [(path.parent.name, path.stem) for made in (V0_6, V0_7) for path in sorted(made.glob("*.toml"))]
+RELEASES = [*PLANS, ("v0_6", "adopted")]
 SIGNED = ("swap", "topdown", "survey")
 
 
@@ -69,12 +70,27 @@ def made_by_0_6(made) -> Path:
     return made
 
 
+@pytest.fixture
+def made_by_0_7(tmp_path) -> Path:
+    """What 0.7 made, its plans, and the files that these read."""
+    made = Path(shutil.copytree(V0_7, tmp_path / "made"))
+    for path in (*MADE.glob("*.csv"), FIXTURES / "v0_4" / "people-of-households.csv", V0_6 / "answers.csv"):
+        shutil.copy(path, made)
+    return made
+
+
+@pytest.fixture
+def made_by(request):
+    """What a version made, by the name of its folder."""
+    return lambda version: request.getfixturevalue(version.replace("v", "made_by_"))
+
+
 @pytest.mark.parametrize(
     ("version", "name"),
     [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4", "v0_5") for name in ("swap", "topdown")]
     + [("v0_4", name) for name in ("rates", "coarsen", "flat")]
     + [("v0_5", "rounds")]
-    + [("v0_6", name) for name in RELEASES_OF_0_6],
+    + RELEASES,
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
@@ -126,41 +142,44 @@ def test_a_plan_of_0_5_in_rounds_has_the_same_guarantee_today(made_by_0_5, comma
     assert len(found) == 6
 
 
-@pytest.mark.parametrize("name", PLANS_OF_0_6)
-def test_a_plan_of_0_6_has_the_same_guarantee_today(name, made_by_0_6, command):
+@pytest.mark.parametrize(("version", "name"), PLANS)
+def test_a_plan_has_the_same_guarantee_today(version, name, made_by, command):
     """Guarantees are equal, and tables, dictionaries and labelled files have the same names."""
+    made = made_by(version)
     if name in LABELLED:  # 0.6 did not look for records that can be put back, of which these small files have many
-        plan = made_by_0_6 / f"{name}.toml"
+        plan = made / f"{name}.toml"
         plan.write_text(f"most_recovered = 1\n{plan.read_text(encoding='utf-8')}", encoding="utf-8")
-    ended = command("release", made_by_0_6 / f"{name}.toml", "--out", made_by_0_6 / "new", "--no-report")
+    ended = command("release", made / f"{name}.toml", "--out", made / "new", "--no-report")
     assert ended.code == 0, ended.err
-    assert stirred.read(made_by_0_6 / "new") == stirred.read(made_by_0_6 / name)
-    written = {path.relative_to(made_by_0_6 / "new") for path in (made_by_0_6 / "new").rglob("*")}
-    kept = {path.relative_to(made_by_0_6 / name) for path in (made_by_0_6 / name).rglob("*")}
+    assert stirred.read(made / "new") == stirred.read(made / name)
+    written = {path.relative_to(made / "new") for path in (made / "new").rglob("*")}
+    kept = {path.relative_to(made / name) for path in (made / name).rglob("*")}
     assert kept - written <= {Path("report.html"), Path("manifest.json.sig")} and not written - kept
     if name in LABELLED:
         assert Path(f"microdata.{LABELLED[name]}") in written
 
 
-@pytest.mark.parametrize("name", RELEASES_OF_0_6)
-def test_a_release_of_0_6_can_be_explained(name, command):
-    ended = command("explain", V0_6 / name)
+@pytest.mark.parametrize(("version", "name"), RELEASES)
+def test_a_release_can_be_explained(version, name, command):
+    ended = command("explain", FIXTURES / version / name)
     assert ended.code == 0, ended.err
     assert len(ended.out.splitlines()) > 20
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+@pytest.mark.parametrize("version", ["v0_6", "v0_7"])
 @pytest.mark.parametrize("name", SIGNED)
-def test_a_signature_of_0_6_names_its_signer_and_is_of_these_files_alone(name, made_by_0_6, command):
-    said = ("--signers", made_by_0_6 / "publishers.txt")
-    ended = command("verify", made_by_0_6 / name, *said)
+def test_a_signature_names_its_signer_and_is_of_these_files_alone(version, name, made_by, command):
+    made = made_by(version)
+    said = ("--signers", made / "publishers.txt")
+    ended = command("verify", made / name, *said)
     assert ended.code == 4, ended.out
     assert "signed by publisher@your.office" in ended.out
-    with (made_by_0_6 / name / "README.txt").open("a") as readme:
+    with (made / name / "README.txt").open("a") as readme:
         readme.write("One more line.\n")
-    (made_by_0_6 / name / "manifest.json").unlink()
-    write_manifest(made_by_0_6 / name)
-    ended = command("verify", made_by_0_6 / name, *said)
+    (made / name / "manifest.json").unlink()
+    write_manifest(made / name)
+    ended = command("verify", made / name, *said)
     assert ended.code == 1
     assert any(line.startswith("FAILS") and "signature" in line for line in ended.out.splitlines()), ended.out
 
@@ -195,21 +214,21 @@ def test_noisy_measurement_files_of_0_6_are_read_written_and_adopted_alike(made_
 
 
 @pytest.mark.parametrize(
-    ("ledger", "names", "more"),
+    ("version", "ledger", "names", "more"),
     [
-        ("swap", ("swap", "rates", "rounds", "coarsen"), "flat"),
-        ("topdown", ("topdown", "after"), "topdown"),
-        ("towns", ("constraints",), "constraints"),
-        ("survey", ("survey",), "survey"),
+        ("v0_6", "swap", ("swap", "rates", "rounds", "coarsen"), "flat"),
+        ("v0_6", "topdown", ("topdown", "after"), "topdown"),
+        ("v0_6", "towns", ("constraints",), "constraints"),
+        ("v0_6", "survey", ("survey",), "survey"),
+        ("v0_7", "swap", ("swap", "flat"), "flat"),
     ],
 )
-def test_a_ledger_of_0_6_has_its_releases_and_counts_on(ledger, names, more, made_by_0_6, command):
-    path = made_by_0_6 / f"{ledger}.ledger"
+def test_a_ledger_has_its_releases_and_counts_on(version, ledger, names, more, made_by, command):
+    made = made_by(version)
+    path = made / f"{ledger}.ledger"
     opened = Ledger.open(path)
-    assert [entry.specification for entry in opened.entries()] == [stirred.read(made_by_0_6 / name) for name in names]
-    ended = command(
-        "release", made_by_0_6 / f"{more}.toml", "--out", made_by_0_6 / "new", "--ledger", path, "--no-report"
-    )
+    assert [entry.specification for entry in opened.entries()] == [stirred.read(made / name) for name in names]
+    ended = command("release", made / f"{more}.toml", "--out", made / "new", "--ledger", path, "--no-report")
     assert ended.code == 0, ended.err
     assert len(opened.entries()) == len(names) + 1
 
@@ -252,7 +271,9 @@ def _without_movement(check: dict[str, Any]) -> None:
     assert "expected to end with other swap values" in more
 
 
-@pytest.mark.parametrize("earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5", "made_by_0_6"])
+@pytest.mark.parametrize(
+    "earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5", "made_by_0_6", "made_by_0_7"]
+)
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
     draw = reopen(TopDownPlan.from_toml(made / "topdown.toml"), made / "work")
