@@ -28,9 +28,9 @@ _SHOWN = 20
 @brief
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Estimates with a row for each combination of values. They may be negative, and so are unbiased.
+    """Estimates with a row for each combination of values. Counts may be negative: raising them to 0 would bias them.
 
-    An estimate that was refused is ``nan``, and its interval is what the margins alone say.
+    Where there is no estimate the value is ``nan``, and the interval is what can be said: ``kinds`` tells why.
     """
 
     table: str
@@ -73,7 +73,7 @@ class Answers:
 
     @property
     def standard_errors(self) -> Array:
-        """The standard error of each estimate; infinite where it was refused."""
+        """The standard error of each estimate; infinite where there is none."""
         return np.sqrt(np.maximum(self.variances, 0.0))
 
     @property
@@ -90,9 +90,9 @@ class Answers:
         return found.lower, found.upper
 
     def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """One row for each estimate."""
+        """One row for each estimate; what is not known is null, which a file leaves empty."""
         lower, upper = self.interval(confidence)
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             [
                 *(
                     pl.Series(name, [label[at] for label in self.labels], dtype=pl.String)
@@ -107,10 +107,6 @@ class Answers:
                 *(pl.Series(name, numbers) for name, numbers in self.parts.items()),
             ]
         )
-
-    def to_published_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """As :meth:`to_frame`, for a table that is published: what is not known is null, which a file leaves empty."""
-        frame = self.to_frame(confidence)
         numbers = [pl.col(name).fill_nan(None) for name, kind in frame.schema.items() if kind.is_float()]
         made = pl.col("estimate").is_not_null()
         return frame.with_columns(numbers).with_columns(standard_error=pl.when(made).then("standard_error"))

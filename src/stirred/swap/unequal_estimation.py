@@ -1,15 +1,20 @@
-"""Unbiased estimates from strata whose records have different rates.
+"""Estimates from strata whose records have different rates: unbiased for what the release tells, bounds for the rest.
 
 The rate class c of a record is a function of what is held, so released counts by class are known. With q_c the
 probability that a record of class c moves and R_cd that it receives from a given other record of class d
 (:mod:`stirred.swap.unequal`), g_c = 1 - q_c - R_cc, s_d the true number of records of class d with the swap values s,
-and z_c their released number,
+z_c their released number, and of the n_c records of class c U_c in h, X_c of these with s, Z_c of them released so,
 
-    E z_c = g_c s_c + n_c sum_d R_cd s_d,        so s = M^-1 E z with M = diag(g) + n R;
-    E Z_c = g_c X_c + U_c sum_d R_cd s_d,        for the records of class c that are in h: U_c in all, X_c with s.
+    E z_c = g_c s_c + n_c sum_d R_cd s_d,           so s = M^-1 E z with M = diag(g) + n R;
+    E (Z_c - U_c z_c / n_c) = g_c (X_c - U_c s_c / n_c).
 
-Both are solved for what is true, so the estimate of X = sum X_c is linear in the release and unbiased. Its variance
-follows from the variances of cells by class (:mod:`stirred.swap.unequal_moments`), taken at the estimates: a plug-in,
+So X = sum_c X_c has a part between classes, which needs M alone, and for each class with records both in h and not a
+part within it, which needs g_c. What is solved is linear in the release and unbiased. A class of few records and a high
+rate has g_c near 0: its X_c is *open*, however well other classes are known. It is in [0, U_c], or s_c less something
+in [0, n_c - U_c], whichever is narrower; the margins of the stratum may say more. Where M cannot be inverted, only what
+has the same share U_c / n_c in all classes is not open.
+
+Variances follow from those of cells by class (:mod:`stirred.swap.unequal_moments`), taken at the estimates: a plug-in,
 not unbiased. Counts only, not scores of linked rows; and no covariances between different swap values.
 """
 
@@ -47,31 +52,32 @@ class MixedStratum:
 
 @dataclass(frozen=True, eq=False)
 class MixedEstimates:
-    """Estimates and variances ``[held group, swap group]``; None where the rates mix too much."""
+    """Of a stratum with different rates, for every held group and swap group asked for: ``[held group, swap group]``."""
 
     values: Floats
+    """The estimate of what is not open, with the least that the rest can be"""
     variances: Floats
-    shrinkage: float
-    """The mean of g: how much of an association is left."""
+    width: Floats
+    """How much more than its least the rest can be; 0 where nothing is open."""
+    left: Floats
+    """How much of an association is left on average, by held group; 0 where everything is open."""
 
 
-def estimate_mixed(rates: RatesByStratum, strata: list[MixedStratum]) -> list[MixedEstimates | None]:
+def estimate_mixed(rates: RatesByStratum, strata: list[MixedStratum]) -> list[MixedEstimates]:
     """Estimates for strata with records of different rates; ``rates`` has a row for each."""
+    if not strata:
+        return []
     moved, received = moved_probabilities(rates), received_probabilities(rates)
     solved = [_Solved.of(one, moved[at], received[at]) for at, one in enumerate(strata)]
-    asked = [(at, one) for at, one in enumerate(solved) if one is not None]
-    if not asked:
-        return [None] * len(strata)
-    parts = [one.requests() for _, one in asked]
-    stratum = np.repeat([at for at, _ in asked], [len(part[0]) for part in parts])
+    parts = [one.requests() for one in solved]
+    many = [len(part[0]) for part in parts]
     held, swapped, both = (np.concatenate([part[number] for part in parts]) for number in range(3))
-    _, found = unequal_cell_moments(rates, stratum, held, swapped, both)
-    ends = np.cumsum([len(part[0]) for part in parts])
-    result: list[MixedEstimates | None] = [None] * len(strata)
-    for (at, one), end, part in zip(asked, ends, parts, strict=True):
-        variances = one.combine(found[end - len(part[0]) : end])
-        result[at] = MixedEstimates(one.total, variances, one.left)
-    return result
+    _, found = unequal_cell_moments(rates, np.repeat(np.arange(len(strata)), many), held, swapped, both)
+    variances = [one.combine(part) for one, part in zip(solved, np.split(found, np.cumsum(many)[:-1]), strict=True)]
+    return [
+        MixedEstimates(one.values, variance, one.width, one.left)
+        for one, variance in zip(solved, variances, strict=True)
+    ]
 
 
 def evaluations(strata: list[MixedStratum]) -> int:
@@ -93,32 +99,54 @@ class _Solved:
     swapped: Floats
     """s_c by swap group, estimated"""
     parts: Floats
-    """X_c by held and swap group, estimated"""
+    """X_c by held and swap group, estimated; as if unrelated where it is open"""
     weights: Floats
     """For each held group, class and 1 or 0 for in it or not, the weight of a record in the estimate"""
-    left: float
+    values: Floats
+    width: Floats
+    left: Floats
 
     @classmethod
-    def of(cls, one: MixedStratum, moved: Floats, received: Floats) -> _Solved | None:
+    def of(cls, one: MixedStratum, moved: Floats, received: Floats) -> _Solved:
         used = np.flatnonzero(one.classes)
         n, counts = one.classes[used], one.counts[used]
         r = received[np.ix_(used, used)]
         g = 1 - moved[used] - np.diag(r)
         system = np.diag(g) + n[:, None] * r
-        if np.abs(g).min() <= WEAKEST or np.linalg.svd(system, compute_uv=False)[-1] <= WEAKEST:
-            return None
-        inverse = np.linalg.inv(system)
-        swapped = inverse @ counts.sum(axis=1)
-        held = counts.sum(axis=2)
-        parts = (counts - held[:, :, None] * (r @ swapped)[:, None, :]) / g[:, None, None]
-        lost = np.einsum("eh,ed,dc->hc", held / g[:, None], r, inverse)
-        weights = np.stack([1 / g - lost, -lost], axis=2)
-        return cls(used, len(moved), n, held, swapped, parts, weights, float(np.average(g, weights=n)))
-
-    @property
-    def total(self) -> Floats:
-        """The estimates by held and swap group."""
-        return np.asarray(self.parts.sum(axis=0))
+        singular = float(np.linalg.svd(system, compute_uv=False)[-1])
+        inverse = np.linalg.inv(system) if singular > WEAKEST else None
+        held, released = counts.sum(axis=2), counts.sum(axis=1)
+        with_s = released.sum(axis=0)
+        swapped = inverse @ released if inverse is not None else n[:, None] * with_s / n.sum()
+        share = held / n[:, None]
+        within = (held > 0) & (held < n[:, None])
+        solved = np.abs(g) > WEAKEST
+        slope = np.where(within & solved[:, None], 1 / np.where(solved, g, 1.0)[:, None], 0.0)
+        # X_c of an open class is in [0, U_c], or s_c less those in [0, n_c - U_c] that are not in h.
+        is_open = within & ~solved[:, None]
+        others = is_open & (share > 0.5)
+        loading = np.where(is_open, others, share)
+        unknown = np.where(others, n[:, None] - held, held)[:, :, None]
+        least = np.maximum(0.0, unknown + np.maximum(0.0, with_s - (n.sum() - n)[:, None])[:, None, :] - n[:, None, None])
+        most = np.minimum(unknown, np.minimum(n[:, None], with_s)[:, None, :])
+        base = np.where(is_open[:, :, None], np.where(others[:, :, None], -most, least), 0.0).sum(axis=0)
+        width = np.where(is_open[:, :, None], most - least, 0.0).sum(axis=0)
+        between = np.ptp(loading, axis=0) > 1e-12  # else the sum over classes is known: s_c add up to those with s
+        if inverse is not None:
+            of_class = loading.T @ inverse
+            known = np.ones(len(between), dtype=np.bool_)
+        else:
+            of_class = np.broadcast_to(loading.max(axis=0)[:, None], (len(between), len(n)))
+            known = ~between
+        parts = share[:, :, None] * swapped[:, None, :] + slope[:, :, None] * (
+            counts - share[:, :, None] * released[:, None, :]
+        )
+        inside = of_class + (slope * (1 - share)).T
+        weights = np.stack([inside, of_class - (slope * share).T], axis=2) * known[:, None, None]
+        values = of_class @ released + np.einsum("ch,chs->hs", slope, counts - share[:, :, None] * released[:, None, :])
+        part_left = np.where(slope != 0, np.abs(g)[:, None], np.where(between, min(singular, 1.0), 1.0))
+        left = np.where(known, np.average(part_left, axis=0, weights=n), 0.0)
+        return cls(used, len(moved), n, held, swapped, parts, weights, (values + base)[:-1, :-1], width[:-1, :-1], left)
 
     def _groups(self) -> tuple[Floats, Floats]:
         """Of each class those in a held group and the others: their number, and how many have s."""
