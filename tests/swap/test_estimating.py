@@ -258,3 +258,32 @@ def test_readme_tells_analysts_which_tables_are_exact(folder):
     assert "Row order and ids are new and mean nothing." in text
     assert "For analysts: which tables are right" in text and "stirred estimate FOLDER --by county,tenure" in text
     assert all(verdict.holds for verdict in stirred.verify(folder))
+
+
+def test_no_table_is_called_weakened_that_the_swap_cannot_change(command, tmp_path):
+    """Rooms are held and follow from the household size, which is matched: by county and rooms nothing changes, as
+    check and estimate say."""
+    rows = pl.DataFrame({"county": [*"abcabcabcd"] * 12, "size": [1, 2, 3, 3] * 30, "tenure": ["o", "r", "o"] * 40})
+    rows = rows.with_columns(rooms=pl.when(pl.col("size") == 1).then(pl.lit("few")).otherwise(pl.lit("many")))
+    for name, rate in (("one", {"rate": 0.2}), ("rules", {"rates": [{"where": {"tenure": ["r"]}, "rate": 0.3},
+                                                                    {"otherwise": True, "rate": 0.05}]})):  # fmt: skip
+        plan = SwapPlan(match=["size"], swap=["county"], hold=["tenure", "rooms"], **rate)
+        folder = tmp_path / name
+        release_swap(plan, rows, out=folder)
+        exact = command("tabulate", folder, "--by", "county,rooms")
+        assert exact.code == 0 and not exact.err
+        assert set(stirred.estimate(folder, ["county", "rooms"]).kinds) == {"known"}
+        told = pl.from_arrow(stirred.tabulate(folder, ["county", "rooms"])).sort("county", "rooms")
+        assert (
+            told["count"].to_list() == rows.group_by("county", "rooms").len().sort("county", "rooms")["len"].to_list()
+        )
+        weakened = command("tabulate", folder, "--by", "county,rooms,tenure")
+        assert "Note: the swap weakened how 'county'" in " ".join(weakened.err.split())
+
+
+def test_numbers_of_linked_rows_are_exact_where_records_of_a_group_have_as_many(folder, tables, command, tmp_path):
+    """Household size is matched and is the number of persons; without it in the match the numbers by county change."""
+    assert not command("tabulate", folder, "--by", "county", "--table", "persons").err
+    other = released(tmp_path / "loose", tables, match=["region"], hold=["size", "tenure", "type"])
+    ended = command("tabulate", other, "--by", "county", "--table", "persons")
+    assert "which do not all have as many" in " ".join(ended.err.split())
