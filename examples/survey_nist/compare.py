@@ -36,9 +36,9 @@ def main(data: str, out: str) -> None:
         release = stirred.release(HERE / plan, data, out=place)
         assert all(verdict.holds for verdict in stirred.verify(place))
         print(f"\n{name}\n  protected: {release.specification.domain.record}")
-        means = stirred.estimate(place, ["PUMA", "age"], of="income").to_frame(0.95)
+        means = stirred.estimate(place, ["PUMA", "age"], of="income").to_frame()
         found[name] = means.filter(pl.col("age") == "15 and over")
-        counts = stirred.estimate(place, ["PUMA"]).to_frame(0.95)
+        counts = stirred.estimate(place, ["PUMA"]).to_frame()
         print(f"{'':12}{'persons':>14}{'sampling':>12}{'noise':>14}{'mean income':>16}{'sampling':>12}{'noise':>14}")
         for row, count in zip(found[name].rows(named=True), counts.rows(named=True), strict=True):
             shown = [one[part] for one in (count, row) for part in ("estimate", "sampling_error", "noise_error")]

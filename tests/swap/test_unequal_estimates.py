@@ -91,7 +91,9 @@ def every_release(held, rule, swapped, rates):
     chance = np.array([float(part) for part in permutation_chances(law, n)])
     every, _ = permutations(n)
     parts = CountParts(tally_by_rule(np.zeros(n, int), held, rule, swapped[every], rates), None)
-    truth = np.array([[np.sum((held == h) & (swapped == s)) for s in range(swapped.max() + 1)] for h in np.unique(held)])
+    truth = np.array(
+        [[np.sum((held == h) & (swapped == s)) for s in range(swapped.max() + 1)] for h in np.unique(held)]
+    )
     return parts, chance, truth.ravel()
 
 

@@ -150,5 +150,8 @@ class CountParts:
         most = known + found.total(np.where(found.varies, one.high, 0.0))
         bounded, refused = found.total(found.bounded) > 0, self.refused
         lower, upper = np.where(refused, least, lower), np.where(refused, most, upper)
-        lower, upper = np.where(bounded, np.maximum(lower, least), lower), np.where(bounded, np.minimum(upper, most), upper)
+        lower, upper = (
+            np.where(bounded, np.maximum(lower, least), lower),
+            np.where(bounded, np.minimum(upper, most), upper),
+        )
         return Parts(self.values, self.variances, lower, upper)

@@ -103,8 +103,8 @@ class CellEstimates:
 
     @cached_property
     def values(self) -> Floats:
-        """The estimate of each cell: exact where nothing can change; where it is only bounded as under independence, and
-        where a part of it is, with the least of that part. Neither is shown."""
+        """The estimate of each cell: exact where nothing can change; as under independence where it is only bounded,
+        and with the least of a part that is, where a part is. Neither of the last two is shown."""
         shift = np.divide(
             self.cells.released - self.independent, self.law.shrinkage, out=np.zeros(len(self.answer)),
             where=self.estimated,

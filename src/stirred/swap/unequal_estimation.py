@@ -52,7 +52,7 @@ class MixedStratum:
 
 @dataclass(frozen=True, eq=False)
 class MixedEstimates:
-    """Of a stratum with different rates, for every held group and swap group asked for: ``[held group, swap group]``."""
+    """Of a stratum with different rates, for the groups that are asked for: ``[held group, swap group]``."""
 
     values: Floats
     """The estimate of what is not open, with the least that the rest can be"""
@@ -110,43 +110,38 @@ class _Solved:
     def of(cls, one: MixedStratum, moved: Floats, received: Floats) -> _Solved:
         used = np.flatnonzero(one.classes)
         n, counts = one.classes[used], one.counts[used]
+        held, released = counts.sum(axis=2), counts.sum(axis=1)
         r = received[np.ix_(used, used)]
         g = 1 - moved[used] - np.diag(r)
         system = np.diag(g) + n[:, None] * r
         singular = float(np.linalg.svd(system, compute_uv=False)[-1])
-        inverse = np.linalg.inv(system) if singular > WEAKEST else None
-        held, released = counts.sum(axis=2), counts.sum(axis=1)
-        with_s = released.sum(axis=0)
-        swapped = inverse @ released if inverse is not None else n[:, None] * with_s / n.sum()
-        share = held / n[:, None]
-        within = (held > 0) & (held < n[:, None])
-        solved = np.abs(g) > WEAKEST
-        slope = np.where(within & solved[:, None], 1 / np.where(solved, g, 1.0)[:, None], 0.0)
-        # X_c of an open class is in [0, U_c], or s_c less those in [0, n_c - U_c] that are not in h.
-        is_open = within & ~solved[:, None]
-        others = is_open & (share > 0.5)
-        loading = np.where(is_open, others, share)
-        unknown = np.where(others, n[:, None] - held, held)[:, :, None]
-        least = np.maximum(0.0, unknown + np.maximum(0.0, with_s - (n.sum() - n)[:, None])[:, None, :] - n[:, None, None])
-        most = np.minimum(unknown, np.minimum(n[:, None], with_s)[:, None, :])
-        base = np.where(is_open[:, :, None], np.where(others[:, :, None], -most, least), 0.0).sum(axis=0)
-        width = np.where(is_open[:, :, None], most - least, 0.0).sum(axis=0)
-        between = np.ptp(loading, axis=0) > 1e-12  # else the sum over classes is known: s_c add up to those with s
-        if inverse is not None:
-            of_class = loading.T @ inverse
-            known = np.ones(len(between), dtype=np.bool_)
+        share, undone = held / n[:, None], np.abs(g) > WEAKEST
+        inner = (held > 0) & (held < n[:, None])
+        slope = np.where(inner & undone[:, None], 1 / np.where(undone, g, 1.0)[:, None], 0.0)
+        loading, least, width = _open_classes(inner & ~undone[:, None], n, held, released.sum(axis=0))
+        loading = np.where(np.isnan(loading), share, loading)
+        differ = np.ptp(loading, axis=0) > 1e-12  # else the part between classes is known: all s_c add up to n_s
+        if singular > WEAKEST:
+            inverse = np.linalg.inv(system)
+            swapped, of_class, known = inverse @ released, loading.T @ inverse, np.ones(len(differ), dtype=np.bool_)
         else:
-            of_class = np.broadcast_to(loading.max(axis=0)[:, None], (len(between), len(n)))
-            known = ~between
-        parts = share[:, :, None] * swapped[:, None, :] + slope[:, :, None] * (
-            counts - share[:, :, None] * released[:, None, :]
+            swapped = n[:, None] * released.sum(axis=0) / n.sum()
+            of_class, known = np.tile(loading.max(axis=0)[:, None], len(n)), ~differ
+        apart = slope[:, :, None] * (counts - share[:, :, None] * released[:, None, :])
+        inside, outside = of_class + (slope * (1 - share)).T, of_class - (slope * share).T
+        left = np.where(slope != 0, np.abs(g)[:, None], np.where(differ, min(singular, 1.0), 1.0))
+        return cls(
+            used,
+            len(moved),
+            n,
+            held,
+            swapped,
+            share[:, :, None] * swapped[:, None, :] + apart,
+            np.stack([inside, outside], axis=2) * known[:, None, None],
+            (of_class @ released + apart.sum(axis=0) + least)[:-1, :-1],
+            width[:-1, :-1],
+            np.where(known, np.average(left, axis=0, weights=n), 0.0),
         )
-        inside = of_class + (slope * (1 - share)).T
-        weights = np.stack([inside, of_class - (slope * share).T], axis=2) * known[:, None, None]
-        values = of_class @ released + np.einsum("ch,chs->hs", slope, counts - share[:, :, None] * released[:, None, :])
-        part_left = np.where(slope != 0, np.abs(g)[:, None], np.where(between, min(singular, 1.0), 1.0))
-        left = np.where(known, np.average(part_left, axis=0, weights=n), 0.0)
-        return cls(used, len(moved), n, held, swapped, parts, weights, (values + base)[:-1, :-1], width[:-1, :-1], left)
 
     def _groups(self) -> tuple[Floats, Floats]:
         """Of each class those in a held group and the others: their number, and how many have s."""
@@ -190,3 +185,20 @@ class _Solved:
             else:
                 total += weight[:, None] * (found[at] - found[pairs[a, a]] - found[pairs[b, b]])
         return np.maximum(total, 0.0)
+
+
+def _open_classes(is_open: NDArray[np.bool_], n: Floats, held: Floats, with_s: Floats) -> tuple[Floats, Floats, Floats]:
+    """What is said of X_c where it is open: it is s_c times a loading (0 or 1, by class and held group; nan where it is
+    not open) and something between two whole numbers. Their least and width, added over the classes."""
+    others = held > n[:, None] / 2  # fewer are not in h: s_c less those of them that have s
+    unknown = np.where(others, n[:, None] - held, held)[:, :, None]
+    fewest, most_s = np.maximum(0.0, with_s - (n.sum() - n)[:, None]), np.minimum(n[:, None], with_s)  # s_c
+    low = np.maximum(0.0, unknown + fewest[:, None, :] - n[:, None, None])
+    high = np.minimum(unknown, most_s[:, None, :])
+    least = np.where(others[:, :, None], -high, low)
+    here = is_open[:, :, None]
+    return (
+        np.where(is_open, others.astype(np.float64), np.nan),
+        np.where(here, least, 0.0).sum(axis=0),
+        np.where(here, high - low, 0.0).sum(axis=0),
+    )
