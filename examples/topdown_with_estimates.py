@@ -19,10 +19,10 @@ print("verified:", all(verdict.holds for verdict in stirred.verify("release")))
 
 tracts = stirred.estimate("release", ["adult"], level="tract")
 released = made.counts("persons", "tract", ("adult",))
-lower, upper = tracts.interval(0.9)
+lower, upper = tracts.interval()
 persons = census.persons.join(census.blocks.select("block", "tract"), on="block")
 
-print(f"{'tract':>12} {'adult':>6} {'true':>6} {'released':>9} {'estimate':>9} {'90% interval':>15}")
+print(f"{'tract':>12} {'adult':>6} {'true':>6} {'released':>9} {'estimate':>9} {'95% interval':>15}")
 for place, tract in enumerate(tracts.places):
     for group, (adult,) in enumerate(tracts.labels):
         true = persons.filter(tract=tract, adult=adult).height

@@ -132,7 +132,7 @@ def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch,
     run_blocks("docs/topdown.md", {}, monkeypatch)
     assert 'name = "race"' in Path("plan.toml").read_text() and "district" in Path("codes.toml").read_text()
     printed = capsys.readouterr().out
-    assert "FAILS" not in printed and "nothing is spent again" in printed and "90% interval" in printed
+    assert "FAILS" not in printed and "nothing is spent again" in printed and "95% interval" in printed
     ((_, text),) = [block for block in blocks("docs/topdown.md") if block[0] == "toml"]
     Path("example.toml").write_text(text)
     plan = TopDownPlan.from_toml("example.toml")

@@ -4,7 +4,6 @@ The file is the NIST Diverse Communities excerpt of the American Community Surve
 (nist_ma2019.csv, https://github.com/usnistgov/SDNist). Run: python compare.py nist_ma2019.csv NEW_FOLDER
 """
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,13 +35,13 @@ def main(data: str, out: str) -> None:
         release = stirred.release(HERE / plan, data, out=place)
         assert all(verdict.holds for verdict in stirred.verify(place))
         print(f"\n{name}\n  protected: {release.specification.domain.record}")
-        means = stirred.estimate(place, ["PUMA", "age"], of="income").to_frame(0.95)
+        means = stirred.estimate(place, ["PUMA", "age"], of="income").to_frame()
         found[name] = means.filter(pl.col("age") == "15 and over")
-        counts = stirred.estimate(place, ["PUMA"]).to_frame(0.95)
+        counts = stirred.estimate(place, ["PUMA"]).to_frame()
         print(f"{'':12}{'persons':>14}{'sampling':>12}{'noise':>14}{'mean income':>16}{'sampling':>12}{'noise':>14}")
         for row, count in zip(found[name].rows(named=True), counts.rows(named=True), strict=True):
             shown = [one[part] for one in (count, row) for part in ("estimate", "sampling_error", "noise_error")]
-            cells = ["none" if not math.isfinite(number) else f"{number:,.0f}" for number in shown]
+            cells = ["none" if number is None else f"{number:,.0f}" for number in shown]
             widths = (14, 12, 14, 16, 12, 14)
             print(
                 f"  {row['PUMA']:10}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
@@ -71,7 +70,7 @@ def picture(found: dict[str, pl.DataFrame]) -> GroupedIntervals:
 
 def interval(setting: str, row: dict[str, Any]) -> GroupedInterval:
     """One interval; where noise hides even that there is somebody in an area, it is everything that is possible."""
-    if not math.isfinite(row["estimate"]):
+    if row["estimate"] is None:
         return GroupedInterval(row["PUMA"], setting, *(POSSIBLE[0], None, POSSIBLE[1]), *POSSIBLE)
     noise = TIMES * row["noise_error"]
     return GroupedInterval(

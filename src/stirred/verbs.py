@@ -195,7 +195,7 @@ def estimate(
     table: str | None = None,
     **options: Any,
 ) -> Estimates | Answers:
-    """Estimate true numbers from a release, without bias, with standard errors and intervals.
+    """Estimate true numbers from a release, corrected for what the mechanism did, with standard errors and intervals.
 
     Parameters
     ----------
@@ -208,18 +208,20 @@ def estimate(
     table
         Which table; by default the first.
     options
-        Further options of this mechanism. For both ``level`` or ``places``; ``share``, a column; ``difference`` or
-        ``ratio``, a column and two of its values; ``odds_ratio``, two of those. For TopDown also ``sources``,
-        ``against``, and ``regress`` with ``predictors``: see :meth:`stirred.topdown.MeasuredRelease.compare` and
-        :meth:`~stirred.topdown.MeasuredRelease.regress`. For a swap ``regress``, a formula such as
-        ``"income ~ county"``, with ``target`` (``"population"`` or ``"file"``), ``reference`` (by column a value),
-        ``categories`` (columns) and ``robust``.
+        Further options of this mechanism. For a swap and TopDown ``level`` or ``places``; ``share``, a column;
+        ``difference`` or ``ratio``, a column and two of its values; ``odds_ratio``, two of those. For TopDown also
+        ``sources``, ``against``, and ``regress`` with ``predictors``: see
+        :meth:`stirred.topdown.MeasuredRelease.compare` and :meth:`~stirred.topdown.MeasuredRelease.regress`. For a swap
+        ``regress``, a formula such as ``"income ~ county"``, with ``target`` (``"population"`` or ``"file"``),
+        ``reference`` (by column a value), ``categories`` (columns) and ``robust``. For a survey ``kind``, ``of``,
+        ``over``, ``share``, ``difference``, ``probabilities`` and ``calibration``.
 
     Returns
     -------
     Estimates or Answers
         ``values``, ``standard_errors``, ``interval()`` and ``to_frame()``; of a swap also ``naive``, the values that
-        the released rows give without correction. A regression gives Coefficients, with ``attenuation`` beside them.
+        the released rows give without correction. What the release only bounds is ``nan``, null in frames, and has an
+        interval. A regression gives Coefficients, with ``attenuation`` beside them.
 
     Examples
     --------
@@ -239,7 +241,12 @@ def estimate(
     >>> stirred.estimate(folder, ["county", "tenure"], share="tenure").to_frame(0.95).shape
     (4, 8)
     """
-    return mechanism_of_release(path).estimate(path, by=by, where=where, table=table, **options)  # type: ignore[no-any-return]
+    mechanism = mechanism_of_release(path)
+    own = {option.keyword for option in mechanism.options.get("estimate", ())}
+    for name in options:
+        if name not in own:
+            raise errors.option_not_for(name, mechanism.name, sorted(own), mechanism.instead.get(name, ""))
+    return mechanism.estimate(path, by=by, where=where, table=table, **options)  # type: ignore[no-any-return]
 
 
 def explain(

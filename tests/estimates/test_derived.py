@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from stirred.estimates.derived import Parts, difference, ratio
+from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
 
 KNOWN = Parts([0.8], [0.001], [0.7], [0.9])
 UNKNOWN = Parts([math.nan], [math.inf], [0.0], [1.0])
@@ -31,3 +31,12 @@ def test_without_an_estimate_the_interval_is_what_both_intervals_allow():
     assert (divided.lower[0], divided.upper[0]) == (pytest.approx(0.7), math.inf)
     other = ratio(UNKNOWN, KNOWN, np.array([0.0]))
     assert (other.lower[0], other.upper[0]) == pytest.approx((0.0, 1 / 0.7))
+
+
+def test_odds_of_which_a_part_is_only_bounded_are_what_all_intervals_allow():
+    parts = [Parts([np.nan], [1.0], [2.0], [4.0]), *(Parts([4.0], [1.0], [2.0], [8.0]) for _ in range(3))]
+    found = odds_ratio(parts, np.eye(4)[None])
+    assert np.isnan(found.values[0]) and np.isinf(found.variances[0])
+    assert (found.lower[0], found.upper[0]) == (2 * 2 / (8 * 8), 4 * 8 / (2 * 2))
+    none = odds_ratio([parts[0], Parts([4.0], [1.0], [0.0], [8.0]), *parts[2:]], np.eye(4)[None])
+    assert none.upper[0] == np.inf

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import itertools
 import json
 import math
+import pkgutil
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stirred.estimates as package
 from stirred.errors import StirredError
 from stirred.estimates import ErrorLaw, Estimates, Term, estimate_rows, kind_lines
 from stirred.estimates.intervals import normal_coverage, normal_half_widths, reach
@@ -87,7 +91,7 @@ def test_the_law_is_chosen_estimate_by_estimate():
         half = {1: 2.0, 2: 3.0, 3: 2.0}[at]
         assert 0.9 <= covers[at] <= within(parameters, weights, half) + 1e-9
     assert covers[4:].tolist() == [1, 1]
-    said = [row[-1] for row in estimate_rows(found)]
+    said = [row[-1] for row in estimate_rows(found, 0.9)]
     percents = [f"{math.floor(1000 * one) / 10}%" for one in covers]
     assert said[1:4] == [f"normal, about {percents[0]}", f"exact, {percents[1]}", f"exact, {percents[2]}"]
     assert said[5:] == ["known", "-"]
@@ -181,3 +185,21 @@ def test_what_cannot_be_certified_or_listed_is_not():
     for terms in ([Term(1, 1e12)], [Term(1, 0.0)], [Term(math.inf, 1.0)]):
         with pytest.raises(StirredError):
             ErrorLaw.of(terms)
+
+
+def test_intervals_are_at_95_percent_wherever_nothing_else_is_asked_for():
+    """In Python and on the command line: no function that makes or shows estimates has another default."""
+    modules = [
+        importlib.import_module(f"stirred.estimates.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+    ]
+    modules += [importlib.import_module(name) for name in ("stirred.reports.estimate_figures", "stirred.cli.estimate")]
+    found = {}
+    for module in modules:
+        for name, one in vars(module).items():
+            for made in (one, *vars(one).values()) if inspect.isclass(one) else (one,):
+                if inspect.isfunction(made) and "confidence" in inspect.signature(made).parameters:
+                    found[f"{module.__name__}.{name}.{made.__name__}"] = inspect.signature(made).parameters[
+                        "confidence"
+                    ]
+    given = {name: one.default for name, one in found.items() if one.default is not one.empty}
+    assert len(given) > 12 and set(given.values()) == {0.95}, given

@@ -237,3 +237,36 @@ def test_the_true_numbers_are_in_no_file_that_is_published(tmp_path):
     true = complete().group_by("region", "sex").agg(pl.col("w").sum())["w"].to_list()
     text = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file())
     assert not any(f",{number}\n" in text for number in true)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"ratio": ("sex", "f", "m")}, "asked for with 'of' and 'over' (--of income --over hours)"),
+        ({"level": "region"}, "this command has calibration, difference, kind, of, over, probabilities, share"),
+        ({"kind": "ratio", "of": "income"}, "needs two variables: pass of and over (--of, --over)"),
+        ({"over": "income"}, "needs two variables: pass of and over (--of, --over)"),
+        ({"kind": "mean"}, "needs a variable: pass of (--of)"),
+    ],
+)
+def test_a_question_that_surveys_do_not_answer_is_met_with_what_to_pass(asked, says, written):
+    with pytest.raises(StirredError) as refusal:
+        stirred.estimate(written / "out", ["sex"], **asked)
+    assert says in str(refusal.value)
+
+
+def test_the_command_for_a_ratio_says_the_same(written, command):
+    ended = command("estimate", written / "out", "--by", "sex", "--ratio", "sex=f,m")
+    assert ended.code == 2 and "--of income --over hours" in ended.said
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("asked", [{}, {"of": "income"}, {"difference": ("sex", "f", "m")}], ids=str)
+def test_what_no_query_tells_has_no_estimate_and_gives_no_warning(asked, tmp_path):
+    queries = [{"by": ["sex"]}, {"by": ["region"]}, {"of": "income", "by": ["sex"]}, {"of": "income", "by": ["region"]}]
+    stirred.release(plan_of(queries=queries, publish=[], imputation=[]), complete(), out=tmp_path / "out")
+    found = stirred.estimate(tmp_path / "out", ["sex"], where={"sex": ["f"], "region": ["n"]}, **asked)
+    row = found.to_frame().row(0, named=True)
+    assert row["estimate"] is None and row["standard_error"] is None
+    assert row["interval"] == "no estimate: no measured sum tells it"

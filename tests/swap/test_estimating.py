@@ -60,7 +60,7 @@ def test_invariant_tables_are_known_and_equal_the_true_counts(folder, tables):
 def test_estimates_add_up_to_the_kept_totals(folder, tables):
     frame = stirred.estimate(folder, ["county", "tenure"]).to_frame()
     kept = counted(tables["microdata"].with_columns(pl.all().cast(pl.String)), ["county"])
-    sums = frame.group_by("county").agg(pl.col("estimate").sum()).rows()
+    sums = frame.group_by("county").agg(pl.col("estimate").fill_null(np.nan).sum()).rows()
     assert {(county,): round(total, 6) for county, total in sums} == kept
     naive = stirred.tabulate(folder, ["county", "tenure"]).to_pylist()
     stated = {row[:2]: row[2] for row in frame.select("county", "tenure", "naive").rows() if row[2]}
@@ -69,7 +69,7 @@ def test_estimates_add_up_to_the_kept_totals(folder, tables):
 
 def test_shares_add_up_to_one_and_conditions_choose_records(folder):
     shares = stirred.estimate(folder, ["county", "tenure"], share="tenure")
-    sums = shares.to_frame().group_by("county").agg(pl.col("estimate").sum())["estimate"].to_numpy()
+    sums = shares.to_frame().group_by("county").agg(pl.col("estimate").fill_null(np.nan).sum())["estimate"].to_numpy()
     np.testing.assert_allclose(sums, 1)
     every = stirred.estimate(folder, ["county", "tenure", "type"])
     value = every.labels[0][2]
@@ -87,7 +87,7 @@ def test_persons_of_households_are_estimated_as_scores(folder, tables):
     by_county = stirred.estimate(folder, ["county"], table="persons")
     assert set(by_county.kinds) == {"known"}  # household size is matched, so persons by county are kept
     both = stirred.estimate(folder, ["county", "tenure", "sex"], table="persons")
-    merged = both.to_frame().group_by("county", "sex").agg(pl.col("estimate").sum())
+    merged = both.to_frame().group_by("county", "sex").agg(pl.col("estimate").fill_null(np.nan).sum())
     sums = {row[:2]: row[2] for row in merged.rows()}
     for label, value in zip(found.labels, found.values, strict=True):
         assert sums[label] == pytest.approx(value)
@@ -147,7 +147,7 @@ def test_rates_that_differ_within_strata_are_undone_by_class(tables, tmp_path):
     found = stirred.estimate(folder, ["county", "tenure"])
     assert "normal" in found.kinds
     kept = counted(tables["microdata"].with_columns(pl.all().cast(pl.String)), ["tenure"])
-    sums = found.to_frame().group_by("tenure").agg(pl.col("estimate").sum()).rows()
+    sums = found.to_frame().group_by("tenure").agg(pl.col("estimate").fill_null(np.nan).sum()).rows()
     assert {(tenure,): round(total, 6) for tenure, total in sums} == kept
     shares = stirred.estimate(folder, ["county", "tenure"], share="tenure")
     assert np.nansum(shares.values) == pytest.approx(len({label[0] for label in found.labels}))
@@ -199,7 +199,7 @@ def test_after_several_rounds_what_the_first_swapped_alone_is_estimated_as_after
         assert once.equals(twice)
     by_tract = stirred.estimate(folder, ["county", "tract", "tenure"])
     assert "simulated" in by_tract.kinds
-    sums = by_tract.to_frame().group_by("county", "tenure").agg(pl.col("estimate").sum())
+    sums = by_tract.to_frame().group_by("county", "tenure").agg(pl.col("estimate").fill_null(np.nan).sum())
     both = sums.join(answers[1][0], on=["county", "tenure"]).filter(pl.all_horizontal(cs.float().is_finite()))
     assert len(both) > 10, "counties none of whose tracts is refused"
     assert both["estimate"].to_numpy() == pytest.approx(both["estimate_right"].to_numpy())
@@ -258,3 +258,32 @@ def test_readme_tells_analysts_which_tables_are_exact(folder):
     assert "Row order and ids are new and mean nothing." in text
     assert "For analysts: which tables are right" in text and "stirred estimate FOLDER --by county,tenure" in text
     assert all(verdict.holds for verdict in stirred.verify(folder))
+
+
+def test_no_table_is_called_weakened_that_the_swap_cannot_change(command, tmp_path):
+    """Rooms are held and follow from the household size, which is matched: by county and rooms nothing changes, as
+    check and estimate say."""
+    rows = pl.DataFrame({"county": [*"abcabcabcd"] * 12, "size": [1, 2, 3, 3] * 30, "tenure": ["o", "r", "o"] * 40})
+    rows = rows.with_columns(rooms=pl.when(pl.col("size") == 1).then(pl.lit("few")).otherwise(pl.lit("many")))
+    for name, rate in (("one", {"rate": 0.2}), ("rules", {"rates": [{"where": {"tenure": ["r"]}, "rate": 0.3},
+                                                                    {"otherwise": True, "rate": 0.05}]})):  # fmt: skip
+        plan = SwapPlan(match=["size"], swap=["county"], hold=["tenure", "rooms"], **rate)
+        folder = tmp_path / name
+        release_swap(plan, rows, out=folder)
+        exact = command("tabulate", folder, "--by", "county,rooms")
+        assert exact.code == 0 and not exact.err
+        assert set(stirred.estimate(folder, ["county", "rooms"]).kinds) == {"known"}
+        told = pl.from_arrow(stirred.tabulate(folder, ["county", "rooms"])).sort("county", "rooms")
+        assert (
+            told["count"].to_list() == rows.group_by("county", "rooms").len().sort("county", "rooms")["len"].to_list()
+        )
+        weakened = command("tabulate", folder, "--by", "county,rooms,tenure")
+        assert "Note: the swap weakened how 'county'" in " ".join(weakened.err.split())
+
+
+def test_numbers_of_linked_rows_are_exact_where_records_of_a_group_have_as_many(folder, tables, command, tmp_path):
+    """Household size is matched and is the number of persons; without it in the match the numbers by county change."""
+    assert not command("tabulate", folder, "--by", "county", "--table", "persons").err
+    other = released(tmp_path / "loose", tables, match=["region"], hold=["size", "tenure", "type"])
+    ended = command("tabulate", other, "--by", "county", "--table", "persons")
+    assert "which do not all have as many" in " ".join(ended.err.split())

@@ -14,6 +14,7 @@ import pytest
 from rates_oracle import permutation_chances, reselecting
 from swap_oracle import permutations
 
+import stirred
 from stirred import errors, swap
 from stirred.noise import SeededSource
 from stirred.releases.manifest import write_manifest
@@ -340,3 +341,65 @@ def test_check_shows_the_rules_and_what_they_do_to_unique_records(tables):
     assert "At one rate of 1/50 for all" in said
     assert found.rules.unique_moved_share > 5 * found.rules.unique_moved_share_at_last_rate
     assert json.loads(found.to_json())["rules"]["rules"][1]["rate"] == "1/2"
+
+
+# -- estimates ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_small_strata(tmp_path_factory):
+    """A release with rates by rule: a large stratum, and small ones of which some have nobody who rents."""
+    rows = [(f"m{m}", "ab"[i % 2], tenure, kind) for m in range(6) for i, (tenure, kind) in enumerate(
+        [("owned", "x"), ("owned", "y"), ("rented" if m % 2 else "owned", "x"), ("owned", "y")])]  # fmt: skip
+    rows += [("large", "abc"[i % 3], "rented" if i % 5 < 2 else "owned", "xy"[i % 7 < 3]) for i in range(120)]
+    data = pl.DataFrame(rows, schema=["area", "county", "tenure", "kind"], orient="row")
+    rules = [{"where": {"kind": ["x"]}, "rate": "1/2"}, {"otherwise": True, "rate": "1/20"}]
+    made = SwapPlan(match=["area"], swap=["county"], hold=["tenure", "kind"], rates=rules, chosen_from="public")
+    folder = tmp_path_factory.mktemp("small") / "release"
+    return swap.releasing.draw(made, data, source=SeededSource(2)).write(folder, for_tests=True), data
+
+
+@pytest.mark.parametrize("options", [{}, {"share": "county"}, {"difference": ("county", "a", "b")}])
+def test_a_condition_that_nobody_of_a_stratum_meets_is_answered(with_small_strata, options):
+    folder, _ = with_small_strata
+    found = stirred.estimate(folder, ["county"], where={"tenure": ["rented"]}, **options)
+    assert len(found) == (1 if "difference" in options else 3)
+    if not options:
+        two = {"tenure": ["rented"], "area": ["m0", "m1"]}  # one renter in all
+        assert (stirred.estimate(folder, where=two, places=[("county", "a")]).interval()[1] <= 1).all()
+
+
+def test_what_is_only_bounded_has_an_interval_and_no_number(with_small_strata):
+    folder, data = with_small_strata
+    found = stirred.estimate(folder, ["county", "tenure"])
+    truth = data.group_by("county", "tenure").len().sort("county", "tenure")["len"].to_numpy()
+    lower, upper = found.interval(0.9999)
+    bounded = np.array(found.kinds) == "bounded"
+    assert bounded.any() and np.isnan(found.values[bounded]).all()
+    assert np.all((lower <= truth) & (truth <= upper))
+    frame, entries = found.to_frame(), json.loads(found.to_json())["estimates"]
+    for at in np.flatnonzero(bounded).tolist():
+        row, entry, shown = frame.row(at, named=True), entries[at], found.rows()[at + 1]
+        assert row["estimate"] is None and row["standard_error"] is None and math.isfinite(row["lower"])
+        assert entry["estimate"] is None and entry["standard_error"] is None and entry["lower"] == row["lower"]
+        assert shown[2:4] == ("-", "-") and "to" in shown[4]
+    assert not any("unbiased" in line for line in found.kind_lines())
+
+
+def test_numbers_put_together_from_bounded_counts_have_the_interval_that_their_bounds_allow(with_small_strata):
+    folder, _ = with_small_strata
+    counts = stirred.estimate(folder, ["county", "tenure"])
+    lower, upper = (dict(zip(counts.labels, ends, strict=True)) for ends in counts.interval())
+    apart = stirred.estimate(folder, ["tenure"], difference=("county", "a", "b"))
+    assert apart.kinds == ("bounded", "bounded") and np.isnan(apart.values).all()
+    for at, (tenure,) in enumerate(apart.labels):
+        assert apart.interval()[0][at] <= lower["a", tenure] - upper["b", tenure] + 1
+        assert apart.interval()[1][at] >= upper["a", tenure] - lower["b", tenure] - 1
+    odds = stirred.estimate(folder, odds_ratio=(("county", "a", "b"), ("tenure", "owned", "rented")))
+    low, high = odds.interval()
+    assert odds.kinds == ("bounded",) and 0 < low[0] < high[0] < np.inf
+
+
+def test_what_the_rule_looks_at_is_estimated_in_small_strata_too(with_small_strata):
+    found = stirred.estimate(with_small_strata[0], ["county", "kind"])
+    assert set(found.kinds) == {"normal"} and np.isfinite(found.standard_errors).all()

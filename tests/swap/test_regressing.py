@@ -217,7 +217,7 @@ def test_json_frames_pictures_and_the_command_line(folder, command):
     assert "<table" in found._repr_html_()
     ended = command("estimate", folder, "--regress", "income ~ county", "--reference", "county=C", "--target", "file")
     assert not ended.code, ended.err
-    for words in ("naive", "corrected", "std. error", "90% interval", "attenuation", "county=A", "compared with C"):
+    for words in ("naive", "corrected", "std. error", "95% interval", "attenuation", "county=A", "compared with C"):
         assert words in ended.said
     ended = command("estimate", folder, "--regress", "income ~ zone", "--category", "zone", "--robust", "--json")
     body = json.loads(ended.out)

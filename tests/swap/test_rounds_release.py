@@ -199,7 +199,7 @@ def test_readme_and_tables_name_what_corrects_them(tables, tmp_path, command, ro
     stirred.release(plan(rounds=rounds, swap=["county", "tract"]), tables["microdata"], out=tmp_path / "release")
     text = " ".join((tmp_path / "release" / "README.txt").read_text().split())
     assert f"Those by {again} are weakened further" in text
-    assert "stirred estimate FOLDER --by county,tenure gives unbiased" in text
+    assert "stirred estimate FOLDER --by county,tenure gives counts with intervals" in text
     assert f"Linear regressions (--regress) are not offered for {again}" in text
     for asked in ("county,tenure", "tract,tenure"):
         said = command("tabulate", tmp_path / "release", "--by", asked).err

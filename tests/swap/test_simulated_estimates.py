@@ -117,6 +117,28 @@ def test_with_different_rates_the_mean_of_the_estimates_is_the_truth():
     assert mean == pytest.approx(truth, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("held", "scores", "some_open"),
+    [([0, 0, 1, 1, 1], [[2, 0], [0, 1]], False),  # all records of a rate have as many rows
+     ([0, 1, 2, 2, 3], [[2, 0], [0, 1], [1, 1], [0, 3]], True)],
+)  # fmt: skip
+def test_linked_rows_of_a_rate_that_mixes_are_open_only_where_its_records_differ(held, scores, some_open):
+    """Two records of rate 1/2, three of 1/20, by all permutations: g of the first is near 0."""
+    held, swapped, scores = np.array(held), np.array([0, 1, 1, 0, 0]), np.array(scores)
+    rates, rule = (Fraction(1, 2), Fraction(1, 20)), np.array([0, 0, 1, 1, 1], dtype=np.uint8)
+    tally, records = asked(np.zeros(5), held, swapped, first=RecordRates(rates, rule), scores=scores)
+    linear = LinearEstimates(tally, records)
+    truth = true_counts(records, scores, np.arange(2), linear.keys)
+    mean = np.zeros(len(truth))
+    chances = permutation_chances(reselecting([rates[one] for one in rule]), 5)
+    for order, chance in zip(permutations(5)[0], chances, strict=True):
+        mean += float(chance) * linear.estimates(swapped[order])
+    assert (linear.left_open > 0).all() == some_open == (linear.left_open > 0).any()
+    assert np.all(np.abs(mean - truth) <= linear.left_open + 1e-9)
+    kinds = Simulation(tally, records, 1).parts().kinds
+    assert "simulated" not in kinds if some_open else "simulated" in kinds
+
+
 def random_file(seed, *, strata=4, records=240, values=6):
     random = np.random.default_rng(seed)
     stratum = np.sort(random.integers(0, strata, records))

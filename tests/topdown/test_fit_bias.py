@@ -130,7 +130,8 @@ def test_a_release_tells_the_forecast_and_verify_reads_it(tmp_path):
     assert [one["table"] for one in certificate["expected_bias"]] == ["persons"]
     text = " ".join((tmp_path / "out" / "README.txt").read_text().split())
     assert "by a forecast from public facts and this plan's noise" in text
-    assert "For such places take the unbiased values of stirred estimate." in text
+    assert "for a single small place or count they are closer to the truth all the same" in text
+    assert "take the unbiased" not in text and not any(figure in text for figure in ("47.7", "18.8", "45.8"))
     assert all(verdict.holds for verdict in verify(tmp_path / "out"))
 
 

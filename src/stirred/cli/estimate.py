@@ -1,4 +1,4 @@
-"""``stirred estimate``: unbiased estimates from a release; spends no budget."""
+"""``stirred estimate``: estimates from a release, corrected for what was done; spends no budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def estimate(
         list[str] | None, typer.Option(help="Only records with these values, such as race=a,b. Repeatable.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="The name of a table. Default: the first.")] = None,
-    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals, between 0 and 1.")] = 0.9,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the intervals, between 0 and 1.")] = 0.95,
     figures: Annotated[
         Path | None,
         typer.Option(
@@ -65,8 +65,8 @@ def estimate(
         typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields."),
     ] = False,
 ) -> None:
-    """Estimate the true numbers from a release, corrected for what the mechanism did: unbiased estimates, standard
-    errors and confidence intervals.
+    """Estimate the true numbers from a release, corrected for what the mechanism did, with standard errors and
+    confidence intervals. What a release only bounds has an interval alone.
 
     Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
     """

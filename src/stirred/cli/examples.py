@@ -61,7 +61,7 @@ SUMMARIES: Mapping[str, str] = {
     "sign": "Sign a release, so that recipients know whose it is.",
     "verify": "Check a release from its own files.",
     "tabulate": "Count the rows of a release by some columns.",
-    "estimate": "Estimate true numbers from a release, unbiased.",
+    "estimate": "Estimate true numbers from a release, with intervals.",
     "compare": "Compare guarantees, and say if they can be ranked.",
     "explain": "Say what a guarantee means, in words and pictures.",
     "report": "Write an HTML page about guarantees, to hand over.",

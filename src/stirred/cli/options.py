@@ -91,7 +91,9 @@ def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any
     own = {option.name: option for option in mechanism.options.get(verb, ())}
     for name in given:
         if name not in own:
-            raise errors.option_not_for(name, mechanism.name, list(own))
+            keyword = name.lstrip("-").replace("-", "_")
+            instead = mechanism.instead.get(keyword, "") if verb == "estimate" else ""
+            raise errors.option_not_for(name, mechanism.name, list(own), instead)
     of_plan = {own[name].keyword: own[name].value(value) for name, value in given.items() if own[name].of_plan}
     others = {own[name].keyword: own[name].value(value) for name, value in given.items() if not own[name].of_plan}
     return of_plan, others

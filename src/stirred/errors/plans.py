@@ -73,12 +73,13 @@ def not_a_plan(kind: str) -> PlanError:
     )
 
 
-def option_not_for(option: str, mechanism: str, offered: Sequence[str] = ()) -> PlanError:
-    """``offered`` are the options that the mechanism has for the command."""
+def option_not_for(option: str, mechanism: str, offered: Sequence[str] = (), instead: str = "") -> PlanError:
+    """``offered`` are the options that the mechanism has for the command, ``instead`` is what to give in place."""
+    others = f"; for {mechanism!r} this command has {', '.join(offered)}" if offered else ""
     return PlanError(
         "option-not-for",
         f"The option {option} does not apply to the mechanism {mechanism!r}.",
-        f"Leave it out; for {mechanism!r} this command has {', '.join(offered)}." if offered else "Leave it out.",
+        f"{instead} Leave it out{others}.".strip(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Unbiased estimates with standard errors and confidence intervals, in one format for all mechanisms."""
+"""Estimates with standard errors and confidence intervals, in one format for all mechanisms."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ _SHOWN = 20
 @brief
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Estimates with a row for each combination of values. They may be negative, and so are unbiased.
+    """Estimates with a row for each combination of values. Counts may be negative: raising them to 0 would bias them.
 
-    An estimate that was refused is ``nan``, and its interval is what the margins alone say.
+    Where there is no estimate the value is ``nan``, and the interval is what can be said: ``kinds`` tells why.
     """
 
     table: str
@@ -66,14 +66,14 @@ class Answers:
         return len(self.values)
 
     def _repr_html_(self) -> str:
-        """The first rows as an HTML table, with intervals at 90%."""
+        """The first rows as an HTML table, with intervals at 95%."""
         head, *rows = self.rows(most=_SHOWN)
         more = [("...", *[""] * (len(head) - 2), f"{len(self):,} rows in all")] if len(self) > len(rows) else []
         return table(head, [(row, False) for row in [*rows, *more]])
 
     @property
     def standard_errors(self) -> Array:
-        """The standard error of each estimate; infinite where it was refused."""
+        """The standard error of each estimate; infinite where there is none."""
         return np.sqrt(np.maximum(self.variances, 0.0))
 
     @property
@@ -81,7 +81,7 @@ class Answers:
         """How each interval is found; ``kind_words`` says what the kinds mean."""
         return np.array(self.kinds, dtype=np.str_)
 
-    def interval(self, confidence: float = 0.9) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.95) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, ends included. Each by itself contains the truth with about this
         probability, or more often."""
         if not 0 < confidence < 1:
@@ -89,10 +89,10 @@ class Answers:
         found = self.ends(confidence)
         return found.lower, found.upper
 
-    def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """One row for each estimate."""
+    def to_frame(self, confidence: float = 0.95) -> pl.DataFrame:
+        """One row for each estimate; what is not known is null, which a file leaves empty."""
         lower, upper = self.interval(confidence)
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             [
                 *(
                     pl.Series(name, [label[at] for label in self.labels], dtype=pl.String)
@@ -107,15 +107,11 @@ class Answers:
                 *(pl.Series(name, numbers) for name, numbers in self.parts.items()),
             ]
         )
-
-    def to_published_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """As :meth:`to_frame`, for a table that is published: what is not known is null, which a file leaves empty."""
-        frame = self.to_frame(confidence)
         numbers = [pl.col(name).fill_nan(None) for name, kind in frame.schema.items() if kind.is_float()]
         made = pl.col("estimate").is_not_null()
         return frame.with_columns(numbers).with_columns(standard_error=pl.when(made).then("standard_error"))
 
-    def to_json(self, confidence: float = 0.9) -> str:
+    def to_json(self, confidence: float = 0.95) -> str:
         """The estimates as JSON: what was asked, then an entry for each row with its interval and any naive value."""
         rows = self.to_frame(confidence).rows(named=True)
         body = {
@@ -137,7 +133,7 @@ class Answers:
         }  # fmt: skip
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
-    def rows(self, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+    def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
         """A table to print: the head, then a line for each estimate, at most ``most``."""
         lower, upper = self.interval(confidence)
         beside = () if self.naive is None else ("naive",)
@@ -159,7 +155,7 @@ class Answers:
             )
         return rows
 
-    def kind_lines(self, confidence: float = 0.9) -> list[str]:
+    def kind_lines(self, confidence: float = 0.95) -> list[str]:
         """For each kind of interval among the estimates, what it means."""
         return [f"{kind}: {words}" for kind, words in self.kind_words.items() if kind in self.kinds]
 

@@ -21,11 +21,11 @@ class Coefficients(Answers):
     """The part of each predictor's association with the outcome that is left in the released rows, on average; ``nan``
     for the intercept."""
 
-    def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
+    def to_frame(self, confidence: float = 0.95) -> pl.DataFrame:
         """One row for each coefficient; ``estimate`` is the corrected one."""
         return super().to_frame(confidence).with_columns(pl.Series("attenuation", self.attenuation))
 
-    def rows(self, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+    def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
         """A table to print: the head, then a line for each coefficient, at most ``most``."""
         lower, upper = self.interval(confidence)
         assert self.naive is not None

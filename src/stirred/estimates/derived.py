@@ -113,12 +113,21 @@ def odds_ratio(parts: Sequence[Parts], covariance: Array) -> Parts:
         _odds_end(np.where(signs > 0, first, second), signs, correlation) for first, second in ((down, up), (up, down))
     )
     base = np.where(usable, found, 1.0)
+    bounded = np.isnan(values).any(axis=-1)  # without an estimate the interval is what all intervals allow
+    low, high = (np.stack([np.maximum(part, 0.0) for part in ends], axis=-1) for ends in _ends(parts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.nan_to_num(low[..., 0] * low[..., 3] / (high[..., 1] * high[..., 2]), nan=0.0, posinf=0.0)
+        most = np.nan_to_num(high[..., 0] * high[..., 3] / (low[..., 1] * low[..., 2]), nan=np.inf, posinf=np.inf)
     return Parts(
         found,
         np.where(usable, np.maximum(variances, 0.0) * base**2, np.inf),
-        np.where(usable, base * np.exp(-lower), 0.0),
-        np.where(usable, base * np.exp(upper), np.inf),
+        np.where(usable, base * np.exp(-lower), np.where(bounded, least, 0.0)),
+        np.where(usable, base * np.exp(upper), np.where(bounded, most, np.inf)),
     )
+
+
+def _ends(parts: Sequence[Parts]) -> tuple[list[Array], list[Array]]:
+    return [part.lower for part in parts], [part.upper for part in parts]
 
 
 def _odds_end(reach: Array, signs: Array, correlation: Array) -> Array:

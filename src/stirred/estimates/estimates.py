@@ -37,7 +37,7 @@ KINDS = {
 @brief
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimates with a row for each place and a column for each group. They may be negative, and so are unbiased.
+    """Estimates with a row for each place and a column for each group. They are unbiased, and may be negative.
 
     A count that no measurement determines is ``nan``, with an infinite standard error.
     """
@@ -80,7 +80,7 @@ class Estimates:
         return (*self.place_remarks, *made_of_lines(self.places, self.made_of))
 
     def _repr_html_(self) -> str:
-        """The first rows as an HTML table, with intervals at 90%."""
+        """The first rows as an HTML table, with intervals at 95%."""
         head, *rows = estimate_rows(self, most=_SHOWN)
         total = len(self.places) * len(self.labels)
         more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
@@ -89,11 +89,11 @@ class Estimates:
     def __len__(self) -> int:
         return len(self.places) * len(self.labels)
 
-    def rows(self, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+    def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
         """A table to print; see :func:`estimate_rows`."""
         return estimate_rows(self, confidence, most)
 
-    def kind_lines(self, confidence: float = 0.9) -> list[str]:
+    def kind_lines(self, confidence: float = 0.95) -> list[str]:
         """For each kind of interval among the estimates, what it means."""
         return kind_lines(self, confidence)
 
@@ -102,7 +102,7 @@ class Estimates:
         """The standard error of each estimate; infinite where nothing is known."""
         return np.sqrt(self.variances)
 
-    def interval(self, confidence: float = 0.9, *, normal: bool = False) -> tuple[Array, Array]:
+    def interval(self, confidence: float = 0.95, *, normal: bool = False) -> tuple[Array, Array]:
         """Lower and upper ends of the intervals, as whole numbers, ends included. Each interval by itself contains the
         true count with at least this probability. With ``normal`` all are found from the normal law."""
         half = self.half_widths(confidence, normal=normal)
@@ -110,14 +110,14 @@ class Estimates:
         lower, upper = np.ceil(middle - half - _ROUNDING), np.floor(middle + half + _ROUNDING)
         return (np.maximum(lower, 0.0), np.maximum(upper, 0.0)) if self.nonnegative else (lower, upper)
 
-    def half_widths(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
+    def half_widths(self, confidence: float = 0.95, *, normal: bool = False) -> Array:
         """How far the intervals reach to either side of the estimates, before their ends become whole numbers."""
         half = normal_half_widths(self.standard_errors, confidence)
         for law, some in self._certified(confidence, normal):
             half[some] = exact_half_width(law, confidence)
         return half
 
-    def coverage(self, confidence: float = 0.9, *, normal: bool = False) -> Array:
+    def coverage(self, confidence: float = 0.95, *, normal: bool = False) -> Array:
         """How often each interval contains the true count, at least the asked probability: certified for *exact*
         intervals, about for *normal* ones, which are conservative where noise is small."""
         half = normal_half_widths(self.standard_errors, confidence)
@@ -131,7 +131,7 @@ class Estimates:
     def interval_kinds(self) -> NDArray[np.str_]:
         """How each interval is found: *exact* from the law of the noise itself, *normal* from the normal law widened by
         half a unit; *known* where an invariant tells the count, *none* where nothing does."""
-        return self._kinds(0.9)
+        return self._kinds(0.95)
 
     def _kinds(self, confidence: float) -> NDArray[np.str_]:
         kinds = np.full(self.variances.shape, "normal")
@@ -158,14 +158,14 @@ class Estimates:
         for at, terms in enumerate(self.sums):
             yield _listed(terms), self.sum_of == at  # type: ignore[misc]
 
-    def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
-        """One row for each place and group."""
+    def to_frame(self, confidence: float = 0.95) -> pl.DataFrame:
+        """One row for each place and group; what is not known is null, which a file leaves empty."""
         lower, upper = self.interval(confidence)
         coverage, kinds = self.coverage(confidence), self._kinds(confidence)
         groups = len(self.labels)
         texts = {self.level or "place": [place for place in self.places for _ in range(groups)]}
         texts |= {name: [label[at] for label in self.labels] * len(self.places) for at, name in enumerate(self.by)}
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             [
                 *(pl.Series(name, values, dtype=pl.String) for name, values in texts.items()),
                 pl.Series("estimate", self.values.ravel()),
@@ -176,8 +176,10 @@ class Estimates:
                 pl.Series("covers", coverage.ravel()),
             ]
         )
+        told = pl.col("estimate").is_not_nan()
+        return frame.with_columns(pl.when(told).then(name).alias(name) for name in ("estimate", "standard_error"))
 
-    def to_json(self, confidence: float = 0.9) -> str:
+    def to_json(self, confidence: float = 0.95) -> str:
         """The estimates as JSON: what was asked, then an entry for each place and group with its interval, the kind of
         the interval and how often it contains the true count."""
         rows = self.to_frame(confidence).rows(named=True)
@@ -252,7 +254,7 @@ class Source:
     """Their share of the estimate's variance; all shares add up to one."""
 
 
-def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+def estimate_rows(estimates: Estimates, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
     """A table to print: the head, then a line for each place and group, at most ``most``."""
     lower, upper = estimates.interval(confidence)
     coverage, kinds = estimates.coverage(confidence), estimates._kinds(confidence)
@@ -272,7 +274,7 @@ def estimate_rows(estimates: Estimates, confidence: float = 0.9, most: int | Non
     return rows
 
 
-def kind_lines(estimates: Estimates, confidence: float = 0.9) -> list[str]:
+def kind_lines(estimates: Estimates, confidence: float = 0.95) -> list[str]:
     """For each kind of interval among the estimates, what it means."""
     kinds = estimates._kinds(confidence)
     moved = ["ends below 0 are moved to 0, which loses no coverage"] if estimates.nonnegative else []

@@ -26,7 +26,7 @@ _OTHER = "Give a GeoJSON file with a FeatureCollection, and a property of every 
 
 
 def join_map(
-    found: Estimates | Answers, path: str | Path, key: str | None = None, confidence: float = 0.9
+    found: Estimates | Answers, path: str | Path, key: str | None = None, confidence: float = 0.95
 ) -> tuple[str, tuple[str, ...]]:
     """The text of a GeoJSON file with the estimates as properties, and remarks on places and features without a match.
 
@@ -75,7 +75,7 @@ def join_map(
     return json.dumps(made, ensure_ascii=False, separators=(",", ":")) + "\n", tuple(said)
 
 
-def properties(found: Estimates | Answers, confidence: float = 0.9) -> tuple[str, dict[str, dict[str, Any]]]:
+def properties(found: Estimates | Answers, confidence: float = 0.95) -> tuple[str, dict[str, dict[str, Any]]]:
     """The column of places, and for each place its numbers by the name of a property."""
     labels = (found.level or "place", *found.by) if isinstance(found, Estimates) else found.by
     if not labels:

@@ -59,11 +59,11 @@ class TableFit(Answers):
     places: int = 0
     """How many rows were used."""
 
-    def to_frame(self, confidence: float = 0.9) -> pl.DataFrame:
+    def to_frame(self, confidence: float = 0.95) -> pl.DataFrame:
         """One row for each coefficient."""
         return super().to_frame(confidence).with_columns(pl.Series("noise_error", self.noise_errors))
 
-    def rows(self, confidence: float = 0.9, most: int | None = None) -> list[tuple[str, ...]]:
+    def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
         """A table to print: the head, then a line for each coefficient, at most ``most``."""
         lower, upper = self.interval(confidence)
         interval = f"{100 * confidence:g}% interval"

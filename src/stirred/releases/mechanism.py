@@ -327,6 +327,8 @@ class Mechanism:
     """Whether a draw is kept in a work folder, from which a release can be finished again without spending."""
     options: ClassVar[Mapping[str, tuple[Option, ...]]] = {}
     """By command (``init``, ``check``, ``release``, ``estimate``, ``calibrate``, ``report``) its own options."""
+    instead: ClassVar[Mapping[str, str]] = {}
+    """By the keyword of an option of ``estimate`` that only other mechanisms have: a sentence on what to give here."""
     verbs: ClassVar[tuple[Verb, ...]] = ()
 
     # -- plans -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ MOST = 60
 """Estimates that one picture shows."""
 
 
-def interval_picture(found: Answers | Estimates, confidence: float = 0.9, guarantee: str = "") -> Intervals:
+def interval_picture(found: Answers | Estimates, confidence: float = 0.95, guarantee: str = "") -> Intervals:
     """The first estimates with their intervals; those without an estimate are left out. ``guarantee`` is that of the
     release that they are made from."""
     frame = found.to_frame(confidence)

@@ -133,7 +133,7 @@ def _asked(module: Any, sample: Any, records: Records, wanted: PublishSection) -
 def _compared(
     survey: MeasuredSurvey, records: Records, wanted: PublishSection, stage: FirstStage | None
 ) -> pl.DataFrame:
-    frame = answer(survey, wanted).to_published_frame(float(wanted.confidence))
+    frame = answer(survey, wanted).to_frame(float(wanted.confidence))
     true, design = design_estimates(records, wanted, stage)
     return frame.with_columns(pl.Series("without_noise", true), pl.Series("design_standard_error", design))
 

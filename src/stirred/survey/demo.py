@@ -25,7 +25,6 @@ from stirred.survey.verifying import recount
 
 PERSONS = 400_000
 SEED = 1
-CONFIDENCE = 0.95
 _HOLDS = "Verified: tables, budget and guarantee were recomputed from the folder, and hold."
 
 
@@ -70,7 +69,7 @@ def _table(released: Path, truth: pl.DataFrame) -> str:
 
     def shown(name: str, found: Answers, true: dict[str, float], form: str = ",.0f") -> None:
         lines.append(name)
-        for row in found.to_published_frame(CONFIDENCE).rows(named=True):
+        for row in found.to_frame().rows(named=True):
             label = str(row[found.by[-1]]) if found.by else "all"
             if label not in true:
                 continue

@@ -40,12 +40,15 @@ from stirred.survey.sampling_errors import (
 )
 
 NOT_POSITIVE = f"{NO_ESTIMATE}: what is divided by is not above 0 after noise"
+NOT_MEASURED = f"{NO_ESTIMATE}: no measured sum tells it"
 NOT_ADJUSTED = f"{NO_ESTIMATE}: noisy counts cannot be adjusted to the public totals"
 KINDS: Mapping[str, str] = {
     "measured": "an interval for sampling and noise; the sampling error was measured under the budget",
     "bounded": "an interval for sampling and noise; the sampling error is an upper bound from public facts",
     "unknown": "an interval for noise only: it is about the number that the file would give without noise",
     NOT_POSITIVE: "noise left nothing above 0 to divide by, as it does where few records are; ask for coarser groups",
+    NOT_MEASURED: "the queries of the plan do not cross these attributes; ask for coarser groups, or with fewer "
+    "conditions",
     NOT_ADJUSTED: "noise left counts that no adjustment takes to the public totals; leave the calibration out, or ask "
     "for a coarser one",
 }
@@ -98,7 +101,12 @@ class Sums:
             return self.noise
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.nan_to_num(np.where(self.below > 0, self.above / self.below, 0.0))
-        return np.maximum(self.noise - 2 * ratio * self.noise_between + ratio**2 * self.noise_below, 0.0)
+            return np.maximum(self.noise - 2 * ratio * self.noise_between + ratio**2 * self.noise_below, 0.0)
+
+    @property
+    def unmeasured(self) -> NDArray[np.bool_]:
+        """Rows that no measured sum tells: their noise is infinite."""
+        return np.isinf(self.noise) | np.isinf(0.0 if self.noise_below is None else self.noise_below)
 
     def by_source(self) -> dict[str, Array]:
         """The standard error of each answer by where it comes from."""
@@ -114,7 +122,7 @@ class Sums:
 
 def _share(noise: Array, sampling: Array) -> Array:
     total = noise + sampling
-    return np.divide(noise, total, out=np.ones_like(noise), where=total > 0)
+    return np.divide(noise, total, out=np.ones_like(noise), where=(total > 0) & np.isfinite(total))
 
 
 def estimate(
@@ -142,6 +150,9 @@ def estimate(
     if kind is None:
         asked = {"proportion": share, "quantiles": probabilities, "ratio": over, "mean": of}
         kind = next((name for name, given in asked.items() if given), "count")
+    if kind in ("total", "mean", "ratio") and (of is None or (over is None and kind == "ratio")):
+        needed = "two variables: pass of and over (--of, --over)" if kind == "ratio" else "a variable: pass of (--of)"
+        raise errors.estimate_question(f"A {kind}", f"needs {needed}", PAGE)
     fields: dict[str, Any] = {"kind": kind, "of": share or of, "over": over, "calibration": calibration}
     wanted = PublishSection(**fields, by=tuple(by), probabilities=tuple(probabilities))
     return answer(survey, wanted, where or {}, difference=difference)
@@ -318,7 +329,7 @@ def _answers(
         values=at.values,
         variances=at.variances,
         naive=None,
-        kinds=_kinds(sums, at.values),
+        kinds=_kinds(sums, at.values, sums.unmeasured),
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total") and wanted.calibration is None,
@@ -327,11 +338,12 @@ def _answers(
     )
 
 
-def _kinds(sums: Sums, values: Array) -> tuple[str, ...]:
+def _kinds(sums: Sums, values: Array, unmeasured: NDArray[np.bool_]) -> tuple[str, ...]:
     """How each interval is found; of rows without an estimate why there is none."""
     assert sums.sampling is not None
     why = NOT_ADJUSTED if sums.below is None else NOT_POSITIVE
-    return tuple(why if gone else sums.sampling.source for gone in np.isnan(values).tolist())
+    kinds = np.where(np.isnan(values), np.where(unmeasured, NOT_MEASURED, why), sums.sampling.source)
+    return tuple(str(kind) for kind in kinds)
 
 
 def _remarks(plan: SurveyPlan, wanted: PublishSection, source: Source, *, adjustable: bool) -> tuple[str, ...]:
@@ -429,7 +441,7 @@ def _difference(
         values=values,
         variances=np.where(np.isnan(values), np.inf, between + noise),
         naive=None,
-        kinds=_kinds(sums, values),
+        kinds=_kinds(sums, values, sums.unmeasured[first] | sums.unmeasured[second]),
         kind_words=KINDS,
         ends=ends,
         whole=wanted.kind in ("count", "total"),

@@ -73,6 +73,10 @@ class Survey(Mechanism):
             *(one for one in measures() if one.name in ("--share", "--difference")),
         ),
     }  # fmt: skip
+    instead: ClassVar = {
+        "ratio": "The ratio of two variables is asked for with 'of' and 'over' (--of income --over hours), one group "
+        "less another with 'difference' (--by sex --difference sex=f,m).",
+    }
     verbs = (
         Verb(
             "advise",

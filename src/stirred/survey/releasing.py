@@ -151,7 +151,7 @@ def estimates_file(wanted: PublishSection) -> str:
 
 def estimates_frame(survey: MeasuredSurvey, wanted: PublishSection) -> pl.DataFrame:
     """A table of estimates with standard errors and intervals."""
-    return answer(survey, wanted).to_published_frame(float(wanted.confidence))
+    return answer(survey, wanted).to_frame(float(wanted.confidence))
 
 
 def rounded(frame: pl.DataFrame) -> pl.DataFrame:

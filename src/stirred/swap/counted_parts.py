@@ -34,9 +34,8 @@ KIND_WORDS = {
     "simulated": "as combined, a count by itself with the normal law and half a unit more; spreads of counts, or their "
     f"correlations are those of {DRAWS} draws of the published law from the released records, and so approximate",
     "combined": "put together from the intervals of the counts, with their correlations",
-    "bounded": "as score or combined; some records are in groups so small for this rate that nothing can be estimated "
-    "there, and for these the interval includes all that the kept counts allow. The estimate takes held and swapped "
-    "values as unrelated there, and is not unbiased",
+    "bounded": "no estimate: some of the records are in groups so small for their rates that nothing can be estimated "
+    "there. The interval has all that the kept counts allow for these, and is found as otherwise for the others",
     "margins": "no estimate: the swap mixes so much that the kept counts alone say as much. The interval is what they "
     "allow",
 }
@@ -80,7 +79,7 @@ class CountParts:
 
     @cached_property
     def values(self) -> Floats:
-        """The estimates, unclipped."""
+        """The estimates, unclipped; without a meaning where a part is only bounded."""
         return self.cells.total(self.cells.values)
 
     @cached_property
@@ -145,9 +144,14 @@ class CountParts:
                 assert self.rate is not None
                 lower[answer], upper[answer] = cell_law.exact_interval(*law, self.rate, 1 - confidence)
         known = found.total(np.where(found.varies, 0.0, one.released))
-        lower += known + found.total(np.where(found.bounded, one.low, 0.0))
-        upper += known + found.total(np.where(found.bounded, one.high, 0.0))
+        alone = known + found.total(np.where(found.varies & ~found.estimated, one.low, 0.0))
+        lower, upper = lower + alone, upper + alone + found.total(found.width)
         least = known + found.total(np.where(found.varies, one.low, 0.0))
         most = known + found.total(np.where(found.varies, one.high, 0.0))
-        lower, upper = np.where(self.refused, least, lower), np.where(self.refused, most, upper)
+        bounded, refused = found.total(found.bounded) > 0, self.refused
+        lower, upper = np.where(refused, least, lower), np.where(refused, most, upper)
+        lower, upper = (
+            np.where(bounded, np.maximum(lower, least), lower),
+            np.where(bounded, np.minimum(upper, most), upper),
+        )
         return Parts(self.values, self.variances, lower, upper)

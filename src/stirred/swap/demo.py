@@ -20,8 +20,6 @@ from stirred.swap.releasing import SwapRelease, release
 from stirred.swap.verifying import tabulate, verify
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1, massachusetts_1940
 
-_CONFIDENCE = 0.95
-
 PLAN = """\
 stirred = 1
 mechanism = "swap"
@@ -68,7 +66,7 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     print(f"{folder} holds the generated file, plan.toml, and release/ with its report.html. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")
     print(f"  stirred tabulate {folder}/release --by county,tenure")
-    print(f"  stirred estimate {folder}/release --by county,tenure --share tenure")
+    print(f"  stirred estimate {folder}/release --by county,tenure")
     print("  stirred init YOUR_FILE.csv                                     draft a plan for your own file")
 
 
@@ -101,9 +99,7 @@ def _corrected(folder: Path) -> str:
     """Rented dwellings by county: as released, corrected with an interval, and the published truth."""
     truth = {row.county: row.rented for row in TABLE_3_1}
     found = [
-        row
-        for row in estimate(folder, ["county", "tenure"]).to_frame(_CONFIDENCE).rows(named=True)
-        if row["tenure"] == "rented"
+        row for row in estimate(folder, ["county", "tenure"]).to_frame().rows(named=True) if row["tenure"] == "rented"
     ]
     lines = [
         "What an analyst can do with the release alone: rented dwellings, corrected (stirred estimate)",

@@ -1,8 +1,9 @@
 """Answers from a swapped release: counts, shares, differences, ratios and odds ratios, from its folder alone.
 
 A swap weakens every association of held with swap variables, and by how much is public: it follows from the sizes of
-strata and the rate. So it can be undone on average (:mod:`stirred.swap.estimation`). This module takes a question apart
-into counts, and puts their estimates together (:mod:`stirred.estimates.derived`).
+strata and the rate. So it can be undone on average (:mod:`stirred.swap.estimation`), but for records in groups so small
+for their rates that nothing is left: an answer with such records has an interval alone. This module takes a question
+apart into counts, and puts their estimates together (:mod:`stirred.estimates.derived`).
 """
 
 from __future__ import annotations
@@ -141,11 +142,13 @@ class _Terms:
     """For each area, held and swap group of the question its group among these counts; None where they are the same."""
 
     def take(self, confidence: float | None, *, whole: bool = False) -> Parts:
-        """The counts with their intervals; None for the counts alone, which take less time."""
+        """The counts with their intervals, ``nan`` where there is only an interval; None for the counts alone, which
+        take less time."""
+        values = np.where(self.only_interval, np.nan, self._each(self.of.values))
         if confidence is None:
-            return Parts(self._each(self.of.values), self.variances, *2 * [self._each(self.of.values)])
+            return Parts(values, self.variances, values, values)
         found = self.of.parts(confidence, whole=whole)
-        return Parts(*(self._each(part) for part in (found.values, found.variances, found.lower, found.upper)))
+        return Parts(values, *(self._each(part) for part in (found.variances, found.lower, found.upper)))
 
     def _each(self, part: Floats) -> Floats:
         return np.where(self.at >= 0, part[self.at], 0.0)
@@ -157,6 +160,11 @@ class _Terms:
     def has(self, kind: str) -> NDArray[np.bool_]:
         """Where the interval of the count is of this kind."""
         return np.asarray((self.at >= 0) & (self.of.kinds[self.at] == kind))
+
+    @property
+    def only_interval(self) -> NDArray[np.bool_]:
+        """Where the count, or a part of it, is not estimated but bounded."""
+        return self.has("margins") | self.has("bounded")
 
     @cached_property
     def variances(self) -> Floats:
@@ -209,12 +217,13 @@ class Question:
             at = self.parts.parts(confidence, whole=True)
             return Parts(*(part[order] for part in (at.values, at.variances, at.lower, at.upper)))
 
+        only_interval = self._terms(order).only_interval
         return self._answers(
             "count",
             self.by,
             self._labels(self.parts, order, self.by),
-            np.where(refused, np.nan, self.parts.values[order]),
-            np.where(refused, np.inf, self.parts.variances[order]),
+            np.where(only_interval, np.nan, self.parts.values[order]),
+            np.where(only_interval, np.inf, self.parts.variances[order]),
             self.parts.naive[order],
             self.parts.kinds[order],
             ends,
@@ -318,7 +327,8 @@ class Question:
             parts = combine([term.take(confidence, whole=not several) for term in terms], covariance)
             return _whole(parts) if whole else parts
 
-        values, variances = np.where(refused, np.nan, found.values), np.where(refused, np.inf, found.variances)
+        only = refused | bounded
+        values, variances = np.where(only, np.nan, found.values), np.where(only, np.inf, found.variances)
         return self._answers(measure, by, labels, values, variances, naive, kinds, ends, whole=whole)
 
     def _covariances(self, terms: Sequence[_Terms]) -> Floats:

@@ -1,4 +1,4 @@
-"""Unbiased estimates of true counts from the released cells of a swap, their variances and covariances.
+"""Estimates of true counts from the released cells of a swap, their variances and covariances.
 
 With scores u of what is held and indicators v of swap values, centred in a stratum of n records, the released sum W =
 sum u_i v_sigma(i) has the mean lambda [uv] and the covariances of :func:`stirred.swap.moments.score_covariance`. So
@@ -10,8 +10,9 @@ sum u_i v_sigma(i) has the mean lambda [uv] and the covariances of :func:`stirre
         (W W' - W* W*') = (lambda^2 + a1 - a2)(P1 - P2),      W* = sum u_i v'_sigma(i), W*' = sum u'_i v_sigma(i),
 
 all without bias, hence so is the covariance. Strata are independent; their estimates and covariances add, unclipped.
-Strata whose lambda is near 0 cannot be inverted: their part of a count is taken as under independence and bounded by
-the margins, and the bounds are added to every interval.
+Strata whose lambda is near 0 cannot be inverted: their part of a count is only bounded by the margins, and the bounds
+are added to every interval. Of strata with different rates a part can be open (:mod:`stirred.swap.unequal_estimation`).
+A count with a part that is only bounded has no estimate, only an interval.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class CellEstimates:
     mixed_values: Floats
     """their estimates"""
     mixed_variances: Floats
-    """and variances."""
+    """and variances,"""
+    mixed_width: Floats
+    """and how much more the part of each can be that is not estimated."""
 
     def __repr__(self) -> str:
         return f"<CellEstimates: {len(self.answers):,} counts>"
@@ -74,13 +77,24 @@ class CellEstimates:
 
     @cached_property
     def estimated(self) -> Flags:
-        """Which cells are estimated: they vary, and lambda is not near 0."""
+        """Which cells are estimated, at least in part: they vary, and lambda is not near 0."""
         return self.varies & self.law.invertible
 
     @cached_property
     def bounded(self) -> Flags:
-        """Which cells are only bounded by the margins."""
-        return self.varies & ~self.law.invertible
+        """Which cells the margins alone bound, or a part of them."""
+        return self.varies & (~self.law.invertible | (self.mixed_width > 0))
+
+    @cached_property
+    def low(self) -> Floats:
+        """The least that the estimated part of a cell can be; of one that is not estimated, all of it."""
+        return np.asarray(self.cells.low - np.where(self.estimated, self.mixed_width, 0.0))
+
+    @cached_property
+    def width(self) -> Floats:
+        """How much more than that what is not estimated can be."""
+        alone = self.varies & ~self.estimated
+        return np.where(alone, self.cells.high - self.cells.low, np.where(self.estimated, self.mixed_width, 0.0))
 
     @cached_property
     def independent(self) -> Floats:
@@ -89,7 +103,8 @@ class CellEstimates:
 
     @cached_property
     def values(self) -> Floats:
-        """The estimate of each cell: exact where nothing can change, as under independence where only bounded."""
+        """The estimate of each cell: exact where nothing can change; as under independence where it is only bounded,
+        and with the least of a part that is, where a part is. Neither of the last two is shown."""
         shift = np.divide(
             self.cells.released - self.independent, self.law.shrinkage, out=np.zeros(len(self.answer)),
             where=self.estimated,
@@ -145,7 +160,7 @@ class CellEstimates:
         most = np.minimum(values * one.largest, one.squares - np.maximum(one.scores - values, others))
         squares = np.clip(squares, least, np.maximum(most, least))
         delta = values - self.independent
-        steps = (values - one.low) / np.maximum(self.unit_size, 1.0)
+        steps = (values - self.low) / np.maximum(self.unit_size, 1.0)
         between = (steps - np.floor(steps)) * (np.ceil(steps) - steps) * np.maximum(self.unit_size, 1.0) ** 2
         found = (
             law.a4 * self.fourth(values, squares)
@@ -157,7 +172,7 @@ class CellEstimates:
     @cached_property
     def clipped(self) -> Floats:
         """Estimates within what the margins allow; for variances and displays, never for sums."""
-        return np.clip(self.values, self.cells.low, self.cells.high)
+        return np.clip(self.values, self.low, self.cells.high)
 
     @cached_property
     def spread_if_independent(self) -> Floats:
@@ -182,6 +197,7 @@ class CellEstimates:
             self.mixed[which],
             self.mixed_values[which],
             self.mixed_variances[which],
+            self.mixed_width[which],
         )
 
     @cached_property
@@ -208,24 +224,23 @@ def cell_estimates(tally: Tally) -> CellEstimates:
     cells, shape = stratum_cells(tally), tally.shape
     keys = (tally.area[cells.stratum] * shape.held + cells.held) * shape.swapped + cells.swapped
     answers, answer = np.unique(keys, return_inverse=True)
-    mixed, values, variances, left = _mixed_cells(tally, cells)
+    mixed, values, variances, width, left = _mixed_cells(tally, cells)
     law = LawConstants(*(getattr(tally.law, one.name)[cells.stratum] for one in fields(LawConstants)))
     law = replace(law, shrinkage=np.where(mixed, left, law.shrinkage))
-    return CellEstimates(cells, answer.reshape(-1), answers, law, mixed, values, variances)
+    return CellEstimates(cells, answer.reshape(-1), answers, law, mixed, values, variances, width)
 
 
-def _mixed_cells(tally: Tally, cells: StratumCells) -> tuple[Flags, Floats, Floats, Floats]:
-    """Cells of strata with different rates: which they are, their estimates, variances, and how much is left of an
-    association; 0 where nothing can be estimated."""
-    here = tally.mixed
-    mixed = here[cells.stratum]
-    found = np.zeros((3, len(mixed)))
+def _mixed_cells(tally: Tally, cells: StratumCells) -> tuple[Flags, Floats, Floats, Floats, Floats]:
+    """Cells of strata with different rates: which they are, their estimates, variances, the width of what is open, and
+    how much is left of an association; 0 where nothing can be estimated."""
+    mixed = tally.mixed[cells.stratum]
+    found = np.zeros((4, len(mixed)))
     if not mixed.any():
         return mixed, *found
     assert tally.rates is not None and tally.rule is not None
     group = np.full(tally.classes, -1, dtype=np.int64)
     group[tally.class_of] = tally.group_of
-    strata, rows, places = np.flatnonzero(here), [], []
+    strata, rows, places = np.unique(cells.stratum[mixed]), [], []
     by_row, by_cell = np.argsort(tally.stratum, kind="stable"), np.argsort(cells.stratum, kind="stable")
     for stratum in strata:
         own = by_row[slice(*np.searchsorted(tally.stratum[by_row], [stratum, stratum + 1]))]
@@ -241,8 +256,7 @@ def _mixed_cells(tally: Tally, cells: StratumCells) -> tuple[Flags, Floats, Floa
         raise errors.estimate_question("A question about records with different rates", "must have fewer groups")
     rates = RatesByStratum(tally.rates.rates, tally.rates.counts[strata])
     for one, (asked, h, s) in zip(estimate_mixed(rates, rows), places, strict=True):
-        if one is not None:
-            found[:, asked] = one.values[h, s], one.variances[h, s], np.full(len(asked), one.shrinkage)
+        found[:, asked] = one.values[h, s], one.variances[h, s], one.width[h, s], one.left[h]
     return mixed, *found
 
 

@@ -137,7 +137,8 @@ def _corrected(plan: SwapPlan, other: str) -> str:
     columns = quote(f"{plan.swap[0]},{other}")
     said = (
         f" How much is known, so it can be corrected: stirred estimate FOLDER --by {columns} gives "
-        "unbiased counts with intervals, and shares, differences, ratios and odds ratios, from this folder alone"
+        "counts with intervals, and shares, differences, ratios and odds ratios, from this folder alone (bounds only "
+        "where groups are too small for their rates)"
     )
     if plan.rounds or plan.rates:
         return f"{said}. Linear regressions (--regress) are not offered for {_not_regressed(plan)}."

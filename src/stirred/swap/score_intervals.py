@@ -45,7 +45,7 @@ class _Sums:
     def __init__(self, found: CellEstimates, quantile: float) -> None:
         self.found, self.quantile = found, quantile
         here = found.estimated
-        self.low, self.high = np.where(here, found.cells.low, 0.0), np.where(here, found.cells.high, 0.0)
+        self.low, self.high = np.where(here, found.low, 0.0), np.where(here, found.cells.high, 0.0)
         self.start = np.where(here, found.clipped, 0.0)
         own = np.where(here, found.variances_at(found.clipped), 0.0)
         widest = np.zeros(len(found.answers))

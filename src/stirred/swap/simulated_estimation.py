@@ -1,4 +1,4 @@
-"""Unbiased estimates after several rounds or with several rates, and their spread by simulating the known law.
+"""Estimates after several rounds or with several rates, and their spread by simulating the known law.
 
 The estimates are linear in the release and have a closed form. A round with group sizes n leaves the share lambda of an
 association, and the counts of a group are kept by all later rounds. So from the last round to the second, within each
@@ -7,7 +7,8 @@ group of a round, the count Z of what is held with swap values s is replaced by
     (Z - (1 - lambda) T n_s/n) / lambda,        T the count of what is held in the group, n_s the records with s,
 
 which is an unbiased estimate of the count before that round, and still linear. The first round is undone by the same
-formula, or class by class of rates (:mod:`stirred.swap.unequal_estimation`).
+formula, or class by class of rates (:mod:`stirred.swap.unequal_estimation`). What cannot be undone is taken as under
+independence; a count with records there has no estimate, and its interval reaches as far as these can move it.
 
 Their variances are found by simulation. The law of the swap is public, so it is drawn again, many times, **from the
 released records**: the spread of the estimates in these draws is taken as that of the estimate. It is that of a file
@@ -137,13 +138,18 @@ class _Classes:
     """The first round in strata whose records have different rates, undone class by class."""
 
     rows: Integers
-    """Rows of the first level that are in such strata and can be undone,"""
+    """Rows of the first level that are in such strata and can be undone between classes,"""
     g: Floats
-    """with g_c = 1 - q_c - R_cc,"""
-    r: Floats
-    """R_cd"""
+    """with g_c = 1 - q_c - R_cc, 1 in classes without records,"""
+    n: Floats
+    """n_c"""
     inverse: Floats
     """and the inverse of diag(g) + n R, for each of these rows."""
+
+    @property
+    def open(self) -> Flags:
+        """Classes whose records are exchanged among each other so much that this cannot be undone: ``[row, class]``."""
+        return np.abs(self.g) <= WEAKEST
 
     @classmethod
     def of(cls, first: _Level, stratum: Integers, tally: Tally) -> _Classes | None:
@@ -155,19 +161,23 @@ class _Classes:
         r = np.where(here[:, :, None] & here[:, None, :], received_probabilities(tally.rates), 0.0)
         g = np.where(here, 1 - moved - np.einsum("mcc->mc", r), 1.0)
         system = g[:, :, None] * np.eye(n.shape[1]) + n[:, :, None] * r
-        usable = tally.mixed & (np.abs(g).min(axis=1) > WEAKEST)
-        usable &= np.linalg.svd(system, compute_uv=False)[:, -1] > WEAKEST
+        usable = tally.mixed & (np.linalg.svd(system, compute_uv=False)[:, -1] > WEAKEST)
         rows = np.flatnonzero(usable[stratum] & first.changes)
         inverse = np.linalg.inv(np.where(usable[:, None, None], system, np.eye(n.shape[1])))
         m = stratum[rows]
-        return cls(rows, g[m], r[m], inverse[m])
+        return cls(rows, g[m], n[m], inverse[m])
 
     def undo(self, cells: Floats, totals: Floats) -> Floats:
         """Counts before the round, from those by class ``[row, class, group]``; the last group counts records."""
         z, u = cells[self.rows], totals[self.rows]
         with_s = np.einsum("rcd,rd->rc", self.inverse, z[:, :, -1])
-        from_others = np.einsum("rcd,rd->rc", self.r, with_s)
-        return np.asarray(((z - u * from_others[:, :, None]) / self.g[:, :, None]).sum(axis=1))
+        mean = u / np.maximum(self.n, 1.0)[:, :, None]
+        within = np.where(self.open, 0.0, 1 / np.where(self.open, 1.0, self.g))[:, :, None]
+        return np.asarray((mean * with_s[:, :, None] + within * (z - mean * z[:, :, -1:])).sum(axis=1))
+
+    def left(self) -> Floats:
+        """Of each row the least share of an association that is left where it is undone."""
+        return np.asarray(np.where(self.open, 1.0, np.abs(self.g)).min(axis=1))
 
 
 class LinearEstimates:
@@ -272,10 +282,29 @@ class LinearEstimates:
         self.high = self._added(np.minimum(u, n_s * most))
         self.varies = self._added(varies) > 0
         stuck, left = self._undone()
-        self.left_open = self._added(np.where(varies, np.minimum(stuck[rows] * most, u), 0.0))
+        left_open = np.where(varies, np.minimum(stuck[rows] * most, u), 0.0)
+        self.left_open = self._added(np.minimum(left_open + self._open_in_classes(m, rows, held, most), u))
         weight = np.where(varies, n_s, 0.0)
         unit = np.maximum(squares[m[rows], held] / u, 1.0) / left[rows]
         self.unit = self._added(weight * unit) / np.maximum(self._added(weight), 1e-300)
+
+    def _open_in_classes(self, m: Integers, rows: Integers, held: Integers, most: Floats) -> Floats:
+        """Of each row and held group, how far what is exchanged within classes of rates can move the count where it
+        cannot be undone."""
+        if self._by_class is None or not self._by_class.open.any():
+            return np.zeros(len(rows))
+        width = self._classes * self._width
+        at, many = self._stratum[self._row] * width + self._column, (int(self._stratum.max(initial=0)) + 1) * width
+        total, squares = (
+            np.bincount(at, self._score**power, many).reshape(-1, self._classes, self._width)[m[rows]]
+            for power in (1, 2)
+        )
+        u, n = total[np.arange(len(rows)), :, held], total[:, :, -1]
+        differ = squares[np.arange(len(rows)), :, held] * n - u**2 > 0.5
+        is_open = np.zeros((len(self._of_row), self._classes), dtype=np.bool_)
+        is_open[self._by_class.rows] = self._by_class.open
+        reach = np.minimum(u, np.minimum(n, self._levels[-1].records[rows][:, None]) * most[:, None])
+        return np.asarray(np.where(is_open[rows] & differ, reach, 0.0).sum(axis=1))
 
     def _undone(self) -> tuple[Floats, Floats]:
         """Of each row of the first round: its records in groups of any round that cannot be undone, and the mean share
@@ -289,7 +318,7 @@ class LinearEstimates:
         usable, own = first.usable.copy(), first.left.copy()
         if self._by_class is not None:
             usable[self._by_class.rows] = True
-            own[self._by_class.rows] = np.abs(self._by_class.g).min(axis=1)
+            own[self._by_class.rows] = self._by_class.left()
         return np.where(usable, stuck, first.records), left * own
 
     def _finest(self, values: Integers) -> Floats:
@@ -364,7 +393,7 @@ class SimulatedParts:
 
     @cached_property
     def values(self) -> Floats:
-        """The estimates, unclipped."""
+        """The estimates, unclipped; without a meaning where a part cannot be undone."""
         return self.linear.estimates(self.records.values)
 
     @cached_property
@@ -387,7 +416,8 @@ class SimulatedParts:
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
         """How the interval of each count is found."""
-        return np.where(self.refused, "margins", np.where(self.linear.varies, "simulated", "known"))
+        undone = np.where(self.linear.left_open > 0, "bounded", "simulated")
+        return np.where(self.refused, "margins", np.where(self.linear.varies, undone, "known"))
 
     def parts(self, confidence: float, *, whole: bool = False) -> Parts:
         """Estimates with their intervals; ``whole`` for whole numbers as ends, otherwise as parts of other answers."""

@@ -71,6 +71,19 @@ class Tally:
         return np.asarray(~np.logical_or.reduce(list(self.rates.one_each().values())) & (self.area >= 0))
 
     @property
+    def changeable(self) -> NDArray[np.bool_]:
+        """Which strata have records that differ both in what is counted and in their swap values: a swap changes no
+        count of the others."""
+        kind = np.arange(self.classes)
+        if self.rule is not None:  # classes of records that differ in their rates alone are one
+            kind = np.full(self.classes, -1)
+            kind[self.class_of] = self.group_of
+        several = [
+            _differ(self.stratum, part, len(self.area)) for part in (kind[self.held], self.swap_group[self.swapped])
+        ]
+        return np.asarray(several[0] & several[1] & (self.area >= 0))
+
+    @property
     def classes(self) -> int:
         """The number of held classes."""
         return int(self.held.max(initial=-1)) + 1
@@ -178,6 +191,14 @@ def scores_of(tally: Tally, held: Integers) -> tuple[Integers, Integers]:
     ends = np.cumsum(many[held])
     within = np.arange(len(row)) - np.repeat(ends - many[held], many[held])
     return row, order[first[held[row]] + within]
+
+
+def _differ(stratum: Integers, part: Integers, strata: int) -> NDArray[np.bool_]:
+    """In which strata the entries are not all the same."""
+    least, most = np.full(strata, np.iinfo(np.int64).max), np.full(strata, np.iinfo(np.int64).min)
+    np.minimum.at(least, stratum, part)
+    np.maximum.at(most, stratum, part)
+    return np.asarray(least < most)
 
 
 def _pairs(left: Integers, right: Integers, strata: int) -> tuple[Integers, Integers]:

@@ -10,7 +10,7 @@ from stirred._received import plain
 from stirred.errors import listed
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.swap.coarsening import strata_groups, with_merged
-from stirred.swap.counting_cells import roles_of_question, swapped_in_rounds
+from stirred.swap.counting_cells import count_cells, rates_of_release, roles_of_question, swapped_in_rounds
 from stirred.swap.law_constants import LawConstants
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
@@ -19,11 +19,15 @@ _SHOWN = 80
 
 
 def tabulate_note(release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
-    """For a table that relates swapped to held variables: that it is weakened, by how much, and what corrects it."""
+    """For a table that relates swapped to held variables: that it is weakened, by how much, and what corrects it; None
+    for one that the swap cannot change, such as by a held variable that the match variables determine."""
     plan = SwapPlan.from_published(release.certificate["plan"])
     name = release.require_table(table)
     roles = roles_of_question(release, plan, name, by)
     if not roles.swapped or (not roles.held and name == MAIN):
+        return None
+    counted = count_cells(release, plan, name, list(dict.fromkeys(by)), {}, rates_of_release(release, plan))
+    if not counted.tally.changeable.any():
         return None
     of = "" if name == MAIN else f" --table {plain(name, _SHOWN)}"
     asked = plain(",".join(by), 10 * _SHOWN)
@@ -31,8 +35,8 @@ def tabulate_note(release: ReleaseFolder, by: Sequence[str], table: str | None =
         weakened = f"Note: the swap weakened how {listed(roles.swapped)} and {listed(roles.held)} go together."
     else:
         weakened = (
-            f"Note: rows of {plain(name, _SHOWN)} moved with their records. Their numbers by {listed(roles.swapped)} "
-            "are not the true ones, unless the match variables fix how many rows a record has."
+            f"Note: rows of {plain(name, _SHOWN)} moved with their records, which do not all have as many. Their "
+            f"numbers by {listed(roles.swapped)} are not the true ones."
         )
     if swapped_in_rounds(plan, roles, name):
         how_much = "Differences are shown smaller than they are: these values were exchanged in several rounds."

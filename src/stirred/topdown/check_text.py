@@ -184,7 +184,7 @@ def _biases(check: TopDownCheck) -> str:
         + fill(
             f"A forecast that reads no record: {' and '.join(sorted({one.sizes for one in check.biases}))}, with the "
             "plan's noise and fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right "
-            "within a factor of two. Values of stirred estimate have no bias."
+            "within a factor of two. Values of stirred estimate have no bias, but for a small place a larger error."
         )
     )
 

@@ -66,7 +66,7 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
     print(f"{time.monotonic() - began:.1f} s in all. {folder} holds the tables, plan.toml and release/. Next, try:")
     print(f"  stirred check {folder}/plan.toml                                      expected errors, concerns, cost")
     print(f"  stirred explain {folder}/release                                      what the guarantee means")
-    print(f"  stirred estimate {folder}/release --level tract --by votingage        unbiased estimates with intervals")
+    print(f"  stirred estimate {folder}/release --level tract --by votingage        unbiased, with intervals")
 
 
 def _table(plan: TopDownPlan, made: TopDownRelease, truth: Counted) -> str:

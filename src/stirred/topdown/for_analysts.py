@@ -1,7 +1,7 @@
 """What analysts of a TopDown release need to know, for its report.
 
 The accuracy of a measurement follows from its variance, which measurements.json states exactly. Keep in mind: released
-rows are biased where counts are small; the measurements are not.
+rows are biased where counts are small, and the measurements are not; all the same the rows are closer there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.topdown.plan import TopDownPlan
 
+WHICH_VALUES = (
+    "The released rows add up and have no negative counts. But for what is kept exactly, that makes small counts too "
+    "large on average and large ones too small; for a single small place or count they are closer to the truth all the "
+    "same, as a rule. stirred estimate gives unbiased estimates from the measurements, with intervals: closer for the "
+    "largest places and for means over many small ones, and which is closer in between depends on the plan."
+)
+"""What is known of the two kinds of numbers (docs/estimates.md); no figure, since those hold for one plan only."""
+
 _LISTED = 60
 """Queries whose noise is listed; a plan may have hundreds."""
 
@@ -28,9 +36,7 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     yield AnalystNote("exact", f"{kept}." if kept else "no table: nothing is kept exactly.")
     yield AnalystNote(
         "corrected",
-        "every other table. The rows add up and have no negative counts, and that makes small counts too large on "
-        "average and large ones too small. The measurements are unbiased; stirred estimate gives estimates from them "
-        "with confidence intervals.",
+        f"every other table. {WHICH_VALUES}",
     )
     yield AnalystNote(
         "unusable",

@@ -349,11 +349,9 @@ class TopDown(Mechanism):
         return tabulate_release(release, by, table)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
-        return (
-            "Released rows have no negative counts and add up. But for what is kept exactly, that makes counts of "
-            "small places too large on average and of large places too small; stirred estimate gives unbiased "
-            "estimates with intervals."
-        )
+        from stirred.topdown.for_analysts import WHICH_VALUES
+
+        return f"Note: these are counts of released rows. {WHICH_VALUES}"
 
     def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
         from stirred.topdown.verifying import place_units

@@ -20,6 +20,7 @@ from stirred.spec.invariant import plural
 from stirred.topdown.constraints import constraint_words
 from stirred.topdown.fit_bias import ExpectedBias
 from stirred.topdown.fitting import LEAST_SQUARES
+from stirred.topdown.for_analysts import WHICH_VALUES
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.relations import relation_words
 
@@ -59,12 +60,7 @@ def readme(
             f"a change of belief about one {plan.unit} is bounded by rho; stirred explain gives the numbers."
         )
         + "\n",
-        fill(
-            "For conclusions about places and groups: the rows add up and have no negative counts, and that makes "
-            "small counts too large on average and large ones too small. The measurements are unbiased; stirred "
-            "estimate gives estimates from them with confidence intervals."
-        )
-        + "\n",
+        fill(f"For conclusions about places and groups: {WHICH_VALUES[0].lower()}{WHICH_VALUES[1:]}") + "\n",
         _biased(plan, biases),
         findings_section(specification),
         context_section(plan.context),
@@ -100,7 +96,7 @@ def _fitted(ways: Mapping[str, str]) -> str:
 
 
 def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
-    """The forecast of bias in two sentences; empty where there is none."""
+    """The forecast of bias in a sentence; empty where there is none."""
     told = [one.sentence(plural(plan.table(one.table).unit)) for one in biases]
     told = [f"{one.table}: {words}" if len(plan.released) > 1 else words
             for one, words in zip(biases, told, strict=True) if words]  # fmt: skip
@@ -108,8 +104,8 @@ def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
         return ""
     return (
         fill(
-            f"How large that is, by a forecast from public facts and this plan's noise, right within a factor of two: "
-            f"{'; '.join(told)}. For such places take the unbiased values of stirred estimate."
+            "How much too large or too small, by a forecast from public facts and this plan's noise, right within a "
+            f"factor of two: {'; '.join(told)}."
         )
         + "\n"
     )
