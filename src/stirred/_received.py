@@ -166,7 +166,12 @@ def parse_json(text: str | bytes) -> Any:
 
 def read_toml(path: Path, number: Callable[[str], Any] = Decimal) -> dict[str, Any]:
     """A TOML document from a file, within all bounds; numbers with a point are read by ``number``."""
-    return parse_toml(read_text(path, MOST_TYPED_BYTES), number)
+    return parse_toml(read_typed(path), number)
+
+
+def read_typed(path: Path) -> str:
+    """The text of a document that people write, without the byte-order mark that some editors put before it."""
+    return read_text(path, MOST_TYPED_BYTES).removeprefix("\ufeff")
 
 
 def parse_toml(text: str, number: Callable[[str], Any] = Decimal) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from stirred import _received, errors
 from stirred._received import where_controls
@@ -45,6 +45,16 @@ Names = Annotated[
 ]
 
 
+def _said(given: str) -> str:
+    if not given.strip():
+        raise ValueError("it is empty; say what one record is: household, person, business ...")
+    return given
+
+
+Unit = Annotated[str, AfterValidator(_said)]
+"""What one protected record is, in words."""
+
+
 class Section(BaseModel):
     """A part of a plan: frozen; unknown fields are errors."""
 
@@ -56,7 +66,7 @@ def field_problems(section: type[BaseModel], problem: ValidationError) -> list[s
     found = []
     for entry in problem.errors():
         place = ".".join(str(part) for part in entry["loc"]) or "plan"
-        words = entry["msg"]
+        words = entry["msg"].removeprefix("Value error, ")
         if entry["type"] == "extra_forbidden":
             *path, name = entry["loc"]
             close = difflib.get_close_matches(str(name), _fields_at(section, path), 1)
@@ -96,7 +106,7 @@ class Plan(Section):
 
     dataset: str | None = None
     """The name of the confidential dataset, as its ledger has it."""
-    unit: str = "record"
+    unit: Unit = "record"
     """What one protected record is: a household, a person, a business."""
     chosen_from: ChosenFrom | None = None
     """Where the choices in the plan came from; choosing by this data voids the guarantee."""
@@ -237,8 +247,11 @@ def hash_of(published: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return _received.read_toml(path)
+        text = _received.read_typed(path)
+        return _received.parse_toml(text)
     except tomllib.TOMLDecodeError as problem:
+        if text.lstrip().startswith("{"):  # no TOML begins like this
+            raise errors.plan_in_json(path) from None
         raise errors.plan_not_toml(path, str(problem)) from None
     except _received.Unacceptable as problem:
         raise errors.plan_unacceptable(path, str(problem)) from None

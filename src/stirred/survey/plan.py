@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from stirred import errors
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Plan
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Plan, Unit
 from stirred.survey.pipeline import Pipeline
 from stirred.survey.plan_checks import require_sound
 from stirred.survey.plan_sections import (
@@ -85,7 +85,7 @@ class SurveyPlan(Plan):
 
     row: str | None = None
     """What one row of the file is."""
-    unit: str = "person"
+    unit: Unit = "person"
     starts: Start = "target sample"
     holds_fixed: Fixed = "frame"
     change: Change = "unit"

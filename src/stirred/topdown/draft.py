@@ -160,10 +160,16 @@ def _from_preset(
     name: str, places: _Places, file: _File, domains: Domains, labels: Mapping[str, str], folder: Path
 ) -> str:
     """A built-in plan for these files, with the values of the dictionary."""
-    from stirred.topdown.presets import CENSUS_LEVELS, preset
+    from stirred.topdown.presets import CENSUS_LEVELS, NEEDED, preset
 
     if name != "teaching" and len(places.levels) != len(CENSUS_LEVELS) - 1:
         raise errors.topdown_plan(f"The preset '{name}'", "needs five levels, from state to block")
+    if lacking := [one for one in NEEDED.get(name, ()) if not domains.get(one)]:
+        raise errors.topdown_plan(
+            f"The preset '{name}'",
+            f"needs the values of {errors.listed(lacking)}, which no data dictionary lists: give one that does with "
+            "--dictionary FILE (stirred docs topdown shows its form)",
+        )
     plan = preset(name, {one: values for one, values in domains.items() if values}, places.levels)
     section = PlacesInput(
         path=_relative(places.path, folder), code=places.code, prefixes=dict(places.prefixes), **_read_as(places.form)
