@@ -108,6 +108,7 @@ ELSEWHERE = {
     "one-folder-for-both": "tests/releases/test_refusals.py",
     "output-exists": "tests/releases/test_refusals.py",
     "output-parent-missing": "tests/releases/test_refusals.py",
+    "plan-not-upgraded": "tests/releases/test_upgrading.py",
     "plan-in-json": "below: a plan in JSON",
     "plan-unreadable": "below: there is no plan",
     "seeded-release": "reachable from Python only",

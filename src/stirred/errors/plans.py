@@ -21,6 +21,15 @@ def plan_in_json(path: Path) -> PlanError:
     )
 
 
+def plan_not_upgraded(path: Path) -> PlanError:
+    return PlanError(
+        "plan-not-upgraded",
+        f"{path} cannot be brought to the present form without a change of what it means.",
+        "Write the new plan into the same folder, since paths in a plan are relative to it. If it is there, rename by "
+        "hand what has another name now: publish was called tables in swapping plans, and asked in TopDown plans.",
+    )
+
+
 def plan_unacceptable(path: Path, problem: str) -> PlanError:
     return PlanError(
         "plan-unacceptable",

@@ -101,6 +101,12 @@ class Plan(Section):
     """The page of the documentation that explains the fields."""
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
+    decided: ClassVar[Mapping[str, str]] = {
+        "dataset": "the name of the confidential data, the same in every plan for them, and in their ledger",
+        "unit": "what one row is: household, person, business ...",
+        "chosen_from": '"public", "earlier data" or "this data": where the choices came from',
+    }
+    """Fields that somebody decides and an earlier plan may leave out, with what they mean."""
     private: ClassVar[frozenset[str]] = frozenset({"input", "format"})
     """Fields that a release does not state: where the input is and how it is stored."""
 
@@ -145,10 +151,14 @@ class Plan(Section):
     @classmethod
     def fields_of(cls, path: str | Path) -> dict[str, Any]:
         """The fields of a plan file, with absolute paths."""
-        fields = read_plan(path, cls.mechanism)
+        return cls.placed(read_plan(path, cls.mechanism), Path(path).parent)
+
+    @classmethod
+    def placed(cls, fields: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """The fields of a plan file in ``folder``, with absolute paths."""
         for section in cls.input_sections(fields):
             if isinstance(section, dict) and isinstance(section.get("path"), str):
-                section["path"] = str(Path(path).parent / section["path"])
+                section["path"] = str(folder / section["path"])
         return fields
 
     def to_toml(self) -> str:

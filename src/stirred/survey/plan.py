@@ -7,7 +7,7 @@ nothing. Shares of the budget are fractions that add up to exactly one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -82,6 +82,11 @@ class SurveyPlan(Plan):
 
     mechanism: ClassVar[str] = "survey"
     page: ClassVar[str] = "surveys"
+    decided: ClassVar[Mapping[str, str]] = {
+        "row": "what one row of the file is; the guarantee holds if each row is one whole unit",
+        **Plan.decided,
+        "unit": "what is protected; it must be what a row is",
+    }
 
     row: str | None = None
     """What one row of the file is."""

@@ -94,6 +94,13 @@ class SwapPlan(Plan):
     mechanism: ClassVar[str] = "swap"
     earlier_names: ClassVar[Mapping[str, str]] = {"tables": "publish"}
     private: ClassVar[frozenset[str]] = Plan.private | {"drop"}
+    decided: ClassVar[Mapping[str, str]] = {
+        **Plan.decided,
+        "most_unchangeable": "of the records, those in groups where nothing can change",
+        "most_told": "of the records, those whose swap values held columns predict",
+        "most_recovered": "of the changed records, those that could be put back",
+        "most_alone": "of the records, those that are alone in a count by match and swap values",
+    }
 
     match: Names = ()
     swap: Names = ()
