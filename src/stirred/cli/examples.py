@@ -58,6 +58,7 @@ EXAMPLES: Mapping[str, str] = {
 SUMMARIES: Mapping[str, str] = {
     "init": "Draft a plan from the columns of your file.",
     "plan": "Bring an earlier plan to the present form.",
+    "plan upgrade": "Write a plan in the present form; say what changed.",
     "check": "Say what a release by a plan would mean and cost.",
     "calibrate": "Find the budget or swap rate that keeps limits.",
     "release": "Protect the data and write a release folder.",

@@ -20,7 +20,7 @@ def group() -> None:
     """Keeps ``upgrade`` a command of its own."""
 
 
-@app.command()
+@app.command("upgrade")
 def upgrade(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.")],
     out: Annotated[

@@ -102,7 +102,7 @@ class Plan(Section):
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
     decided: ClassVar[Mapping[str, str]] = {
-        "dataset": "the name of the confidential data, the same in every plan for them, and in their ledger",
+        "dataset": "name of the confidential data, the same in all their plans and in their ledger",
         "unit": "what one row is: household, person, business ...",
         "chosen_from": '"public", "earlier data" or "this data": where the choices came from',
     }

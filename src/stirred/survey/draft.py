@@ -128,7 +128,7 @@ def _head(path: Path) -> list[str]:
         'mechanism = "survey"',
         "",
         f"dataset = {_text(dataset_called(path))}"
-        "   # the name of the confidential data, the same in every plan for them, and in their ledger",
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         f"row = {BLANK}            # what one row of the file is: person, household, business ...",
         'unit = "person"            # what is protected; it must be what a row is',
         'starts = "target sample"   # whose record is protected; stirred advise shows the choices side by side',

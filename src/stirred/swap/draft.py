@@ -37,7 +37,7 @@ _GUESSES = (
     ),
     (
         "swap",
-        r"county|tract|block|puma|district|municip|commune|parish|(^|_)ward|zip|postcode|geoid|nuts[23]",
+        r"county|tract|block|puma|district|municip|commune|parish|(^|_)ward|zip|postcode|geoid|(^|_)vtd|nuts[23]",
         "a place",
     ),
     ("drop", r"(^|_)density(_|$)", "a number of the place, which tells it"),
@@ -100,7 +100,7 @@ def draft_plan(
         'mechanism = "swap"',
         "",
         f"dataset = {json.dumps(dataset_called(path), ensure_ascii=False)}"
-        "   # the name of the confidential data, the same in every plan for them, and in their ledger",
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         *why,
         *_unit(path, identifier, flat is not None),
         "# Each record is selected by chance, with this probability: 5 in 100. Selected records of a group exchange",

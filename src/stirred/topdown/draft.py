@@ -220,7 +220,7 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
         'mechanism = "topdown"',
         "",
         f"dataset = {_text(dataset_called(file.path))}"
-        "   # the name of the confidential data, the same in every plan for them, and in their ledger",
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         'unit = "record"            # what one row is: person, household, business ...',
         '# chosen_from = "public"   # or "earlier data" or "this data": where budget and queries came from',
         "",
