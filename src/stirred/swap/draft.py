@@ -255,7 +255,7 @@ def _pointed(opened: Input, looked: Looked | None) -> set[str]:
 def _unit(path: Path, identifier: str | None, flat: bool) -> list[str]:
     """The line with what a record is, by what the id or the file is called."""
     words = "# what has one or more rows of the file" if flat else "# what one row is"
-    unit, said = ("household" if flat else "record"), f"{words}: household, person, business ..."
+    unit, said = ("household" if flat else "record"), f"{words}: household, {'' if flat else 'person, '}business ..."
     for what, called in (("file", dataset_called(path)), ("id", identifier or "")):
         for one, pattern in _UNITS.items() if not flat else ():
             if re.search(pattern, called.lower()):
