@@ -108,6 +108,8 @@ ELSEWHERE = {
     "one-folder-for-both": "tests/releases/test_refusals.py",
     "output-exists": "tests/releases/test_refusals.py",
     "output-parent-missing": "tests/releases/test_refusals.py",
+    "plan-not-upgraded": "tests/releases/test_upgrading.py",
+    "plan-in-json": "below: a plan in JSON",
     "plan-unreadable": "below: there is no plan",
     "seeded-release": "reachable from Python only",
     "unknown-table": "tests/cli/test_cli_release.py",
@@ -528,3 +530,17 @@ def test_every_case_holds_the_marker_in_a_cell():
     for name in set(CASES) - without:
         files = [path for path in (BAD / name).rglob("*") if path.is_file() and path.name != "plan.toml"]
         assert any(MARKER.encode() in path.read_bytes() for path in files), name
+
+
+def test_a_plan_in_json_is_told_that_plans_are_toml(tmp_path):
+    plan = tmp_path / "plan.json"
+    plan.write_text('\n{"stirred": 1, "mechanism": "swap"}')
+    with pytest.raises(errors.PlanError, match="is JSON, and a plan is written in TOML"):
+        SwapPlan.from_toml(plan)
+
+
+def test_a_plan_with_a_byte_order_mark_is_read(tmp_path):
+    text = (BAD / "few-change" / "plan.toml").read_text()
+    (tmp_path / "plain.toml").write_text(text)
+    (tmp_path / "marked.toml").write_text(text, encoding="utf-8-sig")
+    assert SwapPlan.from_toml(tmp_path / "marked.toml") == SwapPlan.from_toml(tmp_path / "plain.toml")

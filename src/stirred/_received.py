@@ -38,7 +38,7 @@ _OF_MACHINE = frozenset(
 # Quotes that are never closed reach to the end: a pattern that failed there would be tried at every quote once more.
 _STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _LONG = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MOST_DIGITS + 1}}}")
-_TOML_QUOTED = re.compile(
+TOML_QUOTED = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*(?:"{3,5})?'
     r"|'''(?:[^']|'(?!''))*(?:'{3,5})?"
     r'|"(?:[^"\\\n]|\\[^\n])*"?'
@@ -166,7 +166,12 @@ def parse_json(text: str | bytes) -> Any:
 
 def read_toml(path: Path, number: Callable[[str], Any] = Decimal) -> dict[str, Any]:
     """A TOML document from a file, within all bounds; numbers with a point are read by ``number``."""
-    return parse_toml(read_text(path, MOST_TYPED_BYTES), number)
+    return parse_toml(read_typed(path), number)
+
+
+def read_typed(path: Path) -> str:
+    """The text of a document that people write, without the byte-order mark that some editors put before it."""
+    return read_text(path, MOST_TYPED_BYTES).removeprefix("\ufeff")
 
 
 def parse_toml(text: str, number: Callable[[str], Any] = Decimal) -> dict[str, Any]:
@@ -179,7 +184,7 @@ def parse_toml(text: str, number: Callable[[str], Any] = Decimal) -> dict[str, A
     ...
     stirred._received.Unacceptable: it is nested deeper than 64 levels
     """
-    bare = _TOML_QUOTED.sub("_", text)
+    bare = TOML_QUOTED.sub("_", text)
     require_shallow(bare)
     if _TOML_LONG.search(bare):
         raise Unacceptable(f"it has a number or name of more than {MOST_NAME:,} characters")

@@ -17,7 +17,8 @@ NO = [  # a file that is changed first, and a command that then answers no; othe
     (None, "audit noise draws.txt --law integers --below 2"),
 ]
 REFUSED = [
-    "init nothere.csv", "check nothere.toml", "calibrate rho", "release nothere.toml --out new",
+    "init nothere.csv", "plan upgrade nothere.toml",
+    "check nothere.toml", "calibrate rho", "release nothere.toml --out new",
     "sign nothere --key key",
     "verify nothere", "tabulate nothere --by county", "estimate nothere", "compare rho=1", "explain nothere",
     "report nothere --out page.html", "limits --epsilon x --records 10", "responses --yes 5 --answers 1 --keep 0.6",

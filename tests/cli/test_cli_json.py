@@ -14,7 +14,7 @@ import typer
 from stirred.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
-WITHOUT = {"init", "demo"}
+WITHOUT = {"init", "plan upgrade", "demo"}
 """Commands without ``--json``; the page says why."""
 TABLES = {
     re.sub(r"[`*]", "", head): re.findall(r"^\| `(\w+)` \| (.+) \|$", text, flags=re.M)

@@ -85,6 +85,8 @@ def test_blocks_can_be_typed(text, flavor, budget):
         ("rho=1,purple", "'purple' is none of its parts"),
         ("sigma=1", "'sigma=1' is none of its parts"),
         ("rho=", "'rho=' is none of its parts"),
+        ("epsilon <= 100", "it has <= where = stands; a budget is an upper bound already"),
+        ("epsilon ≤ 100", "it has ≤ where = stands"),
         ("rho=1,", "'' is none of its parts"),
     ],
 )

@@ -89,3 +89,14 @@ def test_records_that_cannot_change_are_listed_by_place_in_the_confidential_fold
     found = check(plan(rate="1/2"), frame)
     assert [(one.variable, one.places) for one in found.unchangeable] == [("county", (("y", 6, 2), ("x", 5, 1)))]
     assert found.movement.unchangeable_share == pytest.approx(3 / 15)
+
+
+def test_a_rate_at_which_nobody_is_selected_is_blamed_and_not_the_groups(households):
+    numbered = households.with_columns(street=(pl.int_range(pl.len()) // 3).cast(pl.String))
+    tiny = [
+        stop for stop in check(plan(rate="1e-9", drop=["size"]), households).open_stops if stop.kind == "few-change"
+    ]
+    assert "moves only if another one" in str(tiny[0]) and "Raise the rate" in str(tiny[0])
+    alone = plan(match=["region", "size", "street"])
+    small = [stop for stop in check(alone, numbered).open_stops if stop.kind == "few-change"]
+    assert "are too small, or have one swap value" in str(small[0]) and "Raise the rate" not in str(small[0])

@@ -182,7 +182,8 @@ def test_a_preset_gives_its_shares_and_asks_for_what_it_needs(folder):
     assert set(plan.tables[0].level_shares.values()) == {Fraction(1, 6)}
     with refused("topdown-plan") as needs:
         draft(folder, preset_name="pl94-2020")
-    assert "votingage" in str(needs.value)
+    assert "votingage" in str(needs.value) and "--dictionary FILE" in str(needs.value)
+    assert "domains" not in str(needs.value)
     (folder / "codes.csv").write_text("commune\nA1x\n")
     (folder / "people.csv").write_text("commune,race,adult\n")
     with refused("topdown-plan") as levels:

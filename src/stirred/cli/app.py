@@ -31,6 +31,7 @@ from stirred.cli import (
     leftovers,
     limits,
     lint,
+    plan,
     registry,
     release,
     report,
@@ -92,6 +93,7 @@ def build() -> typer.Typer:
     app.command("reproduce")(reproduce.reproduce)
     app.command("deployments")(deployments.deployments)
     app.command("context")(context.context)
+    app.add_typer(plan.app, name="plan")
     app.add_typer(audit.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")

@@ -15,6 +15,8 @@ from stirred.cli.help_form import HelpOfCommand, HelpOfGroup
 
 EXAMPLES: Mapping[str, str] = {
     "init": "stirred init households.csv --out plan.toml",
+    "plan": "stirred plan upgrade plan.toml --out upgraded.toml",
+    "plan upgrade": "stirred plan upgrade plan.toml --out upgraded.toml",
     "check": "stirred check plan.toml --by county,tenure --rates 0.01,0.05",
     "calibrate": "stirred calibrate plan.toml --target 'epsilon <= 3' --out stricter.toml",
     "release": "stirred release plan.toml --out release --ledger census.ledger",
@@ -55,6 +57,8 @@ EXAMPLES: Mapping[str, str] = {
 
 SUMMARIES: Mapping[str, str] = {
     "init": "Draft a plan from the columns of your file.",
+    "plan": "Bring an earlier plan to the present form.",
+    "plan upgrade": "Write a plan in the present form; say what changed.",
     "check": "Say what a release by a plan would mean and cost.",
     "calibrate": "Find the budget or swap rate that keeps limits.",
     "release": "Protect the data and write a release folder.",

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Plan and release": (
-        "init", "check", "calibrate", "release", "sign", "ledger", "context", "leftovers", "spine", "advise",
+        "init", "plan", "check", "calibrate", "release", "sign", "ledger", "context", "leftovers", "spine", "advise",
     ),
     "Use a release": ("verify", "tabulate", "estimate", "noisy-measurements"),
     "Understand guarantees": (

@@ -12,6 +12,24 @@ def plan_not_toml(path: Path, line: str) -> PlanError:
     return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
 
 
+def plan_in_json(path: Path) -> PlanError:
+    return PlanError(
+        "plan-in-json",
+        f"{path} is JSON, and a plan is written in TOML.",
+        'Write each field on a line of its own, such as rate = 0.05 or swap = ["county"], without braces around them; '
+        "stirred init FILE drafts a plan, and stirred docs plans shows one.",
+    )
+
+
+def plan_not_upgraded(path: Path) -> PlanError:
+    return PlanError(
+        "plan-not-upgraded",
+        f"{path} cannot be brought to the present form without a change of what it means.",
+        "Write the new plan into the same folder, since paths in a plan are relative to it. If it is there, rename by "
+        "hand what has another name now: publish was called tables in swapping plans, and asked in TopDown plans.",
+    )
+
+
 def plan_unacceptable(path: Path, problem: str) -> PlanError:
     return PlanError(
         "plan-unacceptable",
@@ -115,19 +133,20 @@ def empty_role(role: str) -> PlanError:
     )
 
 
-def rate_not_a_number(found: object) -> PlanError:
+def rate_not_a_number(found: object, field: str | None = None) -> PlanError:
+    """``field``: the field of the plan, where it is a share of the records and not the swap rate."""
     return PlanError(
         "rate-not-a-number",
-        f"The swap rate {found!r} is not a number.",
+        f"{f'{field} =' if field else 'The swap rate'} {found!r} is not a number.",
         'Write a decimal such as 0.05, or a fraction in quotes such as "1/20".',
     )
 
 
-def rate_out_of_range(found: object) -> PlanError:
+def rate_out_of_range(found: object, field: str | None = None) -> PlanError:
     return PlanError(
         "rate-out-of-range",
-        f"The swap rate {found} lies outside 0 to 1.",
-        "It is a probability: write 0.05 for five per cent.",
+        f"{f'{field} =' if field else 'The swap rate'} {found} lies outside 0 to 1.",
+        f"It is a {'share' if field else 'probability'}: write 0.05 for five per cent.",
     )
 
 
@@ -139,11 +158,11 @@ def rate_zero_or_one(found: object) -> PlanError:
     )
 
 
-def rate_too_fine(digits: int) -> PlanError:
+def rate_too_fine(digits: int, field: str | None = None) -> PlanError:
     return PlanError(
         "rate-too-fine",
-        f"The denominator of the swap rate has {digits} digits; at most 18 can be handled exactly.",
-        "Round the rate; the guarantee is then computed from the rounded rate.",
+        f"The denominator of {field or 'the swap rate'} has {digits} digits; at most 18 can be handled exactly.",
+        "Round it." if field else "Round the rate; the guarantee is then computed from the rounded rate.",
     )
 
 

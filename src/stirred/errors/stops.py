@@ -114,16 +114,23 @@ def nothing_can_change() -> StoppedByCheck:
     )
 
 
-def few_change(share: float, rate: Fraction, rounds: int = 1) -> StoppedByCheck:
+def few_change(share: float, rate: Fraction, rounds: int = 1, *, selected_alone: bool = False) -> StoppedByCheck:
+    """``selected_alone``: groups are large enough, and at this rate hardly any has two selected records."""
     selected = f"a rate of {100 * float(rate):.3g}%"
     if rounds > 1:
         selected = f"rates by which {rounds} rounds select {100 * float(rate):.3g}% of them at least once"
+    why = (
+        "a selected record moves only if another one of those that agree with it on the match variables is selected "
+        "too, and with so few selected that is rare in groups of these sizes"
+        if selected_alone
+        else "most groups of records that agree on the match variables are too small, or have one swap value"
+    )
+    remedy = "Raise the rate, match" if selected_alone else "Match"
     return StoppedByCheck(
         "few-change",
         f"Only {100 * share:.3g}% of the records are expected to end with other swap values, at {selected}: "
-        "most groups of records that agree on the match variables are too small, or have "
-        "one swap value. The release would be nearly the confidential file, whatever its epsilon.",
-        'Match on fewer or coarser variables, or add "few-change" to allow.',
+        f"{why}. The release would be nearly the confidential file, whatever its epsilon.",
+        f'{remedy} on fewer or coarser variables, or add "few-change" to allow.',
     )
 
 

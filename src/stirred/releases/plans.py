@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from stirred import _received, errors
 from stirred._received import where_controls
@@ -45,6 +45,16 @@ Names = Annotated[
 ]
 
 
+def _said(given: str) -> str:
+    if not given.strip():
+        raise ValueError("it is empty; say what one record is: household, person, business ...")
+    return given
+
+
+Unit = Annotated[str, AfterValidator(_said)]
+"""What one protected record is, in words."""
+
+
 class Section(BaseModel):
     """A part of a plan: frozen; unknown fields are errors."""
 
@@ -56,7 +66,7 @@ def field_problems(section: type[BaseModel], problem: ValidationError) -> list[s
     found = []
     for entry in problem.errors():
         place = ".".join(str(part) for part in entry["loc"]) or "plan"
-        words = entry["msg"]
+        words = entry["msg"].removeprefix("Value error, ")
         if entry["type"] == "extra_forbidden":
             *path, name = entry["loc"]
             close = difflib.get_close_matches(str(name), _fields_at(section, path), 1)
@@ -91,12 +101,18 @@ class Plan(Section):
     """The page of the documentation that explains the fields."""
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
+    decided: ClassVar[Mapping[str, str]] = {
+        "dataset": "name of the confidential data, the same in all their plans and in their ledger",
+        "unit": "what one row is: household, person, business ...",
+        "chosen_from": '"public", "earlier data" or "this data": where the choices came from',
+    }
+    """Fields that somebody decides and an earlier plan may leave out, with what they mean."""
     private: ClassVar[frozenset[str]] = frozenset({"input", "format"})
     """Fields that a release does not state: where the input is and how it is stored."""
 
     dataset: str | None = None
     """The name of the confidential dataset, as its ledger has it."""
-    unit: str = "record"
+    unit: Unit = "record"
     """What one protected record is: a household, a person, a business."""
     chosen_from: ChosenFrom | None = None
     """Where the choices in the plan came from; choosing by this data voids the guarantee."""
@@ -135,10 +151,14 @@ class Plan(Section):
     @classmethod
     def fields_of(cls, path: str | Path) -> dict[str, Any]:
         """The fields of a plan file, with absolute paths."""
-        fields = read_plan(path, cls.mechanism)
+        return cls.placed(read_plan(path, cls.mechanism), Path(path).parent)
+
+    @classmethod
+    def placed(cls, fields: dict[str, Any], folder: Path) -> dict[str, Any]:
+        """The fields of a plan file in ``folder``, with absolute paths."""
         for section in cls.input_sections(fields):
             if isinstance(section, dict) and isinstance(section.get("path"), str):
-                section["path"] = str(Path(path).parent / section["path"])
+                section["path"] = str(folder / section["path"])
         return fields
 
     def to_toml(self) -> str:
@@ -237,8 +257,11 @@ def hash_of(published: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return _received.read_toml(path)
+        text = _received.read_typed(path)
+        return _received.parse_toml(text)
     except tomllib.TOMLDecodeError as problem:
+        if text.lstrip().startswith("{"):  # no TOML begins like this
+            raise errors.plan_in_json(path) from None
         raise errors.plan_not_toml(path, str(problem)) from None
     except _received.Unacceptable as problem:
         raise errors.plan_unacceptable(path, str(problem)) from None

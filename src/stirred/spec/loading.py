@@ -40,6 +40,7 @@ _SYNONYMS = {
 }
 _NEXT = re.compile(r"(?<=[^\s,;])\s+(?=[^\s=,;]+\s*=|(?:un)?bounded\b|(?:un)?ordered\b)", re.IGNORECASE)
 """Where a space separates two blocks that should have a comma between them."""
+_COMPARED = re.compile("[<>]=?|==|[≤≥]")
 _NUMBER = re.compile(r"[\d.]+(?:[,/]\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ def load(text: str | Path) -> Specification:
         pass
     if isinstance(text, Path):
         raise errors.nothing_to_load(typed, ())
-    if "=" in typed:
+    if "=" in typed or _COMPARED.search(typed):
         return _typed(typed)
     if found := known.meant(typed):
         return _deployed(found)
@@ -126,6 +127,8 @@ def _from_json(path: Path) -> Specification:
 
 def _typed(text: str) -> Specification:
     """Blocks in short: ``rho=2.63,unit=household,unbounded``."""
+    if compared := _COMPARED.search(text):
+        raise errors.bad_shorthand(text, f"it has {compared[0]} where = stands; a budget is an upper bound already")
     numbers: dict[str, str] = {}
     flags: dict[str, bool] = {}
     last = ""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stirred.survey.plan_sections import TO_FILL_IN
 from stirred.tables import open_input
+from stirred.tables.column_names import called_id, dataset_called, identifying
 from stirred.tables.form import form_of
 
 BLANK = f'"{TO_FILL_IN}"'
@@ -29,7 +30,7 @@ _WEIGHT = (
 _FINAL = r"final|calib|adj|raked|pwgtp|wgtp|perwt|hhwt"
 _STRATA = r"(^|_)(strat(a|um)?|sdmvstra|vstrat|str)(_|$|\d)|strat(a|um)$|^strat"
 _CLUSTER = r"(^|_)(psu|cluster|clust|sdmvpsu|vpsu|segment|ea|primary_unit)(_|$|\d)|psu$|cluster$"
-_IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$|^person$|^respondent$|^case$|^row$)"
+_ROW = r"^(person|respondent|case|row)$"
 _NUMERIC = (
     r"income|wage|salary|earn|expend|spend|amount|hours|days|minutes|number_of|^n_|age$|^agep$|pincp|hincp|poverty|"
     r"rent$|value|price|size|score|height|weight_kg|bmi|turnover|employees|area_m"
@@ -59,7 +60,7 @@ def draft_plan(path: Path, folder: Path = Path(), *, delimiter: str | None = Non
     found = guess(list(open_input("survey", path, form.options()).kinds))
     place = path if path.is_absolute() else os.path.relpath(path, folder)
     parts = [
-        _head(),
+        _head(path),
         ["[input]", f"path = {_text(str(place))}", *form.lines()],
         _weights(found),
         _sample(),
@@ -87,7 +88,7 @@ def guess(columns: Sequence[str]) -> Guess:
     strata = next((name for name in rest if re.search(_STRATA, name.lower())), None)
     clusters = next((name for name in rest if name != strata and re.search(_CLUSTER, name.lower())), None)
     rest = [name for name in rest if name not in (strata, clusters)]
-    left_out = [name for name in rest if re.search(_IDENTIFIER, name.lower())]
+    left_out = [name for name in rest if called_id(name) or identifying(name) or re.search(_ROW, name.lower())]
     rest = [name for name in rest if name not in left_out]
     variables = [name for name in rest if re.search(_NUMERIC, name.lower())]
     return Guess(
@@ -118,7 +119,7 @@ def _replicates(columns: Sequence[str]) -> tuple[str, ...]:
 # -- parts of the plan -----------------------------------------------------------------------------------------------
 
 
-def _head() -> list[str]:
+def _head(path: Path) -> list[str]:
     return [
         "# A draft, guessed from column names alone: no cell was read. Check every choice in it.",
         f"# Where it says {BLANK}, state a public fact: from the design, the questionnaire, published totals, never",
@@ -126,7 +127,8 @@ def _head() -> list[str]:
         "stirred = 1",
         'mechanism = "survey"',
         "",
-        '# dataset = "..."          # name of the confidential dataset, as its ledger has it',
+        f"dataset = {_text(dataset_called(path))}"
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         f"row = {BLANK}            # what one row of the file is: person, household, business ...",
         'unit = "person"            # what is protected; it must be what a row is',
         'starts = "target sample"   # whose record is protected; stirred advise shows the choices side by side',
@@ -212,7 +214,7 @@ def _attributes(found: Guess) -> list[str]:
         if name == found.strata:
             lines.append("in_frame = true            # known from the frame: other answers do not change it")
     if found.left_out:
-        lines.append(f"# left out, since they look like identifiers: {', '.join(found.left_out)}")
+        lines.append(f"# left out, since they look like ids, names or coordinates: {', '.join(found.left_out)}")
     return lines
 
 

@@ -7,7 +7,7 @@ nothing. Shares of the budget are fractions that add up to exactly one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from stirred import errors
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Plan
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Plan, Unit
 from stirred.survey.pipeline import Pipeline
 from stirred.survey.plan_checks import require_sound
 from stirred.survey.plan_sections import (
@@ -82,10 +82,15 @@ class SurveyPlan(Plan):
 
     mechanism: ClassVar[str] = "survey"
     page: ClassVar[str] = "surveys"
+    decided: ClassVar[Mapping[str, str]] = {
+        "row": "what one row of the file is; the guarantee holds if each row is one whole unit",
+        **Plan.decided,
+        "unit": "what is protected; it must be what a row is",
+    }
 
     row: str | None = None
     """What one row of the file is."""
-    unit: str = "person"
+    unit: Unit = "person"
     starts: Start = "target sample"
     holds_fixed: Fixed = "frame"
     change: Change = "unit"

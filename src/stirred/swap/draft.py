@@ -11,27 +11,49 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from stirred import errors
 from stirred.swap.flat import count_varying
+from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Input, open_input
+from stirred.tables.column_names import called_id, dataset_called, identifying
 from stirred.tables.form import Form, form_of
 from stirred.tables.identifiers import count_repeated
 from stirred.tables.looking import Looked, look
 from stirred.tables.read import read_table
 
 _GUESSES = (
-    ("drop", r"(^|_)(name|surname|address|street|phone|email|ssn|passport)(_|$)"),
-    ("swap", r"county|tract|block|puma|district|municip|commune|parish|ward|zip|postcode|geoid|nuts[23]"),
-    ("match", r"state|region|province|size|npf|persons_in|nuts1"),
+    (
+        "drop",
+        r"^(p|h)?w(gt|eight|t)(p|s)?\d*$|(^|_)(weights?|wgts?)(_(?!kg|lb)|$|\d)|^p?wgtp\d*$|^perwt$|^hhwt$|wgt$",
+        "a weight: made by place, it may tell the place; hold it if it does not",
+    ),
+    (
+        "swap",
+        r"county|tract|block|puma|district|municip|commune|parish|(^|_)ward|zip|postcode|geoid|(^|_)vtd|nuts[23]",
+        "a place",
+    ),
+    ("drop", r"(^|_)density(_|$)", "a number of the place, which tells it"),
+    ("match", r"(^|_)state|region|province|nuts1", "a large area: its counts stay exact"),
+    ("match", r"size|npf|persons_in", "a size: its counts stay exact"),
 )
-_IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$|^(db|hb|rb|pb|rx|px)030$|^household$|^hh_?n(o|r|um)$)"
-"""030 is what ids are called in the files of EU-SILC."""
+"""Roles by what columns are called, with the reason that stands beside them in a draft."""
+_LIMITS = {"most_unchangeable": "0.25", "most_told": "0.5", "most_recovered": "0.10", "most_alone": "0.05"}
+_AN_ID = "looks like an id, which links the file to others"
+_A_POINT = "numbers with a point: if most differ, group or drop them"
+_UNITS = {
+    "household": r"hou?sehold|(^|_)hh|^hid$|dwelling",
+    "person": r"person|people|individual|^pid$",
+    "business": r"business|firm|compan",
+}
+"""Units by what an id or a file is called."""
 _FEWEST_REPEATS = 0.05
 """An id that repeats in a smaller share of the rows is taken for an id with mistakes in it."""
 
@@ -64,35 +86,41 @@ def draft_plan(
     flat = _record_columns(opened, flat_id, repeated)
     of_record = [name for name in opened.kinds if flat is None or name in flat]
     roles = _guess(name for name in of_record if name != flat_id)
-    unclaimed = [name for name in of_record if name not in roles]  # a county_id is a place first
-    identifier = flat_id or next((name for name in unclaimed if re.search(_IDENTIFIER, name.lower())), None)
-    held = [name for name in unclaimed if name != identifier]
-    of_role = {role: [name for name in roles if roles[name] == role] for role, _ in _GUESSES}
+    ids = [name for name in of_record if name not in roles and called_id(name)]  # a county_id is a place first
+    identifier = flat_id or next(iter(ids), None)
+    roles |= {name: ("drop", _AN_ID) for name in ids if name != identifier}
+    held = [name for name in of_record if name not in roles and name != identifier]
+    of_role = {
+        role: {name: why for name, (of, why) in roles.items() if of == role} for role in ("match", "swap", "drop")
+    }
+    pointed = _pointed(opened, looked)
     lines = [
         _guessed_from(looked, flat_id),
         "stirred = 1",
         'mechanism = "swap"',
         "",
+        f"dataset = {json.dumps(dataset_called(path), ensure_ascii=False)}"
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         *why,
-        'unit = "record"            # what one row is: household, person, business ...'
-        if flat is None
-        else 'unit = "household"         # what has one or more rows of the file: household, business ...',
-        "rate = 0.05                # probability that a record is selected for swapping",
-        "most_recovered = 0.10      # stop if more of the changed records than this could be put back",
-        "most_told = 0.5            # stop if held columns predict the swap values of more records than this",
-        "most_alone = 0.05          # stop if more records than this are alone in a count by match and swap values",
+        *_unit(path, identifier, flat is not None),
+        "# Each record is selected by chance, with this probability: 5 in 100. Selected records of a group exchange",
+        "# their swap values, so that about 95 in 100 or more are published where they truly are. A higher rate",
+        "# changes tables more and makes epsilon smaller, up to a rate that check prints (smallest epsilon).",
+        "rate = 0.05",
+        "# A release stops above these shares; stirred docs plans explains each stop.",
+        *(f"{field} = {most}".ljust(27) + f"# {SwapPlan.decided[field]}" for field, most in _LIMITS.items()),
         '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
         if looked is None
         else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
         "",
         "# Records are swapped only among those that agree on all of these.",
-        f"match = {_list(of_role['match'])}",
+        *_listed("match", of_role["match"]),
         "# These move together from record to record.",
-        f"swap = {_list(of_role['swap'])}" + ("" if of_role["swap"] else "   # no guess: name at least one"),
-        "# These stay, and are published exactly as they are.",
-        f"hold = {_list(held)}",
+        *_listed("swap", of_role["swap"], "no guess: name at least one"),
+        "# These stay, and are published exactly as they are: all that is not recognised.",
+        *_listed("hold", {name: _A_POINT if name in pointed else "" for name in held}),
         "# These are not released.",
-        f"drop = {_list(of_role['drop'])}",
+        *_listed("drop", of_role["drop"]),
     ]
     if identifier:
         lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
@@ -105,11 +133,11 @@ def draft_plan(
         *_input(path, folder, form, looked, [*held, *elsewhere]),
     ]
     if flat is not None and flat_id is not None:
-        lines += _flat(elsewhere, flat_id, looked)
+        lines += _flat(elsewhere, flat_id, looked, pointed)
     if linked is not None:
         form = form_of(linked, delimiter, encoding)
         looked = look(_table_name(linked), linked, form) if look_at_cells else None
-        lines += _linked(linked, folder, identifier, of_role["swap"], form, looked)
+        lines += _linked(linked, folder, identifier, list(of_role["swap"]), form, looked)
     return "\n".join(lines) + "\n"
 
 
@@ -141,7 +169,7 @@ def _repeating_id(opened: Input) -> tuple[str, list[str]] | None:
     cannot be read is no reason to draft nothing: the check says what is wrong with it.
     """
     places = _guess(opened.kinds)
-    named = [name for name in opened.kinds if name not in places and re.search(_IDENTIFIER, name.lower())]
+    named = [name for name in opened.kinds if name not in places and called_id(name)]
     try:
         read = read_table(opened, [], named, may_be_empty=True).identifiers if named else {}
         often = {name: count_repeated(ids) for name, ids in read.items() if len(ids) and not ids.null_count}
@@ -178,10 +206,8 @@ def _constant_within(opened: Input, id: str) -> tuple[dict[str, bool], bool]:
     return found, len(found) < len(others)
 
 
-def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None) -> list[str]:
-    dropped = [name for name, role in _guess(columns).items() if role == "drop"]
-    own = next((name for name in columns if name not in dropped and re.search(_IDENTIFIER, name.lower())), None)
-    held = [name for name in columns if name != own and name not in dropped]
+def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None, pointed: set[str]) -> list[str]:
+    own, held, dropped = _row_roles(columns, pointed)
     return [
         "",
         "[[linked]]                  # the rows of the file, which belong to records and stay with them",
@@ -189,20 +215,64 @@ def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None) -> list[s
         "flat = true                # they are in the file above, which repeats the columns of the record",
         f"link = {json.dumps(flat_id, ensure_ascii=False)}",
         *([f"id = {json.dumps(own, ensure_ascii=False)}"] if own else []),
-        f"hold = {_list(held)}",
-        f"drop = {_list(dropped)}",
+        *_listed("hold", held),
+        *_listed("drop", dropped),
         *_nulls(looked, [name for name in (looked.nulls if looked else ()) if name not in held]),
     ]
 
 
-def _guess(columns: Iterable[str]) -> dict[str, str]:
+def _row_roles(columns: Iterable[str], pointed: set[str]) -> tuple[str | None, dict[str, str], dict[str, str]]:
+    """The id of linked rows, the columns to hold and those to drop, with reasons; what belongs to records is held."""
+    columns = list(columns)
+    dropped = {name: why for name, (role, why) in _guess(columns).items() if role == "drop"}
+    ids = [name for name in columns if name not in dropped and called_id(name)]
+    own = next(iter(ids), None)
+    dropped |= {name: _AN_ID for name in ids if name != own}
+    kept = [name for name in columns if name != own and name not in dropped]
+    return own, {name: _A_POINT if name in pointed else "" for name in kept}, dropped
+
+
+def _guess(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """By column its role and the reason, for those that are called like something."""
     roles = {}
     for name in columns:
-        for role, pattern in _GUESSES:
+        if why := identifying(name):
+            roles[name] = ("drop", why)
+            continue
+        for role, pattern, why in _GUESSES:
             if re.search(pattern, name.lower()):
-                roles[name] = role
+                roles[name] = (role, why)
                 break
     return roles
+
+
+def _pointed(opened: Input, looked: Looked | None) -> set[str]:
+    """Columns of numbers with a point, by the types of the file or by those that were looked at."""
+    types = looked.types if looked is not None else {}
+    return {name for name, kind in opened.kinds.items() if pa.types.is_floating(kind) or types.get(name) == "number"}
+
+
+def _unit(path: Path, identifier: str | None, flat: bool) -> list[str]:
+    """The line with what a record is, by what the id or the file is called."""
+    words = "# what has one or more rows of the file" if flat else "# what one row is"
+    unit, said = ("household" if flat else "record"), f"{words}: household, {'' if flat else 'person, '}business ..."
+    for what, called in (("file", dataset_called(path)), ("id", identifier or "")):
+        for one, pattern in _UNITS.items() if not flat else ():
+            if re.search(pattern, called.lower()):
+                unit, said = one, f"{words}, guessed from what its {what} is called"
+    return [f"unit = {json.dumps(unit)}".ljust(27) + said]
+
+
+def _listed(role: str, columns: Mapping[str, str], empty: str = "") -> list[str]:
+    """A role's columns: those with a reason one by one, the reason beside them, the others in lines of a hundred."""
+    if not columns:
+        return [f"{role} = []" + (f"   # {empty}" if empty else "")]
+    plain = [json.dumps(name, ensure_ascii=False) + "," for name, why in columns.items() if not why]
+    lines = textwrap.wrap("\0".join(plain).replace(" ", "\1").replace("\0", " "), 100, break_long_words=False,
+                          break_on_hyphens=False)  # fmt: skip
+    lines = [line.replace("\1", " ") for line in lines]
+    lines += [f"{json.dumps(name, ensure_ascii=False)},".ljust(23) + f"# {why}" for name, why in columns.items() if why]
+    return [f"{role} = [", *(f"    {line}" for line in lines), "]"]
 
 
 def _nulls(looked: Looked | None, never: Sequence[str | None]) -> list[str]:
@@ -215,10 +285,9 @@ def _linked(
     path: Path, folder: Path, identifier: str | None, swapped: list[str], form: Form, looked: Looked | None
 ) -> list[str]:
     opened = open_input("linked", path, form.options())
-    own = next((name for name in opened.kinds if name != identifier and re.search(_IDENTIFIER, name.lower())), None)
+    rest = [name for name in opened.kinds if name != identifier and name not in swapped]
+    own, held, dropped = _row_roles(rest, _pointed(opened, looked))
     link = identifier if identifier in opened.kinds else own
-    dropped = [name for name, role in _guess(opened.kinds).items() if role == "drop"]
-    held = [name for name in opened.kinds if name not in (link, own, *dropped, *swapped)]
     lines = [
         "",
         "[[linked]]                  # rows that belong to a record and stay with it",
@@ -229,8 +298,8 @@ def _linked(
     ]
     if own and own != link:
         lines.append(f"id = {json.dumps(own, ensure_ascii=False)}")
-    lines += [f"hold = {_list(held)}", f"drop = {_list(dropped)}", *_nulls(looked, [link, own, *dropped])]
-    return [*lines, *_input(path, folder, form, looked, held, "linked.input")]
+    lines += [*_listed("hold", held), *_listed("drop", dropped), *_nulls(looked, [link, own, *dropped])]
+    return [*lines, *_input(path, folder, form, looked, list(held), "linked.input")]
 
 
 def _table_name(path: Path) -> str:

@@ -175,7 +175,13 @@ def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.
         return [errors.nothing_can_change()]
     found = []
     if movement.expected_changed_share < FEWEST * movement.rate:
-        found.append(errors.few_change(movement.expected_changed_share, movement.rate, len(plan.rounds) + 1))
+        together = strata.sizes[strata.sizes > 1].sum() / strata.sizes.sum()  # would move if all were selected
+        alone = movement.expected_share < FEWEST * movement.rate and together >= FEWEST
+        found.append(
+            errors.few_change(
+                movement.expected_changed_share, movement.rate, len(plan.rounds) + 1, selected_alone=bool(alone)
+            )
+        )
     if movement.unchangeable_share > plan.most_unchangeable:
         found.append(errors.many_unchangeable(movement.unchangeable_share, plan.most_unchangeable))
     return found

@@ -28,6 +28,7 @@ from stirred.swap.plan_sections import (
     Rate,
     RateRule,
     Round,
+    Share,
     one_role_each,
 )
 
@@ -93,6 +94,13 @@ class SwapPlan(Plan):
     mechanism: ClassVar[str] = "swap"
     earlier_names: ClassVar[Mapping[str, str]] = {"tables": "publish"}
     private: ClassVar[frozenset[str]] = Plan.private | {"drop"}
+    decided: ClassVar[Mapping[str, str]] = {
+        **Plan.decided,
+        "most_unchangeable": "of the records, those in groups where nothing can change",
+        "most_told": "of the records, those whose swap values held columns predict",
+        "most_recovered": "of the changed records, those that could be put back",
+        "most_alone": "of the records, those that are alone in a count by match and swap values",
+    }
 
     match: Names = ()
     swap: Names = ()
@@ -112,13 +120,13 @@ class SwapPlan(Plan):
     """Tables to be written beside the microdata, each by its columns."""
     saturated: bool = False
     """Whether to write also the counts of all combinations of values."""
-    most_unchangeable: Rate = Fraction(1, 4)
+    most_unchangeable: Share = Fraction(1, 4)
     """The largest share of records that may lie in strata where nothing can change."""
-    most_told: Rate = Fraction(1, 2)
+    most_told: Share = Fraction(1, 2)
     """The largest share of records whose swap values held columns may tell."""
-    most_recovered: Rate = Fraction(1, 10)
+    most_recovered: Share = Fraction(1, 10)
     """The largest share of changed records that someone may be able to put back."""
-    most_alone: Rate | None = None
+    most_alone: Share | None = None
     """The largest share of records that may be the only one of a count by match and swap variables."""
     allow: Names = ()
     input: InputSection = Field(default_factory=InputSection)

@@ -30,18 +30,29 @@ def exact_rate(written: object) -> Fraction:
     >>> exact_rate(0.05), exact_rate("1/20"), exact_rate(Decimal("0.050"))
     (Fraction(1, 20), Fraction(1, 20), Fraction(1, 20))
     """
+    return _exact(written)
+
+
+def _exact(written: object, field: str | None = None) -> Fraction:
+    """A number from 0 to 1 as an exact fraction; ``field`` is its name in errors, where it is no swap rate."""
     try:
-        rate = as_fraction(written)
+        found = as_fraction(written)
     except NOT_A_NUMBER:
-        raise errors.rate_not_a_number(written) from None
-    if not 0 <= rate <= 1:
-        raise errors.rate_out_of_range(written)
-    if rate.denominator > _LARGEST_DENOMINATOR:
-        raise errors.rate_too_fine(int(rate.denominator.bit_length() * log10(2)) + 1)
-    return rate
+        raise errors.rate_not_a_number(written, field) from None
+    if not 0 <= found <= 1:
+        raise errors.rate_out_of_range(written, field)
+    if found.denominator > _LARGEST_DENOMINATOR:
+        raise errors.rate_too_fine(int(found.denominator.bit_length() * log10(2)) + 1, field)
+    return found
 
 
 Rate = Annotated[Fraction, BeforeValidator(exact_rate), PlainSerializer(str, return_type=str)]
+Share = Annotated[
+    Fraction,
+    BeforeValidator(lambda written, info: _exact(written, info.field_name)),
+    PlainSerializer(str, return_type=str),
+]
+"""A share of the records, called by the name of its field in errors."""
 Held = Annotated[
     Literal["rest"] | tuple[str, ...],
     BeforeValidator(lambda given: (given,) if isinstance(given, str) and given != "rest" else given),

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred.releases.plans import InputSection
 from stirred.tables import open_input
+from stirred.tables.column_names import called_id, dataset_called, identifying
 from stirred.tables.columns import as_text
 from stirred.tables.form import Form, form_of
 from stirred.tables.read import read_table
@@ -62,6 +63,8 @@ class _File:
     count: str | None
     """The column with the number of records, or the question about it."""
     asked: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Columns that are called like ids, names or coordinates."""
 
 
 def draft_plan(
@@ -131,6 +134,8 @@ def _read_file(path: Path, form: Form, places: _Places, domains: Domains, count:
     if count is not None and count not in kinds:
         raise errors.missing_columns("table", [count])
     rest = [name for name in kinds if name not in (*places.levels, place, count)]
+    left_out = [name for name in rest if not domains.get(name) and (called_id(name) or identifying(name))]
+    rest = [name for name in rest if name not in left_out]
     asked = [
         name
         for name in rest
@@ -141,10 +146,17 @@ def _read_file(path: Path, form: Form, places: _Places, domains: Domains, count:
         )
     ]
     open_count = OPEN + asked[0] if asked and count is None else count
-    return _File(path, form, place, tuple(name for name in rest if name not in asked), open_count, tuple(asked))
+    return _File(
+        path, form, place, tuple(name for name in rest if name not in asked), open_count, tuple(asked), tuple(left_out)
+    )
 
 
 def _question(file: _File) -> list[str]:
+    out = f"# Left out, since they look like ids, names or coordinates: {', '.join(file.left_out)}."
+    return [*([out] if file.left_out else []), *_question_of_count(file)]
+
+
+def _question_of_count(file: _File) -> list[str]:
     if not file.asked:
         return []
     if not (file.count or "").startswith(OPEN):
@@ -160,10 +172,16 @@ def _from_preset(
     name: str, places: _Places, file: _File, domains: Domains, labels: Mapping[str, str], folder: Path
 ) -> str:
     """A built-in plan for these files, with the values of the dictionary."""
-    from stirred.topdown.presets import CENSUS_LEVELS, preset
+    from stirred.topdown.presets import CENSUS_LEVELS, NEEDED, preset
 
     if name != "teaching" and len(places.levels) != len(CENSUS_LEVELS) - 1:
         raise errors.topdown_plan(f"The preset '{name}'", "needs five levels, from state to block")
+    if lacking := [one for one in NEEDED.get(name, ()) if not domains.get(one)]:
+        raise errors.topdown_plan(
+            f"The preset '{name}'",
+            f"needs the values of {errors.listed(lacking)}, which no data dictionary lists: give one that does with "
+            "--dictionary FILE (stirred docs topdown shows its form)",
+        )
     plan = preset(name, {one: values for one, values in domains.items() if values}, places.levels)
     section = PlacesInput(
         path=_relative(places.path, folder), code=places.code, prefixes=dict(places.prefixes), **_read_as(places.form)
@@ -201,7 +219,8 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
         "stirred = 1",
         'mechanism = "topdown"',
         "",
-        '# dataset = "..."          # name of the confidential dataset, as its ledger has it',
+        f"dataset = {_text(dataset_called(file.path))}"
+        "   # name of the confidential data, the same in all their plans and in their ledger",
         'unit = "record"            # what one row is: person, household, business ...',
         '# chosen_from = "public"   # or "earlier data" or "this data": where budget and queries came from',
         "",

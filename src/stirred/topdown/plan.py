@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from stirred import errors
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, dicts, hash_of
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, Unit, dicts, hash_of
 from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
     OPEN,
@@ -75,7 +75,7 @@ class TopDownPlan(Plan):
     page: ClassVar[str] = "topdown"
     earlier_names: ClassVar[Mapping[str, str]] = {"asked": "publish"}
 
-    unit: str = "person"
+    unit: Unit = "person"
     """The protected unit: that of one of the released tables."""
     spine: SpineSection
     tables: tuple[TableSection, ...] = Field(max_length=MOST_SECTIONS)

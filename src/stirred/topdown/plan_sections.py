@@ -18,7 +18,7 @@ from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
 from stirred.margins.joint_recodes import Condition, JointRecode
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section, Unit
 
 OPEN = "? "
 """Begins what a draft leaves to be answered; a plan with it is refused."""
@@ -149,7 +149,7 @@ class TableSection(Section):
     """
 
     name: str
-    unit: str
+    unit: Unit
     place: str | None = None
     """The column with the finest geounit; by default it is called like the finest level."""
     count: str | None = None

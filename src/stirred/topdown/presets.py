@@ -25,7 +25,7 @@ HHGQ = (
 FACILITIES = HHGQ[1:]
 INSTITUTIONS = {"household": HHGQ[:1], "institutional": HHGQ[1:5], "non-institutional": HHGQ[5:]}
 
-_NEEDED = {
+NEEDED = {
     "pl94-2020": ("votingage", "hispanic", "cenrace"),
     "pl94-units": (),
     "teaching": ("race", "adult"),
@@ -51,9 +51,9 @@ def preset(
     ``nation`` the spine has a root above the states; without it the nation's share is not spent. ``rounded`` takes the
     budgets as printed in place of those of production. ``more`` are other fields of the plan.
     """
-    if name not in _NEEDED:
-        raise errors.unknown_choice("preset", name, list(_NEEDED))
-    if lacking := [one for one in _NEEDED[name] if one not in domains]:
+    if name not in NEEDED:
+        raise errors.unknown_choice("preset", name, list(NEEDED))
+    if lacking := [one for one in NEEDED[name] if one not in domains]:
         raise errors.topdown_plan(f"The preset '{name}'", f"needs the values of {errors.listed(lacking)} in domains")
     expected = DHC_LEVELS if name.startswith("dhc-") else LEVELS
     levels = expected if levels is None else tuple(levels)
