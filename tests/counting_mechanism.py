@@ -81,13 +81,14 @@ class CountCheck:
     plan: CountPlan
     specification: Specification
     twice: bool
+    code: str | None = None
 
     @property
     def open_stops(self) -> Sequence[errors.StirredError]:
         return ()
 
     def to_json(self) -> str:
-        return check_json(self.plan, self.specification, (), (), {"twice": self.twice})
+        return check_json(self.plan, self.specification, (), (), {"twice": self.twice}, self.code)
 
     def __str__(self) -> str:
         return f"CONFIDENTIAL. One count at epsilon {self.plan.epsilon}.\n"
@@ -139,6 +140,9 @@ class Counting(Mechanism):
 
     def specify(self, plan: CountPlan) -> Specification:
         return specify(plan)
+
+    def inputs(self, plan: CountPlan, data: Data | None = None) -> dict[str, Data]:
+        return {"records": plan.input.path if data is None else data}
 
     def check(self, plan: CountPlan, data: Data | None = None, *, progress: Any = None, twice: bool = False) -> Any:
         return CountCheck(plan, specify(plan), twice)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
 from stirred._received import is_file, plain
+from stirred.releases.as_checked import checked
 from stirred.releases.mechanism import Check, Data, Mechanism
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def check(
     -------
     Check
         ``print`` shows it as a page of text; ``specification`` is the guarantee, ``open_stops`` are the stops that
-        would end a release.
+        would end a release; ``code`` ties a release to this check (``stirred.release(..., as_checked=code)``) and is as
+        confidential as the data.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def check(
     4.6
     """
     mechanism, read = of_plan(plan)
-    return mechanism.check(read, data, progress=progress, **options)
+    return checked(mechanism, read, data, progress=progress, **options)
 
 
 def calibrate(

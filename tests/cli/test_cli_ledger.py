@@ -120,6 +120,29 @@ def test_a_typed_limit_is_about_the_ledgers_dataset(place, command):
     assert json.loads(ended.out)["left"] == "2"
 
 
+def test_a_typed_limit_says_that_it_will_refuse_swaps_and_does(place, plan, limit, command):
+    typed, known = place / "typed.ledger", place / "known.ledger"
+    ended = command(
+        "ledger", "init", typed, "--dataset", "households of Utopia", "--limit", "epsilon=12,unit=household"
+    )
+    assert "it refuses every release that keeps counts exactly" in ended.out
+    assert command("release", plan, "--out", place / "refused", "--ledger", typed).code == 2
+    ended = command("ledger", "init", known, "--dataset", "households of Utopia", "--limit", limit, "--budget", "12")
+    assert "refuses every release" not in ended.out
+    assert command("release", plan, "--out", place / "made", "--ledger", known).code == 0
+
+
+def test_a_release_is_tied_to_its_check(place, plan, command):
+    code = re.search(r"Code of this check: ([A-Z2-7-]+)\.", command("check", plan).out)[1]
+    assert command("release", plan, "--out", place / "made", "--as-checked", code).code == 0
+    with (plan.parent / "households.csv").open("a", encoding="utf-8") as file:
+        file.write("1,a,own\n")
+    ended = command("release", plan, "--out", place / "other", "--as-checked", code)
+    assert ended.code == 2
+    assert "The data are not those that the check with this code has seen." in ended.err
+    assert code not in ended.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

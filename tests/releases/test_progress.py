@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import threading
 
+import polars as pl
 import pytest
 
+import stirred
 from stirred.releases import progress
 from stirred.releases.progress import OnTerminal
 
@@ -126,3 +128,35 @@ def test_the_time_in_a_log_is_that_since_the_start(monkeypatch):
     shown.stage("reading")
     clock[0] += 3_725.9
     assert shown.line() == "1:02:05 reading"
+
+
+class Kept:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float | None]] = []
+
+    def stage(self, words: str, done: float | None = None) -> None:
+        self.told.append((words, done))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_reading_tells_its_share_over_all_tables(kind, tmp_path):
+    homes = pl.DataFrame({"id": range(1200), "size": [1, 2] * 600, "county": list("abc") * 400})
+    homes = homes.with_columns(tenure=pl.Series(["own", "rent", "rent", "own", "own"] * 240))
+    persons = pl.DataFrame({"home": list(range(1200)) * 3, "age": list(range(90)) * 40})
+    for name, table in (("homes", homes), ("persons", persons)):
+        getattr(table, f"write_{kind}")(tmp_path / f"{name}.{kind}")
+    plan = stirred.SwapPlan(
+        match=["size"], swap=["county"], hold=["tenure"], id="id", rate="1/10",
+        input={"path": str(tmp_path / f"homes.{kind}")},
+        linked=[{
+            "name": "persons", "link": "home", "hold": ["age"], "input": {"path": str(tmp_path / f"persons.{kind}")},
+        }],
+    )  # fmt: skip
+    shown = Kept()
+    stirred.check(plan, progress=shown)
+    shares = [done for words, done in shown.told if words == "reading" and done is not None]
+    assert len(shares) >= 2
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] == 1

@@ -20,7 +20,8 @@ from swap_oracle import (
     permutations,
 )
 
-from stirred.swap.checking import check
+from stirred.swap.checking import check, memory_of
+from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import LinkedTable
 
@@ -339,3 +340,14 @@ def test_a_check_of_the_same_data_in_another_order_says_the_same():
     )
     del first["forecast"], second["forecast"]
     assert first == second
+
+
+def test_the_forecast_of_memory_grows_with_rows_and_more_with_ids_that_are_text():
+    def forecast(rows: int, kind: pl.DataType) -> int:
+        homes = pl.DataFrame({"id": range(rows), "size": [1, 2] * (rows // 2), "county": ["a", "b"] * (rows // 2)})
+        plan = SwapPlan(match=["size"], swap=["county"], hold=["tenure"], id="id", rate="1/20")
+        return memory_of(load(plan, homes.with_columns(pl.col("id").cast(kind), tenure=pl.lit("own"))), 0)
+
+    few, numbers, texts = forecast(1_000, pl.Int64()), forecast(4_000_000, pl.Int64()), forecast(4_000_000, pl.String())
+    assert few > 400_000_000  # the programs alone
+    assert few < numbers < texts

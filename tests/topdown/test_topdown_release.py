@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from random_census import random_census
 from test_fitting import require_sound
 
+import stirred
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
@@ -278,6 +279,18 @@ def test_work_folders_that_cannot_be_used_are_refused(tmp_path):
     with refused("work-folder") as broken:
         reopen(plan(dataset="town"), tmp_path / "work")
     assert "persons-town-total.parquet" in str(broken.value)
+
+
+def test_a_draw_is_tied_to_its_check_and_one_that_was_made_before_is_not(tmp_path):
+    chosen, data = plan(), tables()
+    code = stirred.check(chosen, data).code
+    with refused("not-as-checked"):
+        fewer = {**data, "persons": data["persons"][1:]}
+        stirred.release(chosen, fewer, out=tmp_path / "out", work=tmp_path / "work", as_checked=code)
+    assert not (tmp_path / "work").exists()
+    stirred.release(chosen, data, out=tmp_path / "out", work=tmp_path / "work", as_checked=code)
+    with refused("drawn-before"):
+        stirred.release(chosen, data, out=tmp_path / "again", work=tmp_path / "work", as_checked=code)
 
 
 def test_a_seeded_draw_is_not_released(tmp_path):

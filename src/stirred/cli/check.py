@@ -35,10 +35,12 @@ def check(
 ) -> None:
     """Check a plan against its data: the guarantee, risks, expected errors and cost. Nothing is released or spent.
 
-    What it prints is confidential. Exits with 2 if a release by this plan would be refused.
+    What it prints is confidential, the code for release --as-checked too: it has a hash of the data, by which guesses
+    about them can be tested, and is written into no file. Exits with 2 if a release by this plan would be refused.
     """
     from stirred import errors
     from stirred.cli.common import check_new, check_paper, save_pictures, write_new
+    from stirred.releases.as_checked import checked
     from stirred.releases.mechanism import Drawable
     from stirred.releases.progress import OnTerminal
     from stirred.verbs import mechanism_of_plan
@@ -49,7 +51,7 @@ def check(
     of_plan, options = chosen(mechanism, "check", given)
     read = mechanism.read_plan(plan, **of_plan)
     with OnTerminal() as progress:
-        found = mechanism.check(read, progress=progress, **options)
+        found = checked(mechanism, read, progress=progress, **options)
     if figures is not None:
         pictures = found.pictures() if isinstance(found, Drawable) else ()
         if not pictures:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.printing import note
+
 if TYPE_CHECKING:
     from stirred.releases.ledger import Entry, Finish, Ledger, Standing
     from stirred.releases.ledger_address import ServerAddress
@@ -52,12 +54,16 @@ def init(
     started = Ledger.create(file, dataset, _limit(limit, budget, dataset) if limit else None)
     if as_json:
         _print_json(_standing_fields(started, started.standing()))
+        if (refuses := _refuses(started)) is not None:
+            note(refuses)
         return
     print(f"Started {started.path}, the ledger of '{dataset}'.")
     if started.limit is None:
         print("  limit: none. Releases of any cost are recorded; start a ledger with --limit to have one.")
     else:
         print(f"  limit: {_budget(started.limit)}, and all other parts as in {' and '.join(limit or [])}")
+    if (refuses := _refuses(started)) is not None:
+        print(f"  {refuses}")
     if isinstance(started.path, Path):
         print("It is confidential: keep it with the data. Use one file only: a copy lacks what is recorded later.")
     else:
@@ -274,6 +280,20 @@ def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
     domain = replace(read.domain, variables=None, starts="", words="")
     name = f"limit of {dataset}"
     return replace(read, domain=domain, budget=bound, name=name, covers=(), facts=(), findings=(), marks=())
+
+
+def _refuses(ledger: Ledger) -> str | None:
+    """What a limit that holds nothing fixed will refuse whatever it costs; None for other limits.
+
+    The invariants of a first release are not taken over: given them, the same number is a weaker limit than was asked.
+    """
+    if ledger.limit is None or ledger.limit.multiverse.invariants or ledger.limit.multiverse.universes:
+        return None
+    return (
+        "This limit holds nothing fixed, so it refuses every release that keeps counts exactly, whatever its budget: "
+        "every swap, and TopDown with invariants. For these, start the ledger with the guarantee of a plan: "
+        "stirred check PLAN --specification limit.json, then --limit limit.json --budget NUMBER"
+    )
 
 
 def _of_dataset(text: str, dataset: str) -> Specification:

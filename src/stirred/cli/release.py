@@ -51,6 +51,13 @@ def release(
     why: Annotated[
         str | None, typer.Option(help="Why the release is made. Written into the ledger, and nowhere else.")
     ] = None,
+    as_checked: Annotated[
+        str | None,
+        typer.Option(
+            help="The code that stirred check printed: if the plan or the data are not those that it has seen, nothing "
+            "is drawn. The code is as confidential as the data, and is written nowhere."
+        ),
+    ] = None,
     report: Annotated[
         bool,
         typer.Option(
@@ -75,9 +82,10 @@ def release(
     if (plan is None) == (measurements is None):
         raise typer.BadParameter("Give either a plan or --measurements.")
     if measurements is not None:
-        if confidential is not None or ledger is not None or who is not None or why is not None:
+        if any(one is not None for one in (confidential, ledger, who, why, as_checked)):
             raise typer.BadParameter(
-                "Published measurements spend nothing: leave out --ledger, --who, --why and --confidential."
+                "Published measurements spend nothing: leave out --ledger, --who, --why, --confidential and "
+                "--as-checked."
             )
         _from_measurements(measurements, out, given, report, as_json)
         return
@@ -100,7 +108,7 @@ def release(
     mechanism.warm_up()
     with _running() as progress:
         made = run(
-            mechanism, read, out=out, confidential=confidential, ledger=opened,
+            mechanism, read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked,
             documents=REPORT if report else None, progress=progress, **options,
         )  # fmt: skip
     if as_json:

@@ -114,6 +114,31 @@ def unreadable_release(reason: str) -> OutputError:
     )
 
 
+def check_code() -> OutputError:
+    return OutputError(
+        "check-code",
+        "This is not a code of a check: those have 20 letters and digits, in groups of four.",
+        "Copy the code that stirred check printed, as a whole. Nothing was drawn.",
+    )
+
+
+def not_as_checked(what: str) -> OutputError:
+    return OutputError(
+        "not-as-checked",
+        f"{what} that the check with this code has seen.",
+        "Nothing was drawn, released or spent. Run stirred check again, read what it says now, and use its code.",
+    )
+
+
+def drawn_before(work: Path) -> OutputError:
+    return OutputError(
+        "drawn-before",
+        f"The draw in {work} was made by an earlier run, and nobody can tell from it which data were read.",
+        "A code is compared before a draw. To go on from this draw, leave out --as-checked (as_checked in Python); to "
+        "draw anew, name another --work.",
+    )
+
+
 def invariants_broken(what: str) -> OutputError:
     return OutputError(
         "invariants-broken",

@@ -55,6 +55,11 @@ class Check(Protocol):
         """The reasons for which a release of this plan would stop and which the plan does not allow."""
         ...
 
+    @property
+    def code(self) -> str | None:
+        """Ties a release to this check (``as_checked``); as confidential as the data, of which it has a hash."""
+        ...
+
     def to_json(self) -> str:
         """The check as JSON."""
         ...
@@ -315,7 +320,8 @@ class CustodianNote:
 class Mechanism:
     """A way of making releases. Methods that a mechanism does not implement raise an error that says so.
 
-    A subclass defines at least ``name``, ``title``, ``plan_type``, ``check``, ``draw``, ``verify`` and ``tabulate``.
+    A subclass defines at least ``name``, ``title``, ``plan_type``, ``inputs``, ``check``, ``draw``, ``verify``
+    and ``tabulate``.
     Its module imports nothing heavy at the top, since every command loads every mechanism's module.
     """
 
@@ -347,6 +353,10 @@ class Mechanism:
         raise errors.not_offered(self.name, "a draft of a plan")
 
     # -- the custodian -----------------------------------------------------------------------------------------
+
+    def inputs(self, plan: Any, data: Data | None = None) -> dict[str, Data]:
+        """By table, the path or frame that a check or a draw of this plan reads, and no other."""
+        raise errors.not_offered(self.name, "a list of its inputs")
 
     def check(self, plan: Any, data: Data | None = None, *, progress: Progress | None = None, **options: Any) -> Check:
         """Check a plan against its data; draws nothing."""

@@ -28,6 +28,7 @@ from stirred import _received as received
 from stirred import errors
 from stirred.noise import RandomSource
 from stirred.releases import manifest
+from stirred.releases.as_checked import Watched
 from stirred.releases.document_writer import DocumentWriter, write_report
 from stirred.releases.documents import CERTIFICATE, require_readable
 from stirred.releases.folder import (
@@ -84,14 +85,16 @@ def release(
     work: str | Path | None = None,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
+    as_checked: str | None = None,
     documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Make a release: draw, or continue from an existing work folder, then finish and write.
 
     ``work`` names a folder in which the draw is kept, for mechanisms that keep draws; without it one beside ``out`` is
-    used, kept for another try if the run is interrupted, and removed once the release is written. ``documents`` writes
-    the report of the release; without it there is none.
+    used, kept for another try if the run is interrupted, and removed once the release is written. ``as_checked`` is the
+    code of a check: another plan or other data are refused before anything is drawn. ``documents`` writes the report of
+    the release; without it there is none.
     """
     out, progress = Path(out), progress or Silent()
     if work is not None and not mechanism.keeps_draws:
@@ -99,19 +102,29 @@ def release(
     place = (Path(work) if work is not None else default_work(out)) if mechanism.keeps_draws else None
     _check_targets(out, confidential, place)
     resumed = place is not None and os.path.lexists(place)
+    if resumed and place is not None and as_checked is not None:
+        raise errors.drawn_before(place)
     opened = _admitted(mechanism, plan, ledger, resumed)
-    spent = _Spent(opened, place, out)
+    spent = _Spent(opened, place, out, as_checked=as_checked is not None)
     with spent.told():
         with _Targets(out, confidential) as targets:
+            watched = None if as_checked is None else Watched.of(mechanism, plan, data)
+            if watched is not None and as_checked is not None:
+                data = watched.data
+                watched.require(as_checked, progress)
             if place is None:
                 drawn = mechanism.draw(plan, data, keep_truth=confidential is not None, progress=progress)
+                if watched is not None:
+                    watched.require_unchanged()
                 if opened is not None:
                     opened.check(drawn.specification)
             elif resumed:
                 drawn = mechanism.reopen(plan, place)
                 _require_entry(drawn, opened)
             else:
-                drawn = _draw_into(mechanism, plan, data, place, confidential is not None, None, spent, progress)
+                drawn = _draw_into(
+                    mechanism, plan, data, place, confidential is not None, None, spent, progress, watched
+                )
             passing = place is not None and work is None and not (place / KEPT).exists()
             finished = _finish(mechanism, drawn, work, passing, targets, spent, data, documents, progress)
         _note_release(mechanism, finished, opened, spent, out)
@@ -221,6 +234,7 @@ class _Spent:
     work: Path | None
     out: Path
     entry: int | None = None
+    as_checked: bool = False
 
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
@@ -243,7 +257,9 @@ class _Spent:
         elif resumed:
             said.append(f"Nothing was spent: the earlier draw is still in {self.work}.")
         elif self.work is not None and os.path.lexists(self.work):
-            said.append(f"The draw is kept in {self.work}: the same command continues from it and spends nothing.")
+            without = ", without --as-checked," if self.as_checked else ""
+            words = f"the same command{without} continues from it and spends nothing."
+            said.append(f"The draw is kept in {self.work}: {words}")
         elif said:
             said.append("Nothing was published and the draw is lost: another release spends again.")
         return " ".join(said)
@@ -324,10 +340,13 @@ def _draw_into(
     source: RandomSource | None,
     spent: _Spent,
     progress: Progress,
+    watched: Watched | None = None,
 ) -> KeptDraw:
     """Draw into a new work folder, which appears only once the ledger has recorded the draw."""
     with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
         drawn = mechanism.draw(plan, data, folder=folder, keep_truth=keep_truth, source=source, progress=progress)
+        if watched is not None:
+            watched.require_unchanged()
         held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
         check_target(work)
         entry = None

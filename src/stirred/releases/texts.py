@@ -143,12 +143,26 @@ def findings_and_stops(specification: Specification, stops: Sequence[errors.Stir
     return lines + [fill(f"STOP {stop.kind}: {stop}") for stop in stops]
 
 
+def code_line(code: str | None) -> list[str]:
+    """The lines of a check that tell its code; none where it has none."""
+    if code is None:
+        return []
+    return [
+        fill(
+            f"Code of this check: {code}. stirred release PLAN --out FOLDER --as-checked CODE refuses another plan "
+            "or other data than these. Keep the code to yourself: it has a hash of the data, by which guesses about "
+            "them can be tested, and stirred writes it into no file."
+        )
+    ]
+
+
 def check_json(
     plan: Plan,
     specification: Specification,
     stops: Sequence[errors.StirredError],
     open_stops: Sequence[errors.StirredError],
     fields: Mapping[str, Any],
+    code: str | None = None,
 ) -> str:
     """A check as JSON: the same head for every mechanism, then the mechanism's own fields.
 
@@ -159,6 +173,7 @@ def check_json(
         "confidential": True,
         "mechanism": plan.mechanism,
         "plan_sha256": plan.hash(),
+        "code": code,
         "specification": json.loads(specification.to_json()),
         "stops": [{"name": stop.kind, "allowed": stop not in open_stops, "words": str(stop)} for stop in stops],
     }

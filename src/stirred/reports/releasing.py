@@ -53,6 +53,7 @@ def release(
     work: str | Path | None = None,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
+    as_checked: str | None = None,
     progress: Progress | None = None,
     report: bool = True,
 ) -> Release:
@@ -74,6 +75,8 @@ def release(
     ledger
         The dataset's ledger, its path, or its address on a server (``postgresql://...``). The release is recorded in it
         before it appears; if it would exceed the ledger's limit, an error is raised and nothing is released.
+    as_checked
+        The ``code`` of a check: if the plan or the data are not those that it has seen, nothing is drawn.
     progress
         Receives the name of each stage when it begins; by default nothing is shown.
     report
@@ -97,7 +100,7 @@ def release(
 
     mechanism, read = of_plan(plan)
     return run(
-        mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger,
+        mechanism, read, data, out=out, work=work, confidential=confidential, ledger=ledger, as_checked=as_checked,
         documents=REPORT if report else None, progress=progress,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from stirred import errors
 from stirred.errors.kinds import listed
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.texts import check_json, fill, findings_and_stops
+from stirred.releases.texts import check_json, code_line, fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
@@ -91,6 +91,8 @@ class SurveyCheck:
     ids: Mapping[str, Repeats] = field(default_factory=dict)
     """By column that looks like an id of the unit, how its values repeat."""
     stops: tuple[errors.StoppedByCheck, ...] = ()
+    code: str | None = None
+    """Ties a release to this check; as confidential as the data."""
 
     def __repr__(self) -> str:
         return f"<SurveyCheck, confidential: {self.records:,} records; print it to read it all>"
@@ -114,7 +116,7 @@ class SurveyCheck:
             "empty_cells": dict(self.empty),
             "ids_of_the_unit": {name: found._asdict() for name, found in self.ids.items()},
         }
-        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
+        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields, self.code)
 
     def __str__(self) -> str:
         parts = [
@@ -128,6 +130,7 @@ class SurveyCheck:
             "refused."
             if not self.open_stops
             else "A release of this plan would be refused because of what the lines with STOP say.",
+            *code_line(self.code),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -136,7 +139,7 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
     """Check a plan against its file; draws nothing. Raises the errors that a release would raise."""
     progress = progress or Silent()
     progress.stage("reading the survey")
-    records = read_records(plan, data)
+    records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
     require_design(records)
     progress.stage("working out expected errors")
     filled = _complete(records)

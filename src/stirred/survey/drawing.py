@@ -53,7 +53,7 @@ def draw(
     """Read the data once and draw everything."""
     source, progress = source or SystemSource(), progress or Silent()
     progress.stage("reading the survey")
-    records = read_records(plan, data)
+    records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
     require_design(records)
     for stop in open_stops(plan, stops_of(records)):
         raise stop

@@ -135,6 +135,11 @@ class Survey(Mechanism):
 
         return specify(plan)
 
+    def inputs(self, plan: SurveyPlan, data: Data | None = None) -> dict[str, Data]:
+        from stirred.survey.records import inputs
+
+        return inputs(plan, data)
+
     def check(
         self, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> SurveyCheck:

@@ -29,6 +29,7 @@ from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
 from stirred.tables.exact_numbers import largest, whole_array
+from stirred.tables.inputs import Told
 from stirred.tables.read import read_table
 
 Whole = NDArray[np.int64]
@@ -100,14 +101,19 @@ class Records:
         return replace(self, values={**self.values, **values}, codes={**self.codes, **codes})
 
 
-def read_records(plan: SurveyPlan, data: Data | None = None) -> Records:
-    """Read the file of a plan, or a path or frame in its place."""
+def inputs(plan: SurveyPlan, data: Data | None = None) -> dict[str, Data]:
+    """The path or frame that is read, by the name of the table."""
     given = by_table(data, TABLE, ()).get(TABLE, plan.input.path)
     if given is None:
         raise errors.survey_plan("The input", "must have a path, or be given in Python")
-    opened = _opened(plan, given)
+    return {TABLE: given}
+
+
+def read_records(plan: SurveyPlan, data: Data | None = None, told: Told | None = None) -> Records:
+    """Read the file of a plan, or a path or frame in its place; ``told`` is told the share that is read."""
+    opened = _opened(plan, inputs(plan, data)[TABLE])
     ids = id_columns(plan, opened.kinds)
-    table = _read(opened, plan, [name for one, within in ids.items() for name in (one, *within)])
+    table = _read(opened, plan, [name for one, within in ids.items() for name in (one, *within)], told)
     opened.require_unchanged()
     _require_number(plan, table.rows)
     changed: dict[str, int] = {}
@@ -194,13 +200,13 @@ def _numeric(plan: SurveyPlan) -> list[str]:
     return [*found, *(plan.design.replicates.columns if plan.design.replicates is not None else ())]
 
 
-def _read(opened: Input, plan: SurveyPlan, more: Sequence[str]) -> Table:
+def _read(opened: Input, plan: SurveyPlan, more: Sequence[str], told: Told | None) -> Table:
     wanted = columns_of(plan)
     missing = [name for name in wanted if name not in opened.kinds]
     if missing:
         raise errors.missing_columns(TABLE, missing, opened.kinds)
     # A file of records that are only counted has no column to read; any one tells how many there are.
-    return read_table(opened, list(dict.fromkeys([*wanted, *more])) or list(opened.kinds)[:1]).table
+    return read_table(opened, list(dict.fromkeys([*wanted, *more])) or list(opened.kinds)[:1], told=told).table
 
 
 def _require_number(plan: SurveyPlan, rows: int) -> None:

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from stirred.errors import listed
-from stirred.releases.texts import fill, findings_and_stops, named_rows
+from stirred.releases.texts import code_line, fill, findings_and_stops, named_rows
 from stirred.semantics.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
@@ -376,7 +376,7 @@ def _findings(check: SwapCheck) -> str:
         lines.append("A release of this plan would be refused because of what the lines with STOP say.")
     else:
         lines.append("No stops: none of the reasons that are looked for (stirred docs plans lists them) was found.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *code_line(check.code)])
 
 
 def _inward(rate: float) -> str:

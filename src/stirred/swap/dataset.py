@@ -22,6 +22,7 @@ from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
+from stirred.releases.progress import Progress, Silent
 from stirred.swap.coarsening import fine_columns, strata_groups, with_merged
 from stirred.swap.flat import count_varying, records_of
 from stirred.swap.plan import SwapPlan
@@ -31,6 +32,7 @@ from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
 from stirred.tables.groups import Groups
 from stirred.tables.identifiers import count_repeated, locate
+from stirred.tables.inputs import Told, shares
 from stirred.tables.read import read_table
 
 _FEWEST_OF_GROUP, _MOST_OF_GROUP = 1.2, 100
@@ -86,14 +88,22 @@ class Dataset:
         return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
 
 
-def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
+def inputs(plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
+    """By table, the path or frame that is read."""
+    linked = () if plan.flat is not None else plan.linked
+    given = by_table(data, MAIN, [entry.name for entry in linked])
+    sections = {MAIN: plan.input} | {entry.name: entry.input for entry in linked}
+    return {name: _place(name, section, given.get(name)) for name, section in sections.items()}
+
+
+def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = None) -> Dataset:
     """Read and encode what the plan names.
 
     ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
     the table, ``"microdata"`` for the main one.
     """
     if plan.flat is not None:
-        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN))
+        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN), progress or Silent())
     given = by_table(data, MAIN, [entry.name for entry in plan.linked])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
@@ -108,8 +118,9 @@ def load(plan: SwapPlan, data: Data | None = None) -> Dataset:
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls)
-    linked = [_read_linked(plan, entry, other) for entry, other in zip(plan.linked, others, strict=True)]
+    told, *each = _told([opened, *others], progress or Silent())
+    read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls, told)
+    linked = [_read_linked(plan, *one) for one in zip(plan.linked, others, each, strict=True)]
     for one in (opened, *others):
         one.require_unchanged()
     if forbidden := [one.forbidden for one in (read, *(entry.read for entry in linked)) if one.forbidden is not None]:
@@ -147,7 +158,12 @@ def _require_known(plan: SwapPlan, released: set[str], held: Sequence[str], ties
             raise errors.unknown_allowance(name)
 
 
-def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None) -> Dataset:
+def _told(inputs: Sequence[Input], progress: Progress) -> list[Told]:
+    """Whom to tell the share of each input that is read, most of the time of a release."""
+    return shares(inputs, lambda done: progress.stage("reading", done))
+
+
+def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None, progress: Progress) -> Dataset:
     """Read a flat file and split it into records and their rows."""
     assert plan.id is not None
     opened = open_input(MAIN, _place(MAIN, plan.input, data), plan.input.options())
@@ -161,7 +177,7 @@ def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None) -> Dataset
     )
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls])
+    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls], *_told([opened], progress))
     if (found := read.forbidden) is not None:
         parts = [
             replace(found, counts={name: count for name, count in found.counts.items() if name not in own}),
@@ -274,12 +290,12 @@ class _Read:
     forbidden: errors.NullsFound | None
 
 
-def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str]) -> _Read:
+def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nulls: Sequence[str], told: Told) -> _Read:
     """Read a table in which only the columns of ``nulls`` may have nulls; ids never may."""
     unknown = [name for name in nulls if name not in opened.kinds]
     if unknown:
         raise errors.missing_columns(opened.table, unknown, opened.kinds)
-    found = read_table(opened, columns, identifiers)
+    found = read_table(opened, columns, identifiers, told=told)
     counts = {name: count for name, count in found.nulls.items() if name not in nulls or name in identifiers}
     ordered = {name: counts[name] for name in opened.kinds if name in counts}
     forbidden = errors.NullsFound(opened.table, ordered, identifiers, nulls, opened.table == MAIN) if counts else None
@@ -299,11 +315,11 @@ class _ReadLinked:
     read: _Read
 
 
-def _read_linked(plan: SwapPlan, entry: LinkedTable, opened: Input) -> _ReadLinked:
+def _read_linked(plan: SwapPlan, entry: LinkedTable, opened: Input, told: Told) -> _ReadLinked:
     copies = copies_of(plan, entry, list(opened.kinds))
     own = [entry.link, *([entry.id] if entry.id else [])]
     held = _resolve_roles(entry.name, opened, [], entry.hold, [*own, *entry.drop, *copies])
-    return _ReadLinked(entry, opened, own, held, copies, _read(opened, [*held, *copies], own, entry.nulls))
+    return _ReadLinked(entry, opened, own, held, copies, _read(opened, [*held, *copies], own, entry.nulls, told))
 
 
 def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray], main: Table) -> Linked:

@@ -194,6 +194,11 @@ class Swapping(Mechanism):
 
         return draft_plan(file, folder=folder, **options)
 
+    def inputs(self, plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
+        from stirred.swap.dataset import inputs
+
+        return inputs(plan, data)
+
     def check(
         self, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> SwapCheck:

@@ -240,7 +240,7 @@ def draw(
     source = source or SystemSource()
     progress = progress or Silent()
     progress.stage("reading")
-    dataset = load(plan, data)
+    dataset = load(plan, data, progress)
     for one in plan.published_tables:
         source_of(dataset).require(one)
     progress.stage("counting the invariants and looking for stops")

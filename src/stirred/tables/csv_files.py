@@ -24,7 +24,7 @@ from stirred import errors
 from stirred._received import is_of_machine
 from stirred.tables.csv_lines import csv_stream, ragged_line, wrong_line
 from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
-from stirred.tables.inputs import TYPES, Found, Input, InputOptions, Rewritten, check_columns
+from stirred.tables.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
 
 _HEADER_BYTES = 1 << 20
 _CSV_BLOCK = 1 << 24
@@ -35,7 +35,7 @@ class _CountingQuotes(io.RawIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self.quotes = 0
+        self.quotes = self.bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -43,6 +43,7 @@ class _CountingQuotes(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         data: bytes = self._stream.read(size if size >= 0 else None)
         self.quotes += data.count(b'"')
+        self.bytes += len(data)
         return data
 
     def close(self) -> None:
@@ -117,8 +118,11 @@ def open_csv(found: Found) -> Input:
     rewritten: dict[str, Rewritten] = {}
     cells = _Cells(table, options, kinds, CsvStyle(delimiter, decimal=options.decimal), rewritten)
 
+    come = [0]  # through so many bytes of the files
+
     def read(columns: Sequence[str], identifiers: Sequence[str]) -> Iterator[pa.RecordBatch]:
         rewritten.clear()
+        come[0] = 0
         coded = pa.dictionary(pa.int32(), pa.string())
         for file in files:
             cells.file = file
@@ -131,7 +135,7 @@ def open_csv(found: Found) -> Input:
             )
             try:
                 with _CountingQuotes(csv_stream(file, options.encoding)) as stream:
-                    alone = sys.getrefcount(stream)
+                    alone, start = sys.getrefcount(stream), come[0]
                     try:
                         reader = pa.csv.open_csv(
                             stream,
@@ -144,6 +148,7 @@ def open_csv(found: Found) -> Input:
                             convert_options=convert,
                         )
                         for batch in reader:
+                            come[0] = start + stream.bytes
                             yield cells.of(batch)
                     except Exception:
                         reader = None
@@ -157,7 +162,11 @@ def open_csv(found: Found) -> Input:
                 raise _csv_problem(table, file, header, options, delimiter, problem) from None
 
     style = CsvStyle(delimiter, _null_marker(options, delimiter), options.decimal)
-    return Input(table, "csv", kinds, read, found.bytes, state=found.state, style=style, rewritten=rewritten)
+    plain = not any(COMPRESSED.get(file.suffix.lower()) for file in files)
+    return Input(
+        table, "csv", kinds, read, found.bytes, state=found.state, style=style, rewritten=rewritten,
+        bytes_read=(lambda: come[0]) if plain else None,
+    )  # fmt: skip
 
 
 def usual_delimiter(file: Path) -> str:

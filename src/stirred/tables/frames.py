@@ -39,6 +39,17 @@ def open_frame(table: str, frame: object) -> Input:
     return Input(table, "parquet", kinds, read, arrow.nbytes, arrow.num_rows, native, _index(frame))
 
 
+def collected(table: str, frame: object) -> object:
+    """A lazy frame, collected; any other as it is."""
+    if not hasattr(frame, "collect"):
+        return frame
+    try:
+        narrow: Any = nw.from_native(frame)
+    except TypeError:
+        raise errors.not_a_table(table, type(frame).__name__) from None
+    return _collected(table, narrow).to_native() if isinstance(narrow, nw.LazyFrame) else frame
+
+
 def _index(frame: object) -> tuple[str, ...]:
     """The names in the index of a pandas frame; others have none."""
     return tuple(str(name) for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None)

@@ -54,6 +54,10 @@ MOST_COLUMNS = 10_000
 """How many columns a table may have; each costs work and memory of its own, however short the table is."""
 
 
+Told = Callable[[float], None]
+"""Is told the share of the work that is done."""
+
+
 @dataclass(frozen=True)
 class InputOptions:
     """How to read a file; the options of a plan's ``[input]``."""
@@ -107,21 +111,35 @@ class Input:
     """Labels of a Stata, SPSS or SAS file, where a release can keep them."""
     rewritten: dict[str, Rewritten] = field(default_factory=dict)
     """By column, how many of the cells read so far would be written otherwise than they stand in the file."""
+    bytes_read: Callable[[], int | None] | None = None
+    """How many bytes of the files the reading under way has come through; None where nobody knows."""
     most_rows: int | None = None
     """How many rows there may be: one more is an error, raised before the batch that holds it is given out."""
 
-    def batches(self, columns: Sequence[str], identifiers: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, columns: Sequence[str], identifiers: Sequence[str] = (), told: Told | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Batches of these columns; an error if the files change while they are read, or have too many rows.
 
-        ``identifiers`` are columns of mostly distinct values, for which a dictionary would only be in the way.
+        ``identifiers`` are columns of mostly distinct values, for which a dictionary would only be in the way. ``told``
+        is told the share that is read, by rows or else by bytes, where it is known.
         """
         rows = 0
         for batch in self.read(columns, identifiers):
             rows += batch.num_rows
+            if told is not None and (done := self._share(rows)) is not None:
+                told(done)
             if self.most_rows is not None and rows > self.most_rows:
                 raise errors.more_rows_than_expected(self.table, self.most_rows)
             yield batch
         self.require_unchanged()
+
+    def _share(self, rows: int) -> float | None:
+        """The share that is read when so many rows are, or so many bytes of a file that is not compressed."""
+        if self.rows:
+            return rows / self.rows
+        read = None if self.bytes_read is None else self.bytes_read()
+        return None if read is None or not self.bytes_on_disk else min(1.0, read / self.bytes_on_disk)
 
     def require_unchanged(self) -> None:
         """Raise if the files are not as they were when they were opened."""
@@ -170,6 +188,17 @@ def open_input(table: str, data: object, options: InputOptions | None = None, *,
     if most_rows is not None and opened.rows is not None and opened.rows > most_rows:
         raise errors.more_rows_than_expected(table, most_rows)
     return replace(opened, most_rows=most_rows)
+
+
+def shares(inputs: Sequence[Input], told: Told) -> list[Told]:
+    """For each of several inputs that are read one after another whom to tell its share; ``told`` gets that of all."""
+    sizes = [max(1, one.bytes_on_disk) for one in inputs]
+    before = [sum(sizes[:at]) for at in range(len(sizes))]
+
+    def of(start: int, size: int) -> Told:
+        return lambda done: told((start + done * size) / sum(sizes))
+
+    return [of(start, size) for start, size in zip(before, sizes, strict=True)]
 
 
 def check_columns(table: str, names: Sequence[str]) -> None:
@@ -234,6 +263,15 @@ def format_of(path: Path) -> tuple[str, str | None] | None:
     return (kind, compression) if kind else None
 
 
+def state_of(table: str, path: Path) -> object:
+    """Sizes and times of the files that a path stands for, to be compared before and after reading."""
+    try:
+        stats = [(file, file.stat()) for file in find_files(path)]
+    except (OSError, errors.DataError):
+        raise errors.changed_while_reading(f"the input of table '{table}'") from None
+    return [(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]
+
+
 def _open_path(table: str, path: Path, options: InputOptions) -> Input:
     files = find_files(path)
     kinds = {format_of(file) for file in files}
@@ -250,11 +288,7 @@ def _open_path(table: str, path: Path, options: InputOptions) -> Input:
         raise errors.unknown_format(path)
 
     def state() -> object:
-        try:
-            stats = [(file, file.stat()) for file in find_files(path)]
-        except (OSError, errors.DataError):
-            raise errors.changed_while_reading(f"the input of table '{table}'") from None
-        return [(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats]
+        return state_of(table, path)
 
     since = state()
     size = sum(file.stat().st_size for file in files)

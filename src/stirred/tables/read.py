@@ -13,7 +13,7 @@ from stirred import errors
 from stirred._shown import withheld
 from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported
 from stirred.tables.identifiers import IdentifierCollector
-from stirred.tables.inputs import MOST_ROWS, Input
+from stirred.tables.inputs import MOST_ROWS, Input, Told
 
 _WORKERS = min(4, os.cpu_count() or 1)
 
@@ -29,7 +29,7 @@ class ReadTable:
     """Columns with nulls, and how many."""
 
 
-def read_parts(opened: Input, columns: Sequence[str]) -> Iterator[Table]:
+def read_parts(opened: Input, columns: Sequence[str], told: Told | None = None) -> Iterator[Table]:
     """The rows of a table in parts that are encoded by themselves: for counting, in memory for one part."""
     for column in columns:
         if not is_supported(opened.kinds[column]):
@@ -41,16 +41,24 @@ def read_parts(opened: Input, columns: Sequence[str]) -> Iterator[Table]:
         return encoder.finish()
 
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for batch in opened.batches(columns, ()):
+        for batch in opened.batches(columns, (), told):
             parts = dict(zip(batch.schema.names, batch.columns, strict=True))
             made = pool.map(encoded, columns, [parts[column] for column in columns])
             yield Table(opened.table, batch.num_rows, dict(zip(columns, made, strict=True)))
 
 
 def read_table(
-    opened: Input, columns: Sequence[str], identifiers: Sequence[str] = (), *, may_be_empty: bool = False
+    opened: Input,
+    columns: Sequence[str],
+    identifiers: Sequence[str] = (),
+    *,
+    may_be_empty: bool = False,
+    told: Told | None = None,
 ) -> ReadTable:
-    """Encode ``columns`` and gather ``identifiers`` as they are; an error if there are no rows, unless that may be."""
+    """Encode ``columns`` and gather ``identifiers`` as they are; an error if there are no rows, unless that may be.
+
+    ``told`` is told the share that is read.
+    """
     name = opened.table
     for column in [*columns, *identifiers]:
         if not is_supported(opened.kinds[column]):
@@ -59,7 +67,7 @@ def read_table(
     kept = {column: IdentifierCollector(name, column, opened.kinds[column], opened.rows) for column in identifiers}
     rows = 0
     with ThreadPoolExecutor(_WORKERS) as pool:  # columns are independent, and the kernels do without the lock
-        for batch in opened.batches(columns, identifiers):
+        for batch in opened.batches(columns, identifiers, told):
             rows += batch.num_rows
             if rows > MOST_ROWS:
                 raise errors.too_many_records(name, MOST_ROWS)

@@ -6,7 +6,7 @@ import math
 
 from stirred.errors import listed
 from stirred.invariants import Beliefs
-from stirred.releases.texts import fill, findings_and_stops
+from stirred.releases.texts import code_line, fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec.exact import display
 from stirred.topdown.checking import LEVEL, TopDownCheck
@@ -33,6 +33,7 @@ def describe(check: TopDownCheck) -> str:
         + (" They keep every relation between tables, and every fit can." if check.plan.relations else "")
         if not check.open_stops
         else "A release of this plan would be refused because of what the lines with STOP say.",
+        *code_line(check.code),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -88,6 +88,8 @@ class TopDownCheck:
     forecast: Forecast
     available: int | None
     """Bytes of memory that this machine has free, where it tells."""
+    code: str | None = None
+    """Ties a release to this check; as confidential as the data."""
 
     def __repr__(self) -> str:
         """A summary; ``print`` shows the whole page."""
@@ -134,7 +136,7 @@ class TopDownCheck:
             "published_counts_reveal": self.revealing.to_fields(),
             "forecast": asdict(self.forecast),
         }
-        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields)
+        return check_json(self.plan, self.specification, self.stops, self.open_stops, fields, self.code)
 
     def __str__(self) -> str:
         from stirred.topdown.check_text import describe

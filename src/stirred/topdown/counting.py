@@ -28,6 +28,7 @@ from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, ColumnEncoder, as_text
+from stirred.tables.inputs import Told, shares
 from stirred.tables.read import read_parts, read_table
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
@@ -66,11 +67,21 @@ class Counted:
         return marginal_by(histograms, schema, by)
 
 
-def count_tables(plan: TopDownPlan, data: Data | None = None, *, with_areas: bool = False) -> Counted:
+def inputs(plan: TopDownPlan, data: Data | None = None) -> dict[str, Data]:
+    """By table, and for the list of places, the path or frame that is read."""
+    names = [table.name for table in plan.tables]
+    given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
+    sections = {GEOGRAPHY: plan.spine.input} | {table.name: table.input for table in plan.tables}
+    return {name: _source(name, given.get(name), section) for name, section in sections.items()}
+
+
+def count_tables(
+    plan: TopDownPlan, data: Data | None = None, *, with_areas: bool = False, told: Told | None = None
+) -> Counted:
     """Read and count everything a plan names; target areas only if they are asked for.
 
     ``data`` replaces the plan's paths: a mapping of paths or frames by the name of the table, the list of places under
-    ``"geography"``; a path or frame alone is the first table's.
+    ``"geography"``; a path or frame alone is the first table's. ``told`` is told the share of the tables that is read.
     """
     names = [table.name for table in plan.tables]
     given = by_table(data, names[0], [*names[1:], GEOGRAPHY])
@@ -79,7 +90,11 @@ def count_tables(plan: TopDownPlan, data: Data | None = None, *, with_areas: boo
     places = _open(GEOGRAPHY, given.get(GEOGRAPHY), plan.spine.input, (*_listed_columns(plan), *more))
     opened = {table.name: _open_table(plan, table, given.get(table.name)) for table in plan.tables}
     spine, areas = _spine_of(plan, places, with_areas)
-    leaves = {table.name: _count_table(plan, table, spine, opened[table.name]) for table in plan.tables}
+    each = shares(list(opened.values()), told or (lambda done: None))
+    leaves = {
+        table.name: _count_table(plan, table, spine, opened[table.name], one)
+        for table, one in zip(plan.tables, each, strict=True)
+    }
     for one in (places, *opened.values()):
         one.require_unchanged()
     return Counted(plan, spine, leaves, areas)
@@ -234,11 +249,15 @@ def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> Input:
+def _source(name: str, data: Any, section: InputSection) -> Any:
     source = data if data is not None else section.path
     if source is None:
         raise errors.topdown_plan(f"The input of '{name}'", "must have a path, or be given in Python")
-    opened = open_input(name, source, section.options())
+    return source
+
+
+def _open(name: str, data: Any, section: InputSection, columns: tuple[str, ...]) -> Input:
+    opened = open_input(name, _source(name, data, section), section.options())
     missing = [column for column in columns if column not in opened.kinds]
     if missing:
         raise errors.missing_columns(name, missing, opened.kinds)
@@ -254,9 +273,9 @@ def _open_table(plan: TopDownPlan, table: TableSection, data: Any) -> Input:
     return _open(table.name, data, table.input, (place, *_domains(table), *([table.count] if table.count else [])))
 
 
-def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, opened: Input) -> Histograms:
+def _count_table(plan: TopDownPlan, table: TableSection, spine: Spine, opened: Input, told: Told) -> Histograms:
     place = table.place or plan.spine.levels[-1]
-    histograms = count_rows(opened, table.name, spine, place, _domains(table), table.count)
+    histograms = count_rows(opened, table.name, spine, place, _domains(table), table.count, told)
     for zero in table.zeros:
         impossible = table.schema_of.where(zero)[histograms.cells]
         if impossible.any():
@@ -272,12 +291,13 @@ def count_rows(
     place: str,
     domains: Mapping[str, Sequence[str]],
     count: str | None = None,
+    told: Told | None = None,
 ) -> Histograms:
     """Count rows by leaf and by the values of some columns, part by part: only positive cells are held together."""
     strange = dict.fromkeys((place, *domains), 0)
     cells = math.prod(len(values) for values in domains.values())
     tally, leaves = _Tally(spine.leaves * cells), Places(spine.names[-1])
-    for part in read_parts(opened, (place, *domains, *([count] if count else []))):
+    for part in read_parts(opened, (place, *domains, *([count] if count else [])), told):
         key = leaves.of(part[place])
         strange[place] += int((key < 0).sum())
         for column, values in domains.items():

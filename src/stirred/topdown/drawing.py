@@ -87,7 +87,9 @@ def prepare(
     """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
     progress.stage("reading and counting")
     require_nested(plan)
-    counted = count_tables(plan, data, with_areas=with_areas)
+    counted = count_tables(
+        plan, data, with_areas=with_areas, told=lambda done: progress.stage("reading and counting", done)
+    )
     progress.stage("looking for contradictions")
     exact = invariant_values(counted)
     require_kept(counted, exact)

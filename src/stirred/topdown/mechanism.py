@@ -268,6 +268,11 @@ class TopDown(Mechanism):
 
         return specify(plan)
 
+    def inputs(self, plan: TopDownPlan, data: Data | None = None) -> dict[str, Data]:
+        from stirred.topdown.counting import inputs
+
+        return inputs(plan, data)
+
     def check(
         self, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> TopDownCheck:
