@@ -60,6 +60,15 @@ def holds(folder: Path) -> bool:
     return all(verdict.holds for verdict in stirred.verify(folder))
 
 
+def test_a_release_is_tied_to_its_check(tmp_path):
+    code = stirred.check(plan_of(), FRAME).code
+    with pytest.raises(StirredError) as refused:
+        stirred.release(plan_of(), FRAME.reverse(), out=tmp_path / "release", as_checked=code)
+    assert refused.value.kind == "not-as-checked"
+    stirred.release(plan_of(), FRAME, out=tmp_path / "release", as_checked=code)
+    assert holds(tmp_path / "release")
+
+
 @pytest.mark.parametrize("budget", [{"epsilon": 10**6}, {"rho": 10**8}], ids=["laplace", "gaussian"])
 def test_a_budget_that_leaves_hardly_any_noise_can_be_tabulated_and_estimated(budget, tmp_path):
     stirred.release(plan_of(**budget), FRAME, out=tmp_path / "out")
