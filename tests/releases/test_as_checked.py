@@ -132,6 +132,12 @@ def test_a_file_that_changes_between_comparing_and_drawing_is_refused(tmp_path):
         watched.require_unchanged()
 
 
+def test_a_file_that_is_not_there_is_said_not_to_be(tmp_path):
+    with pytest.raises(errors.DataError) as refused:
+        stirred.check(PLAN, tmp_path / "none.csv")
+    assert refused.value.kind == "no-such-input"
+
+
 def test_a_file_that_changes_while_it_is_drawn_spends_nothing(tmp_path, monkeypatch):
     file, ledger = tmp_path / "rows.csv", stirred.Ledger.create(tmp_path / "ledger", "homes")
     pl.DataFrame(ROWS).write_csv(file)

@@ -57,6 +57,7 @@ class Watched:
         elif data is not None:
             data = contents.settled("data", data)
         inputs = mechanism.inputs(plan, data)
+        contents.require_there(inputs)
         return cls(plan, inputs, data, contents.states(inputs))
 
     def code(self, progress: Progress, words: str) -> str:

@@ -31,10 +31,17 @@ def settled(table: str, data: object) -> object:
 
 def states(inputs: Mapping[str, object]) -> dict[str, object]:
     """Sizes and times of the files, by table: equal before and after means that nothing was written meanwhile."""
-    return {
-        table: state_of(table, Path(data)) if isinstance(data, str | os.PathLike) else None
-        for table, data in inputs.items()
-    }
+    return {table: state_of(table, path) for table, path in _paths(inputs).items()}
+
+
+def require_there(inputs: Mapping[str, object]) -> None:
+    """Raise if a path stands for no file."""
+    for path in _paths(inputs).values():
+        find_files(path)
+
+
+def _paths(inputs: Mapping[str, object]) -> dict[str, Path]:
+    return {table: Path(data) for table, data in inputs.items() if isinstance(data, str | os.PathLike)}
 
 
 def digest(inputs: Mapping[str, object], told: Told) -> bytes:
