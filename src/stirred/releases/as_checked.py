@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stirred import errors
+from stirred._shown import withheld
 from stirred.releases.mechanism import Check, Data, Mechanism
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
@@ -39,6 +40,7 @@ def checked(
     return replace(found, code=code)  # type: ignore[type-var]
 
 
+@withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class Watched:
     """A plan and its data, and how the files were before anything was read."""
