@@ -54,6 +54,21 @@ def refusal(kind, action, *arguments, **named) -> str:
     return str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "budgets", [["1", 0.5, "0.125"], ["1", "0.1281234", "0.125"], ["0.1001001"] * 10, ["1/3", "1/3"], [0.3, 0.7, 1.1]]
+)
+def test_printed_parts_of_a_sum_add_up_and_understate_nothing(budgets):
+    """Floats are epsilons of pure differential privacy, whose rho has no short text."""
+    parts = [(flavors.pure if isinstance(one, float) else flavors.zcdp)("person").at(one) for one in budgets]
+    both = compose(*parts, flavors.zcdp("person").at("0.01"))
+    total, words = both.specification.budget, both.steps[-1].words
+    printed, _, rounded = words.partition(": ")[2].partition(" = ")
+    shown = [Fraction(one) for one in printed.split(" + ")]
+    assert sum(shown) == Fraction(rounded.partition(",")[0] or total.shown()) <= Fraction(total.shown())
+    assert sum(shown) >= total.number
+    assert all(one >= Fraction(text) for one, text in zip(shown, budgets, strict=False) if isinstance(text, str))
+
+
 def test_each_standard_composes_by_its_own_rule():
     assert total(pure("0.1"), pure("0.2"), pure("1/3")).budget.value == Fraction(19, 30)
     assert total(zcdp("2.56"), zcdp("0.07")).budget.value == Fraction("2.63")

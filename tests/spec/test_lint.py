@@ -336,8 +336,24 @@ def cases() -> dict[str, tuple[list[Case], list[Case]]]:
             [
                 with_facts(TIDY, mechanism="topdown", parameters_from="this data"),
                 swap(10, "1/2", parameters_from="this data"),
+                swap(10, "1/2", parameters_from="this data", looked_at="types and formats"),
+                swap(10, "1/2", looked_at="values"),
             ],
-            [with_facts(TIDY, mechanism="topdown", parameters_from="earlier data"), TIDY],
+            [
+                with_facts(TIDY, mechanism="topdown", parameters_from="earlier data"),
+                swap(10, "1/2", looked_at="types and formats"),
+                swap(10, "1/2", looked_at="nothing"),
+                TIDY,
+            ],
+        ),
+        "formats-from-this-data": (
+            [swap(10, "1/2", looked_at="types and formats")],
+            [
+                swap(10, "1/2", looked_at="nothing"),
+                swap(10, "1/2", looked_at="values"),
+                swap(10, "1/2", parameters_from="this data", looked_at="types and formats"),
+                TIDY,
+            ],
         ),
         "parameters-unexplained": (
             [with_facts(TIDY, mechanism="topdown"), with_facts(TIDY, mechanism="permutation-swapping", rate="1/20")],

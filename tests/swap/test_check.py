@@ -20,10 +20,14 @@ from swap_oracle import (
     permutations,
 )
 
+from stirred import explain
+from stirred.errors import PlanError
 from stirred.swap.checking import check, memory_of
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import LinkedTable
+from stirred.swap.releasing import draw
+from stirred.swap.verifying import verify
 
 COLUMNS = ("region", "size", "county", "tract", "tenure", "fuel")
 MATCH, SWAP, HOLD = COLUMNS[:2], COLUMNS[2:4], COLUMNS[4:]
@@ -321,6 +325,34 @@ def test_a_plan_that_cannot_say_where_it_came_from_draws_a_finding(chosen_from, 
     about = [entry.id for entry in found.specification.findings if entry.id.startswith("parameters-")]
     assert about == ([finding] if finding else [])
     assert ("guarantee is void" in " ".join(str(found).split())) == (finding is not None)
+
+
+@pytest.mark.parametrize(
+    ("chosen_from", "looked_at", "finding"),
+    [
+        ("public", "nothing", None),
+        ("public", "types and formats", "formats-from-this-data"),
+        ("earlier data", "values", "parameters-from-this-data"),
+        ("this data", "types and formats", "parameters-from-this-data"),  # the worse of the two
+    ],
+)
+def test_the_finding_follows_what_was_looked_at(tmp_path, chosen_from, looked_at, finding):
+    main, _ = frames([Household(tuple(cells)) for cells in ("aacdeg", "aaddfg")])
+    stated = plan(RATES[1], chosen_from=chosen_from, looked_at=looked_at)
+    released = draw(stated, main).write(tmp_path / "out")
+    certificate, readme = ((released / name).read_text(encoding="utf-8") for name in ("certificate.json", "README.txt"))
+    fields = json.loads(certificate)
+    assert fields["plan"]["looked_at"] == looked_at
+    texts = [str(check(stated, main)), readme, explain(released).text(True)]
+    for text in (" ".join(one.split()) for one in texts):
+        assert ("guarantee is void" in text) == (finding == "parameters-from-this-data")
+        assert ("The guarantee holds given these choices" in text) == (finding == "formats-from-this-data")
+    assert all(verdict.holds for verdict in verify(released))
+
+
+def test_a_plan_cannot_look_at_nothing_and_choose_by_this_data():
+    with pytest.raises(PlanError, match='looked_at: is "nothing"'):
+        plan(chosen_from="this data", looked_at="nothing")
 
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import tomllib
 from collections import Counter
@@ -62,7 +63,7 @@ def test_a_file_of_an_office_is_released_in_its_own_form(tmp_path, command, enco
     assert drafted["input"]["decimal"] == ","
     assert drafted["input"].get("encoding") == (None if encoding == "utf-8" else encoding)
     assert (drafted["match"], drafted["swap"]) == (["size"], ["county_größe"])
-    assert drafted.get("chosen_from") == ("this data" if look else None)
+    assert "chosen_from" not in drafted and drafted.get("looked_at") == ("types and formats" if look else None)
     if look:
         assert drafted["nulls"] == ["tenure"]
         assert drafted["input"]["null_values"] == ["NA"]
@@ -86,6 +87,21 @@ def test_a_file_of_an_office_is_released_in_its_own_form(tmp_path, command, enco
     assert Counter(row["county_größe"] for row in released) == Counter(row["county_größe"] for row in was)
     found = command("tabulate", out, "--by", "tenure")
     assert found.code == 0
+
+
+def test_what_looking_tells_is_the_same_for_all_files_that_a_swap_compares(tmp_path, command):
+    """So the finding may say that the guarantee holds given it: the draft follows from what the swap keeps."""
+    rows = [(f"h{i}", str(i % 2), ("A", "", "C")[i % 3], ("x", "NA")[i % 2], str(i % 2)) for i in range(4)]
+    drafts = set()
+    for order in itertools.permutations(range(4)):
+        if all(order[i] % 2 == i % 2 for i in range(4)):  # within strata of one size
+            lines = [",".join((*row[:2], rows[order[i]][2], *row[3:])) for i, row in enumerate(rows)]
+            (tmp_path / "a.csv").write_text(
+                "hhid,size,county,tenure,rooms\n" + "\n".join(lines) + "\n", encoding="utf-8"
+            )
+            drafts.add(command("init", tmp_path / "a.csv", "--look").out)
+    assert len(drafts) == 1
+    assert 'looked_at = "types and formats"' in drafts.pop()
 
 
 def test_a_release_that_states_another_form_than_its_file_has_is_not_verified(tmp_path, command):
@@ -178,10 +194,12 @@ def test_the_lines_of_the_message_about_nulls_make_the_plan_pass(tmp_path, comma
         assert f"Column '{name}' of table '{'microdata' if name == 'tenure' else 'persons'}' has {count} null" in str(
             caught.value
         )
-    main, linked = (line for line in caught.value.lines if not line.startswith("#"))
+    looked, main, linked = (line for line in caught.value.lines if not line.startswith("#"))
     assert command("check", plan).err.splitlines()[1:] == [f"  {line}" for line in caught.value.lines]
-    plan.write_text(PLAN.format(main=main, linked=linked), encoding="utf-8")
-    assert check(SwapPlan.from_toml(plan)).records == 60
+    plan.write_text(PLAN.format(main=f"{looked}\n{main}", linked=linked), encoding="utf-8")
+    found = check(SwapPlan.from_toml(plan))
+    assert found.records == 60
+    assert "formats-from-this-data" in [finding.id for finding in found.specification.findings]
 
 
 def test_many_columns_with_nulls_are_listed_in_lines_that_are_never_cut(tmp_path):
@@ -199,7 +217,11 @@ def test_many_columns_with_nulls_are_listed_in_lines_that_are_never_cut(tmp_path
     }
     with pytest.raises(DataError) as caught:
         check(SwapPlan(**plan))
-    assert tomllib.loads("\n".join(caught.value.lines)) == {"nulls": names}
+    assert tomllib.loads("\n".join(caught.value.lines)) == {"looked_at": "types and formats", "nulls": names}
+    for stated in ({"looked_at": "values"}, {"looked_at": "types and formats"}, {"chosen_from": "this data"}):
+        with pytest.raises(DataError) as caught:
+            check(SwapPlan(**plan, **stated))
+        assert tomllib.loads("\n".join(caught.value.lines)) == {"nulls": names}
 
 
 def test_nulls_in_a_link_are_not_told_to_be_allowed(tmp_path):

@@ -232,5 +232,6 @@ def test_nulls_of_both_parts_are_named_where_they_belong(tmp_path):
     with pytest.raises(StirredError) as caught:
         load(plan)
     lines = caught.value.lines
-    assert [line for line in lines if not line.startswith("#")] == ['nulls = ["tenure"]', 'nulls = ["age"]']
-    assert '[[linked]] of name = "persons"' in lines[2]
+    wanted = ['looked_at = "types and formats"', 'nulls = ["tenure"]', 'nulls = ["age"]']
+    assert [line for line in lines if not line.startswith("#")] == wanted
+    assert '[[linked]] of name = "persons"' in lines[4]

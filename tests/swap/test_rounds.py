@@ -338,12 +338,18 @@ def test_no_larger_universe_loses_more_than_the_first_rounds_epsilon(n, rates):
 
 
 @pytest.mark.parametrize(
-    ("again", "places", "rate", "times"), [(False, (0, 0, 1), HALF, 1.984), (True, (0, 0, 0), HIGH, 2.566)]
+    ("again", "places", "rate", "later", "times"),
+    [
+        (False, (0, 0, 1), HALF, HIGH, 1.984),
+        (True, (0, 0, 0), HIGH, HIGH, 2.566),
+        (False, (0, 0, 1), Fraction(3, 4), Fraction(999, 1000), 6.519),
+        (True, (0, 0, 0), Fraction(3, 4), Fraction(999, 1000), 10.432),
+    ],
 )
-def test_a_later_round_that_looks_at_the_original_exceeds_epsilon(again, places, rate, times):
-    """Three records that share nothing; only those that round 1 moved, or left, take part in round 2 at rate 9/10."""
+def test_a_later_round_that_looks_at_the_original_exceeds_epsilon(again, places, rate, later, times):
+    """Three records that share nothing; only those that round 1 moved, or left (``again``), take part in round 2."""
     tables = universe((1, 1, 1), (1, 1, 1))
-    mutant = matrix(tables, lambda table: looking_back(table, places, rate, HIGH, not again))
+    mutant = matrix(tables, lambda table: looking_back(table, places, rate, later, not again))
     assert worst_loss(mutant, distances(tables)) / epsilon(3, rate) == pytest.approx(times, abs=1e-3)
 
 

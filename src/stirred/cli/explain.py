@@ -40,7 +40,8 @@ def explain(
     delta: Annotated[
         list[float] | None,
         typer.Option(
-            help="State epsilon at this delta (roughly, the probability of exceptions). Default: several from 0.05 to "
+            help="State at this delta the epsilon that odds exceed with a probability of at most delta, and that of "
+            "(epsilon, delta)-differential privacy, whose delta is no such probability. Default: several from 0.05 to "
             "1e-10. Repeatable."
         ),
     ] = None,

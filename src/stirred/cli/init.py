@@ -31,8 +31,8 @@ def init(
 ) -> None:
     """Draft a plan, a TOML file that says which columns are protected and how, to be read and corrected.
 
-    It is drafted from the file format and the names of columns. Values are looked at only with --look; columns that
-    are called like ids are read to see whether they repeat.
+    It is drafted from the file format and the names of columns. Cells are looked at only with --look, which proposes
+    types and where cells may be missing; columns that are called like ids are read to see whether they repeat.
     """
     from stirred.cli.common import check_new, write_new
     from stirred.mechanisms import named

@@ -199,7 +199,8 @@ class NullsFound:
     main: bool
 
 
-def nulls(found: Sequence[NullsFound]) -> DataError:
+def nulls(found: Sequence[NullsFound], looked: bool) -> DataError:
+    """``looked``: the plan says already that types and formats of this data, or more, were looked at."""
     parts: list[str] = []
     lines: list[str] = []
     ids: list[str] = []
@@ -223,6 +224,13 @@ def nulls(found: Sequence[NullsFound]) -> DataError:
             "Where a missing value is a category of its own, put the lines below into the plan; otherwise fill the "
             "cells, or drop the columns."
         )
+    if lines and not looked:
+        remedy += (
+            " Which columns have missing cells was found out from this data, and the line looked_at says so: the "
+            "guarantee then holds given what that tells."
+        )
+        lines = ["# before the first [section], in place of a looked_at that may stand there:",
+                 'looked_at = "types and formats"', *lines]  # fmt: skip
     return DataError("nulls", " ".join(parts), remedy.strip(), lines)
 
 

@@ -23,6 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from stirred import _received, errors
 from stirred._received import where_controls
 from stirred.releases.context import Context
+from stirred.spec import facts
 from stirred.tables import InputOptions
 from stirred.tables.inputs import TYPES
 
@@ -37,6 +38,7 @@ MOST_NAMES = 10_000
 MOST_SECTIONS = 1_000
 """How many tables, attributes, queries, invariants and the like a plan may have of each."""
 ChosenFrom = Literal["public", "earlier data", "this data"]
+LookedAt = Literal["nothing", "types and formats", "values"]
 FileFormat = Literal["csv", "parquet", "arrow", "stata", "sas", "spss"]
 Names = Annotated[
     tuple[str, ...],
@@ -116,6 +118,9 @@ class Plan(Section):
     """What one protected record is: a household, a person, a business."""
     chosen_from: ChosenFrom | None = None
     """Where the choices in the plan came from; choosing by this data voids the guarantee."""
+    looked_at: LookedAt | None = None
+    """What of this data was looked at to make them. With types and formats the guarantee holds given these; values void
+    it, and ``chosen_from = "this data"`` means values."""
     format: Literal["csv", "parquet", "arrow"] | None = None
     """The file format of the released microdata; by default that of the input."""
     licence: str | None = None
@@ -137,6 +142,14 @@ class Plan(Section):
             super().__init__(**fields)
         except ValidationError as problem:
             raise errors.plan_field(field_problems(type(self), problem), self.page) from None
+
+        if (self.chosen_from, self.looked_at) == (facts.THIS_DATA, "nothing"):
+            raise errors.plan_field(['looked_at: is "nothing", but chosen_from says that choices came from this data'])
+
+    def origin(self) -> dict[str, str]:
+        """Where the plan's choices came from, as facts of its guarantee; what is not stated is left out."""
+        stated = {facts.PARAMETERS_FROM: self.chosen_from, facts.LOOKED_AT: self.looked_at}
+        return {name: value for name, value in stated.items() if value is not None}
 
     @classmethod
     def input_sections(cls, fields: Mapping[str, Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS,
 from stirred.releases.documents import REPORT, ReleasedTable
 from stirred.releases.plans import Plan
 from stirred.spec import Finding, Specification
-from stirred.spec.exact import display, without_infinities
+from stirred.spec.exact import bound, without_infinities
 from stirred.tables.labelled_files import TITLES
 
 WIDTH = 110
@@ -81,7 +81,7 @@ def guarantee_section(specification: Specification) -> str:
     """The five parts of a guarantee, one after another."""
     budget = specification.output_premetric.kind.budget
     spent = (
-        f"{budget} = {display(specification.budget.number)} per {specification.input_premetric.unit} of distance. "
+        f"{budget} = {bound(specification.budget.number)} per {specification.input_premetric.unit} of distance. "
         f"{specification.budget.conversion}."
     )
     parts = [*specification.blocks()[:-1], ("budget", spent)]

@@ -25,6 +25,7 @@ _MODULES = (
     "chapter_1",
     "blocks",
     "appendix_a",
+    "processing",
     "swapping",
     "appendix_b",
     "census",

@@ -19,6 +19,7 @@ from stirred._shown import brief
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring, is_part, scaled
+from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
 from stirred.spec.finite_flavor import realised_budgets
 from stirred.spec.invariant import Invariant, merged, missing
@@ -210,19 +211,18 @@ def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Ste
     output = given[0].output_premetric
     kind = output.kind
     varies = "; ".join(dict.fromkeys(one.budget.varies for one in given if one.budget.varies))
-    numbers = [one.budget.shown() for one in given]
     together = kind.composed_curves([one.budget.value for one in given]) if kind.curve else None
     if together is not None:
         return output, Budget(together.budget), Step("composition", together.source, together.words)
     if kind.composition is None or kind.curve:
         reason = f"{kind.symbol} has no rule for its budgets"
         raise errors.no_rule("this composition", reason, "Convert to a standard that composes, such as rho.")
-    words = f"{kind.sum_words}: {' + '.join(numbers)}"
+    words = f"{kind.sum_words}: {added([one.budget.number for one in given])}"
     source = "Proposition 2.5.3"
     if kind.composition == "sum-with-parameter":
         total = min(sum((Fraction(one.output_premetric.parameter or 0) for one in given), Fraction(0)), Fraction(1))
         output = replace(output, parameter=total)
-        words += f"; so do their deltas, to {float(total):g}"
+        words += f"; so do their deltas, to {quoted(total)}"
         source = "section 2.5; a fixed delta does not compose"
     value: Fraction | float = sum((one.budget.number for one in given), Fraction(0))
     listed: tuple[Any, ...] = ()

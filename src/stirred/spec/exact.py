@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
@@ -21,6 +21,8 @@ from stirred._fractions import NOT_A_NUMBER, as_fraction
 INFINITE = "infinity"
 LARGE = 10**6
 """Bounds beyond this promise nothing, and are shown by their first digits."""
+_MOST_DECIMALS = 13
+"""Of a part of a sum; one that needs more is written in full."""
 DECIMAL_COMMA = re.compile(r"\d+,\d+")
 """A number as it is written in much of the world; here commas separate."""
 
@@ -115,6 +117,28 @@ def bound(value: Fraction | float) -> str:
         return quoted(value) if len(text) <= 10 else display(value)
     decimals = len(text.partition(".")[2])
     return text if 0 < decimals <= 3 or (decimals and len(text) <= 8) else display(value)
+
+
+def added(values: Sequence[Fraction | float]) -> str:
+    """Several bounds as a sum whose printed parts add up to the text of the whole, or to a number that is said to be
+    rounded up to it. A part that cannot be printed exactly is rounded up, to as many decimals as that takes.
+
+    >>> added([exact("1"), exact("0.128")]), added([exact("1"), exact("0.1224591233"), exact("0.125")])
+    ('1.00 + 0.128', '1.00 + 0.123 + 0.125 = 1.248, rounded up')
+    """
+    if math.inf in values:
+        return " + ".join(map(bound, values))
+    whole, texts = exact(bound(sum(values, Fraction(0)))), [bound(value) for value in values]
+    for decimals in range(2, _MOST_DECIMALS):
+        shown = [
+            text if exact(text) == exact(value) else display(value, decimals)
+            for text, value in zip(texts, values, strict=True)
+        ]
+        found = sum(map(exact, shown), Fraction(0))
+        if found <= whole:
+            rounded = found < whole and "/" not in written(found)
+            return " + ".join(shown) + (f" = {written(found)}, rounded up" if rounded else "")
+    return " + ".join(map(written, values))
 
 
 def display(epsilon: Fraction | float, decimals: int = 2) -> str:

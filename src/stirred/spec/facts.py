@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 MECHANISM = "mechanism"
 PARAMETERS_FROM = "parameters_from"
+LOOKED_AT = "looked_at"
 ROW_ORDER = "row_order"
 ORDER_MEANS = "order_means"
 RECORDS = "records"
@@ -44,6 +45,10 @@ PERMUTATION_SWAPPING = "permutation-swapping"
 """The ``mechanism`` of the Permutation Swapping Algorithm (Algorithm 3.2.1)."""
 THIS_DATA = "this data"
 """The ``parameters_from`` of parameters that were chosen by looking at the data they protect."""
+TYPES_AND_FORMATS = "types and formats"
+"""The ``looked_at`` of choices for which only types of columns, and how and where cells are missing, were looked at."""
+VALUES = "values"
+"""The ``looked_at`` of choices for which anything else in the data was looked at."""
 AS_IN_THE_INPUT = "as in the input"
 """The ``row_order`` of a release whose rows stand where they stood in the confidential file."""
 SURVEY = "survey"
@@ -55,6 +60,8 @@ MEANINGS = MappingProxyType(
     {
         MECHANISM: f"The mechanism's name, such as '{PERMUTATION_SWAPPING}'.",
         PARAMETERS_FROM: f"Where its parameters came from; exactly '{THIS_DATA}' if they were tuned on the data.",
+        LOOKED_AT: "What of the data was looked at to make its choices: 'nothing', "
+        f"'{TYPES_AND_FORMATS}' or '{VALUES}'.",
         ROW_ORDER: f"The order of released rows: 'sorted', 'shuffled' or '{AS_IN_THE_INPUT}'.",
         ORDER_MEANS: "What the position of a record says, where distances depend on it.",
         RECORDS: "The number of records of the unit.",

@@ -16,12 +16,33 @@ from stirred.spec.specification import BLOCKS, Specification
     voids=True,
 )
 def parameters_from_this_data(specification: Specification) -> str:
-    """The fact `parameters_from` is 'this data'."""
-    if specification.fact.get(facts.PARAMETERS_FROM) != facts.THIS_DATA:
+    """The fact `parameters_from` is 'this data', or `looked_at` is 'values'."""
+    if specification.fact.get(facts.PARAMETERS_FROM) == facts.THIS_DATA:
+        chosen = f"{_parameters(specification)} were chosen by looking at these data"
+    elif specification.fact.get(facts.LOOKED_AT) == facts.VALUES:
+        chosen = "Choices in the plan were made by looking at values of these data"
+    else:
+        return ""
+    return f"{chosen}: the guarantee is void as a statement about the whole procedure."
+
+
+@rule(
+    "formats-from-this-data",
+    "mechanism",
+    "A choice made by looking at the data tells what was seen. These choices tell little and can be listed, so the "
+    "guarantee stays: it compares data for which the same would have been chosen, as if what they tell were one more "
+    "invariant.",
+    "section 4.3, the constant mechanism; section 2.4.3",
+)
+def formats_from_this_data(specification: Specification) -> str:
+    """The fact `looked_at` is 'types and formats', and `parameters_from` is not 'this data'."""
+    fact = specification.fact
+    if fact.get(facts.LOOKED_AT) != facts.TYPES_AND_FORMATS or fact.get(facts.PARAMETERS_FROM) == facts.THIS_DATA:
         return ""
     return (
-        f"{_parameters(specification)} were chosen by looking at these data: the guarantee is void as a statement "
-        "about the whole procedure."
+        "Types and formats were chosen by looking at these data: which columns are numbers, how missing cells are "
+        "written and which columns have some. The guarantee holds given these choices, among data for which they "
+        "would have been the same; what they tell is not protected."
     )
 
 

@@ -341,6 +341,8 @@ def _tuning(specification: Specification) -> str:
         said.append("- Records were imputed before: a respondent whose record was used for another's touches several.")
     if "parameters_from" in fact:
         said.append(f"- Where the parameters came from: {fact['parameters_from']}.")
+    if "looked_at" in fact:
+        said.append(f"- What of the data was looked at for it: {fact['looked_at']}.")
     return "\n".join(said)
 
 

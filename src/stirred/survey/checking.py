@@ -18,7 +18,7 @@ from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json, code_line, fill, findings_and_stops
 from stirred.semantics.formatting import columns
 from stirred.spec import Specification
-from stirred.spec.exact import display, written
+from stirred.spec.exact import bound, written
 from stirred.survey.combining import Array, MeasuredSurvey
 from stirred.survey.comparing import design_estimates, first_stage
 from stirred.survey.design_errors import ErrorTable, centres_of, error_noise, true_errors
@@ -241,7 +241,7 @@ def _protected(check: SurveyCheck) -> str:
     lines = [
         fill(f"Protected: {plan.pipeline.protects} ({change})."),
         str(plan.pipeline),
-        fill(f"Guarantee: {word} = {display(budget.number)} per {plan.unit}{condition}. {budget.conversion}."),
+        fill(f"Guarantee: {word} = {bound(budget.number)} per {plan.unit}{condition}. {budget.conversion}."),
     ]
     if why := weights_may_move(plan):
         lines.append(fill(f"One record may change all weights, and the noise covers that: {why}"))

@@ -67,7 +67,7 @@ class SurveyPlan(Plan):
         Public totals, and the tables of estimates to write.
     allow
         Stops of a check at which a release shall not end, by their names.
-    dataset, chosen_from, format, licence, released_by
+    dataset, chosen_from, looked_at, format, licence, released_by
         As in every plan.
 
     Examples

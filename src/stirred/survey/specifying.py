@@ -76,8 +76,7 @@ def _facts(plan: SurveyPlan) -> tuple[tuple[str, str | int | bool], ...]:
         found[facts.ROW] = str(plan.row)
     if _held(plan):
         found[facts.HELD_NOT_RELEASED] = True
-    if plan.chosen_from is not None:
-        found[facts.PARAMETERS_FROM] = plan.chosen_from
+    found |= plan.origin()
     if plan.starts in ("edited and imputed data", "weights"):
         found[facts.IMPUTED] = True
     return tuple(found.items())

@@ -124,7 +124,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
     for one in (opened, *others):
         one.require_unchanged()
     if forbidden := [one.forbidden for one in (read, *(entry.read for entry in linked)) if one.forbidden is not None]:
-        raise errors.nulls(forbidden)
+        raise errors.nulls(forbidden, _looked(plan))
     table, ids = read.table, read.identifiers
     if plan.id and (repeated := count_repeated(ids[plan.id])) > 0:
         raise errors.duplicate_ids(MAIN, plan.id, repeated, may_be_flat=not plan.linked)
@@ -185,7 +185,7 @@ def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None, progress: 
                 entry.name, {name: found.counts[name] for name in own if name in found.counts}, (), entry.nulls, False
             ),
         ]
-        raise errors.nulls([replace(parts[0], allowed=plan.nulls), parts[1]])
+        raise errors.nulls([replace(parts[0], allowed=plan.nulls), parts[1]], _looked(plan))
     if entry.id and (repeated := count_repeated(read.identifiers[entry.id])) > 0:
         raise errors.duplicate_ids(MAIN, entry.id, repeated)
     record, first = records_of(read.identifiers[plan.id])
@@ -278,6 +278,11 @@ def _resolve_roles(
     if rest:
         raise errors.columns_without_role(table, rest)
     return tuple(hold)
+
+
+def _looked(plan: SwapPlan) -> bool:
+    """Whether the plan says that types and formats of this data, or more, were looked at."""
+    return plan.chosen_from == "this data" or plan.looked_at in ("types and formats", "values")
 
 
 @withheld

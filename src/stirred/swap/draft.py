@@ -72,7 +72,7 @@ def draft_plan(
     """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``.
 
     ``delimiter`` and ``encoding`` are told by the files unless they are given. With ``look_at_cells`` types and nulls
-    are proposed too, and the draft states that its choices were made on this data. ``flat_id`` is the column with the
+    are proposed too, and the draft states that these were looked at. ``flat_id`` is the column with the
     id of the record in a file whose rows belong to records, by default one that is called like an id, repeats, and has
     other columns repeat with it. ``repeated`` are these columns of the record; by default those that do.
     """
@@ -109,9 +109,12 @@ def draft_plan(
         "rate = 0.05",
         "# A release stops above these shares; stirred docs plans explains each stop.",
         *(f"{field} = {most}".ljust(27) + f"# {SwapPlan.decided[field]}" for field, most in _LIMITS.items()),
-        '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from'
-        if looked is None
-        else 'chosen_from = "this data"  # types, null_values and nulls were chosen by looking at this data',
+        '# chosen_from = "public"   # or "earlier data" or "this data": where rate and variables came from',
+        *(
+            []
+            if looked is None
+            else ['looked_at = "types and formats"   # types, null_values and nulls are from this data']
+        ),
         "",
         "# Records are swapped only among those that agree on all of these.",
         *_listed("match", of_role["match"]),
@@ -144,7 +147,7 @@ def draft_plan(
 def _guessed_from(looked: Looked | None, flat_id: str | None) -> str:
     """The first line of a draft: what it was guessed from."""
     if looked is not None:
-        said = "column names and from the cells of this data"
+        said = "column names, and types and missing cells from this data"
     elif flat_id is not None:
         said = "column names and from which columns repeat with the id"
     else:

@@ -98,7 +98,7 @@ class Swapping(Mechanism):
             Option(
                 "--look",
                 "Also look at the cells, to propose types of columns and where empty cells are allowed. The plan "
-                "then says that these choices were made by looking at the data.",
+                "then says that types and formats were looked at; the guarantee holds given them.",
                 "look_at_cells",
                 bool,
             ),

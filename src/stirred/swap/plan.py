@@ -58,7 +58,7 @@ class SwapPlan(Plan):
         Later rounds, from coarse to fine, each on what the round before gave, as :class:`Round`.
     unit
         What one row is, in words: ``"household"``.
-    dataset, chosen_from, format, licence, released_by, context
+    dataset, chosen_from, looked_at, format, licence, released_by, context
         The dataset's name in a ledger; where the choices came from; the format of released files; the licence of the
         data, who releases them, and answers about the five safes, for README and certificate.
     drop, id, nulls

@@ -155,8 +155,7 @@ def _facts(
         facts["unchangeable_share"] = movement.unchangeable_text
     if alone is not None:
         facts["alone_by_match_and_swap"] = alone
-    if plan.chosen_from is not None:
-        facts["parameters_from"] = plan.chosen_from
+    facts |= plan.origin()
     return tuple(facts.items())
 
 

@@ -8,7 +8,7 @@ from stirred.errors import listed
 from stirred.invariants import Beliefs
 from stirred.releases.texts import code_line, fill, findings_and_stops
 from stirred.semantics.formatting import columns
-from stirred.spec.exact import display
+from stirred.spec.exact import bound
 from stirred.topdown.checking import LEVEL, TopDownCheck
 from stirred.topdown.revealing import KeptTogether
 
@@ -96,7 +96,7 @@ def _believed(found: Beliefs) -> str:
 
 
 def _guarantee(check: TopDownCheck) -> str:
-    rho = display(check.specification.budget.number)
+    rho = bound(check.specification.budget.number)
     return fill(
         f"Guarantee: zero-concentrated differential privacy with rho = {rho}, per {check.plan.unit}, between datasets "
         f"that agree on all of the above. {check.specification.budget.conversion}."

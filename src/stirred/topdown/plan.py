@@ -59,7 +59,7 @@ class TopDownPlan(Plan):
     passes, fit
         Whether totals are fitted first; whether the fit reads the best unbiased values of each subtree, or each level's
         own measurements only.
-    dataset, chosen_from, format, licence, released_by, context
+    dataset, chosen_from, looked_at, format, licence, released_by, context
         As in every plan: the dataset's name in a ledger, where the choices came from, the format of released files,
         the licence of the data, who releases them, and answers about the five safes.
 

@@ -89,8 +89,7 @@ def _free_attribute(plan: TopDownPlan) -> bool:
 
 def _facts(plan: TopDownPlan) -> tuple[tuple[str, str | int | bool], ...]:
     facts: dict[str, str | int | bool] = {"mechanism": MECHANISM, "row_order": "sorted"}
-    if plan.chosen_from is not None:
-        facts["parameters_from"] = plan.chosen_from
+    facts |= plan.origin()
     if plan.earlier:
         facts["given_earlier_releases"] = len(plan.earlier)
     return tuple(facts.items())
