@@ -322,6 +322,7 @@ RECOMPUTED = {
 QUOTED = {
     "mark", "varies", "premetric", "starts", "covers", "invariants", "domain", "products", "events", "doubt", "id",
     "definition", "queries", "concern", "change", "pair", "fixed", "missing",
+    "assumed", "taken", "whole",
 }  # fmt: skip
 """Facts that are the words of the specification itself, or of the concern that was asked about."""
 

@@ -143,6 +143,11 @@ def others():
     yield "listed", Flavor(two, Multiverse(universes=(("a", "b"),)), table, OutputPremetric()).at(1)
     not_released = (("held_not_released", True),)
     yield "taken as known", flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1, facts=not_released)
+    released = {"covers": ("a table",), "facts": (("part_of", "rho = 3 for all of it"),)}
+    yield "published", flavors.given_invariants(flavors.pure(), FIXED, nearest=1).at(1, **released)
+    counted = [Invariant("person", by=("state",)), *FIXED]
+    stays = flavors.given_invariants(flavors.pure("person", stays_in=("household",)), counted, nearest=1)
+    yield "published and assumed", stays.at(1, **released)
     alone = (("match", "size"), ("swap", "county"), ("alone_by_match_and_swap", 1234))
     yield "counts of one", flavors.given_invariants(flavors.pure(), FIXED, nearest=2).at(1, facts=alone)
     yield "nothing else", flavors.given_invariants(flavors.pure(), FIXED, nearest=math.inf).at(1)

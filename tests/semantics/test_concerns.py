@@ -138,10 +138,14 @@ def test_the_noise_itself_is_near_the_gaussian(text, rho):
 CENSUS = load("topdown-2020-pl")
 
 
+ALONE = "(whoever moves is alone in the household, which moves along)"
+"""Persons of the census are only compared within their households, so that only a whole household moves."""
+
+
 def test_a_change_inside_a_state_keeps_the_state_totals():
     change = concerned_change(CENSUS, exposure(PL94, "block within state", rounded=True))
     assert (change.distance, change.status) == (1, "inside")
-    assert change.words == "one person lives elsewhere in the same state, all else as it is"
+    assert change.words == f"one person lives elsewhere in the same state, all else as it is {ALONE}"
 
 
 def test_a_move_to_another_state_breaks_the_invariant_and_needs_a_second_person():
@@ -152,7 +156,7 @@ def test_a_move_to_another_state_breaks_the_invariant_and_needs_a_second_person(
     change = concerned_change(CENSUS, moving)
     assert change.distance == 2 and change.words == (
         "two persons of different states, unlike in every attribute, each move to another block of the other's state, "
-        "all else as it is"
+        f"all else as it is {ALONE}"
     )
 
 

@@ -57,7 +57,7 @@ def test_the_documentation_shows_the_summary_of_the_census():
         assert f"> * {one.words}\n" in shown
 
 
-def test_what_is_given_away_is_said_in_everyday_words():
+def test_what_is_held_fixed_is_said_in_everyday_words():
     nested = (("block", "tract"), ("tract", "county"))
     assert everyday(Invariant("person")) == "how many persons there are"
     assert (
@@ -68,7 +68,7 @@ def test_what_is_given_away_is_said_in_everyday_words():
     assert everyday(at_least) == "for each block, whether there are at least 3 households"
     assert everyday(Invariant(name="the weather")) == "the weather"
     many = [Invariant("person", by=(name,)) for name in "abcde"]
-    said = explain(flavors.given_invariants(flavors.pure(), many, nearest=1).at(1)).statement("summary.fixed").words
+    said = explain(flavors.given_invariants(flavors.pure(), many, nearest=1).at(1)).statement("summary.taken").words
     assert said.endswith("how many persons each c has; and 2 more tables of counts.")
 
 
@@ -76,4 +76,4 @@ def test_a_guarantee_that_rules_nothing_out_says_so_first():
     assert [one.id for one in summary(flavors.pure().at("infinity"))] == ["summary.unlimited"]
     assert [one.id for one in summary(EXAMPLES["nothing"])] == ["summary.nobody"]
     large = [one.id for one in summary(flavors.pure().at(60))]
-    assert large == ["summary.about", "summary.size", "summary.vast", "summary.outside"]
+    assert large == ["summary.about", "summary.taken", "summary.vast", "summary.outside"]

@@ -19,6 +19,7 @@ from stirred.spec import (
     Specification,
     as_approximate,
     change_unit,
+    completed,
     compose,
     flavors,
     may_publish_budget,
@@ -28,6 +29,7 @@ from stirred.spec import (
     register,
     retabulate,
 )
+from stirred.spec.held import Held, held
 
 PEOPLE = Domain("census", free=True, nested=(("block", "county"), ("county", "state")))
 STATES = Invariant("person", by=("state",))
@@ -244,3 +246,26 @@ def test_the_classical_conversion_is_the_one_of_the_tables_and_the_tight_one_is_
     assert tight.budget.number < classical.budget.number
     assert "Canonne" in tight.budget.conversion
     refusal("no-rule", as_approximate, pure(1), "1e-10", "classical")
+
+
+# -- what is published, and what is only assumed -----------------------------------------------------------------
+
+
+def test_several_releases_together_publish_what_one_of_them_publishes_and_no_more():
+    frame, margin = Invariant(name="the frame"), Invariant("person", by=("state",))
+    survey = flavors.given_invariants(flavors.pure("person"), [frame], nearest=1).at(
+        1, covers=("estimates",), facts=(("held_not_released", True),)
+    )
+    counts = flavors.given_invariants(flavors.pure("person"), [margin], nearest=1).at(1, covers=("counts",))
+    assert held(compose(survey, survey).specification) == held(survey) == Held((), (frame, Invariant("person")))
+    both = compose(survey, counts).specification
+    assert held(both) == Held((margin,), (frame,))
+    assert held(Specification.from_json(both.to_json())) == held(both)
+
+
+def test_what_units_stay_in_is_not_published_when_it_becomes_an_invariant():
+    stays = flavors.pure("person", stays_in=("household",)).at(1, covers=("counts",))
+    staying = Invariant("person", by=("household",))
+    assert held(stays) == Held((), (staying,))
+    assert held(completed(stays)) == Held((), (staying,))
+    assert held(per_respondent(stays, 2).specification).published == ()

@@ -203,10 +203,12 @@ def test_what_is_said_of_the_2020_redistricting_file():
     assert set(said) == {
         "late-start",
         "invariants-many",
+        "hidden-invariant",
         "household-not-covered",
         "units-after-imputation",
         "later-releases-not-covered",
     }
+    assert "the number of persons by household is held fixed" in said["hidden-invariant"]
     assert "Census Edited File" in said["late-start"]
     assert said["invariants-many"].startswith("3 invariants")
     assert "PL 94-171" in said["later-releases-not-covered"]

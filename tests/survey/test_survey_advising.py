@@ -121,9 +121,9 @@ def test_an_explanation_does_not_say_that_the_frame_was_released():
     """A survey takes its frame as known and publishes nothing of it, unlike a swap with its kept counts."""
     kept = specify(SurveyPlan(**(FIELDS | {"epsilon": 1})))
     said = flat(str(stirred.explain(kept)))
-    assert "What is held fixed is not released; it is taken as known." in said
-    assert "was released as it is" not in said and "may be published exactly" not in said
+    assert "Not released as it is, only taken as known: (1)" in said
+    assert "Published exactly" not in said and "may be published exactly" not in said
     free = specify(SurveyPlan(**(FIELDS | {"epsilon": 1, "holds_fixed": ""})))
     assert "taken as known" not in flat(str(stirred.explain(free)))
     released = replace(kept, facts=())
-    assert "What is held fixed was released as it is." in flat(str(stirred.explain(released)))
+    assert "Published exactly, and so not protected at all" in flat(str(stirred.explain(released)))

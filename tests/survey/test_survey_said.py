@@ -125,7 +125,7 @@ def test_what_is_held_fixed_is_not_called_published(tmp_path):
         page = stirred.report(folder, tmp_path / f"report{number}.html").read_text(encoding="utf-8")
         for words in (
             "What is published exactly",
-            "Given away exactly",
+            "Published exactly",
             "Kept exactly",
             "knows these counts as they are",
         ):

@@ -52,6 +52,7 @@ def report(
     from stirred.releases.progress import OnTerminal
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan
+    from stirred.semantics.summary import in_classes
 
     check_new(out, confidential_appendix)
     _check_appendix(what, out, confidential_appendix, plan, ledger)
@@ -74,7 +75,11 @@ def report(
             "bytes": out.stat().st_size,
             "confidential_appendix": None if confidential_appendix is None else str(confidential_appendix),
             "guarantees": [
-                {"name": one.name, "summary": [said.words for said in one.explanation.section("summary")]}
+                {
+                    "name": one.name,
+                    "summary": [said.words for said in one.explanation.section("summary")],
+                    "classes": in_classes(one.explanation.setting),
+                }
                 for one in subjects
             ],
         }

@@ -23,7 +23,8 @@ from stirred.semantics.pictures import AnyPicture
 from stirred.semantics.side_by_side import five_questions
 from stirred.semantics.summary import everyday
 from stirred.semantics.templates import SECTIONS, Sources, Statement
-from stirred.spec import facts, lint
+from stirred.spec import lint
+from stirred.spec.held import Held, held, taken_as_known
 from stirred.spec.invariant import Invariant
 
 FINDINGS = 3
@@ -43,8 +44,9 @@ TABLES = {
     "concerns": "How likely a test is to notice, concern by concern",
 }
 """By section of an explanation what its tables show."""
-TAKEN = "What is taken as known and not protected"
-"""Instead of what is published exactly, where what is held fixed is no table of counts and is not released."""
+KEPT, TAKEN = "What is published exactly as it is", "What is taken as known and not protected"
+BOTH = "What is published exactly, and what is taken as known"
+"""Titles of the part about what is held fixed, by what of it is published."""
 MEANS = ("noticed", "compares", "protects", "tests", "beliefs", "delta", "groups", "concerns")
 
 
@@ -78,7 +80,7 @@ def parts(page: Page, one: Subject, level: int, prefix: str) -> Iterator[tuple[s
     told = (
         ("released", "What was released and how", released),
         ("blocks", "The guarantee in five questions", blocks),
-        ("kept", TAKEN if _taken(one) else "What is published exactly as it is", kept),
+        ("kept", _kept_title(one), kept),
         ("means", "What the guarantee means", means),
         ("not", "What it does not mean", does_not_mean),
         ("analysts", "For analysts", analysts),
@@ -153,35 +155,47 @@ def blocks(page: Page, one: Subject, level: int) -> Markup:
 
 
 def kept(page: Page, one: Subject, level: int) -> Markup:
-    """Invariants in words, how many counts each has, and what they give away."""
-    multiverse = one.specification.multiverse
+    """What is published exactly, how many counts it has, and what they give away; then what is assumed known."""
+    multiverse, both = one.specification.multiverse, held(one.specification)
     stated = [entry for entry in one.certificate.get("invariants", ()) if isinstance(entry, dict)]
     rows: list[tuple[str, str]] = []
     matched: list[object] = []
-    fixed = (*multiverse.invariants, *one.specification.input_premetric.fixes())
-    for invariant in fixed[:LISTED]:
+    for invariant in both.published[:LISTED]:
         found = _entry(invariant, stated)
         matched += [id(found)] if found else []
         alone = not invariant.by and not invariant.name
         rows.append((everyday(invariant, one.specification.domain.nested), "1" if alone else _cells(found)))
-    if _taken(one):
-        taken = (
-            "None of this is released, and no count is published without noise. Datasets that differ in it are not "
-            "compared, so the guarantee says nothing about what the release tells of it."
-        )
-        return joined([listing([words for words, _ in rows]), element("p", page.glossary.mark(taken))])
     rows += [(_text(entry, "words"), _cells(entry)) for entry in stated[:LISTED] if id(entry) not in matched]
+    if multiverse.universes:
+        return paragraphs(["Which listed group of datasets the data belong to."])
+    assumed = _assumed(page, one, both)
     if not rows:
-        return paragraphs(
-            ["Which listed group of datasets the data belong to." if multiverse.universes else "Nothing."]
-        )
+        return assumed or paragraphs(["Nothing."])
     gives = (
         "Whoever reads the release knows these counts as they are. Where a count is 1, it shows one record as far as "
         "its columns go; where it is 0, it rules such records out. The guarantee says nothing about what these "
         "invariants reveal, alone or together with other sources, and no budget limits it."
     )
     shown = table("Kept exactly", ("what", "number of counts"), rows)
-    return joined([shown, element("p", page.glossary.mark(gives))])
+    return joined([shown, element("p", page.glossary.mark(gives)), *([assumed] if assumed else [])])
+
+
+def _assumed(page: Page, one: Subject, both: Held) -> Markup:
+    """What limits the comparison only, and whether it is known not to be released; nothing where there is nothing."""
+    if not both.assumed:
+        return Markup("")
+    head = "Assumed known, or held fixed in the comparison, and so not protected:"
+    said = (
+        "Datasets that differ in it are not compared, so the guarantee says nothing about what the release tells of "
+        "it; nor does it say that any of it is published."
+    )
+    if not both.published and taken_as_known(one.specification):
+        said = (
+            "None of this is released, and no count is published without noise. Datasets that differ in it are not "
+            "compared, so the guarantee says nothing about what the release tells of it."
+        )
+    words = listing([everyday(invariant, one.specification.domain.nested) for invariant in both.assumed[:LISTED]])
+    return joined([element("p", head), words, element("p", page.glossary.mark(said))])
 
 
 def means(page: Page, one: Subject, level: int) -> Markup:
@@ -308,9 +322,9 @@ def _note_table(rows: Sequence[Sequence[str]]) -> list[Markup]:
     return [table("Noise by query", rows[0], rows[1:])] if rows else []
 
 
-def _taken(one: Subject) -> bool:
-    """Whether what is held fixed is only taken as known, and is not released."""
-    return bool(one.specification.fact.get(facts.HELD_NOT_RELEASED))
+def _kept_title(one: Subject) -> str:
+    both = held(one.specification)
+    return (BOTH if both.assumed else KEPT) if both.published or not both.assumed else TAKEN
 
 
 def _entry(invariant: Invariant, stated: Sequence[dict[str, object]]) -> dict[str, object] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from stirred._calls import says_what_it_takes
@@ -65,11 +65,20 @@ def worst_change(specification: Specification, exposed: Exposure) -> WorstChange
     >>> from stirred.spec.loading import load
     >>> moving = exposure(allocation("pl94-2020"), "state within us", rounded=True)
     >>> worst = worst_change(load("topdown-2020-pl"), moving)
-    >>> print(worst.change.words.removesuffix(", all else as it is"))
+    >>> print(worst.change.words.partition(", all else as it is")[0])
     two persons of different states, unlike in every attribute, each move to another block of the other's state
     >>> round(float(worst.rho), 3)
     3.473
     """
+    found = _worst(specification, exposed)
+    if exposed.concern.within is None or not found.change.exists or not specification.input_premetric.stays_in:
+        return found
+    coarse = " and the ".join(specification.input_premetric.stays_in)
+    words = f"{found.change.words} (whoever moves is alone in the {coarse}, which moves along)"
+    return replace(found, change=replace(found.change, words=words))
+
+
+def _worst(specification: Specification, exposed: Exposure) -> WorstChange:
     smallest, one = smallest_change(specification), replaced_record(specification)
     if not smallest.exists:
         return WorstChange(smallest, Fraction(0), Fraction(0), Fraction(0))

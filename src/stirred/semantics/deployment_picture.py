@@ -45,7 +45,7 @@ def deployment_picture(shown: Iterable[Account] | None = None, marked: str = "")
         "On no axis, since a part is not stated",
         tuple(lines),
         "Every panel has an axis of its own: budgets of different panels are on different scales, and a dot further "
-        "right in another panel says nothing. Within a panel too the data differ, and what is given away.",
+        "right in another panel says nothing. Within a panel too the data differ, and what is held fixed.",
         "Guarantees: as each deployment states its own; standard, unit and period are the title of its panel",
     )
 

@@ -31,7 +31,7 @@ from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, sho
 from stirred.semantics.guarantee_lines import guarantee_line
 from stirred.semantics.readable_pictures import NotDrawn, readable_beliefs, readable_deltas, readable_powers
 from stirred.semantics.sections import IN_ORDER
-from stirred.semantics.summary import summary
+from stirred.semantics.summary import in_classes, summary
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.templates import SECTIONS, Sources, Statement, of_distributions
 from stirred.spec.allocations import Allocation
@@ -182,6 +182,7 @@ class Explanation:
                 "distance": written(change.distance),
                 "status": change.status,
             },
+            "classes": in_classes(self.setting),
             "statements": [one.to_fields() for one in self.statements],
             "powers": self.powers,
             "losses": self.losses,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.spec import facts
 from stirred.spec.exact import display
+from stirred.spec.held import taken_as_known
 from stirred.spec.specification import Specification
 
 
@@ -67,9 +67,8 @@ def _fixed(specification: Specification) -> str:
     multiverse = specification.multiverse
     if multiverse.universes:
         return f"{len(multiverse.universes)} listed groups of datasets, each by itself"
-    many = len(multiverse.invariants)
-    if not many:
-        return "no table of counts held fixed"
-    if specification.fact.get(facts.HELD_NOT_RELEASED):
-        return f"held fixed, though not released: {'; '.join(str(one) for one in multiverse.invariants)}"
-    return "1 table of counts held fixed" if many == 1 else f"{many} tables of counts held fixed"
+    taken = taken_as_known(specification)
+    many = len(multiverse.invariants) - len(taken)
+    said = [f"{many} table{'s' * (many != 1)} of counts held fixed"] if many else []
+    said += [f"held fixed, though not released: {'; '.join(map(str, taken))}"] if taken else []
+    return "; ".join(said) or "no table of counts held fixed"

@@ -7,7 +7,7 @@ weakened. Shown numbers are rounded up where they bound what an attacker gains.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from stirred.errors import listed
@@ -30,7 +30,8 @@ from stirred.semantics.swap_exposure import TWO_RECORDS, PutBackShare, SwapExpos
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
-from stirred.spec.invariant import plural
+from stirred.spec.held import held, taken_as_known
+from stirred.spec.invariant import Invariant, plural
 from stirred.spec.lint_rules import number
 
 NEARLY_ALL = 0.95
@@ -150,14 +151,14 @@ def exposed(given: Setting) -> Iterator[Statement]:
     """What is not protected: invariants, products and inferences outside the guarantee."""
     specification = given.specification
     premetric, multiverse = specification.input_premetric, specification.multiverse
-    counted = premetric.fixes()[1:]  # the number of records is said below
-    if multiverse.invariants or counted:
-        kept = "; ".join(f"({number}) {one}" for number, one in enumerate((*multiverse.invariants, *counted), 1))
-        yield say("exposed.invariants", invariants=kept)
-        if specification.fact.get(facts.HELD_NOT_RELEASED):
-            yield say("exposed.taken")
-        elif specification.covers:  # something was released
-            yield say("exposed.conditioned")
+    both = held(specification)
+    if both.published:
+        yield say("exposed.invariants", invariants=_numbered(both.published))
+        yield say("exposed.conditioned")
+    if assumed := [one for one in both.assumed if one not in premetric.fixes()[:1]]:  # that one is said below
+        yield say("exposed.assumed", assumed=_numbered(assumed))
+    if taken := taken_as_known(specification):
+        yield say("exposed.taken", taken=_numbered(taken))
     if multiverse.universes:
         yield say("exposed.listed")
     if premetric.kind == "records" and premetric.bounded:
@@ -174,6 +175,8 @@ def exposed(given: Setting) -> Iterator[Statement]:
         yield say("exposed.alone", columns=columns, counts=counts, unit=premetric.unit)
     if products := specification.fact.get(facts.PRODUCTS_NOT_COVERED):
         yield say("exposed.products", products=str(products))
+    if whole := specification.fact.get(facts.PART_OF):
+        yield say("exposed.whole", whole=str(whole))
     if _of_datasets(given):
         yield say("exposed.generalisable")
     else:
@@ -527,6 +530,10 @@ def _one_point(given: Setting, curve: TradeOff) -> Iterator[Statement]:
     told = {"point": formatting.power(point, level), "curve": formatting.power(whole, level)}
     if told["point"].shown != told["curve"].shown:
         yield say("delta.curve", delta=formatting.small(at), level=formatting.typed(level), **told)
+
+
+def _numbered(invariants: Iterable[Invariant]) -> str:
+    return "; ".join(f"({number}) {one}" for number, one in enumerate(invariants, 1))
 
 
 def _title(one: Concerned) -> str:

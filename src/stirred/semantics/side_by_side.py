@@ -26,20 +26,23 @@ from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.formatting import WIDTH
 from stirred.semantics.guarantee_lines import guarantees_line
 from stirred.semantics.readable_pictures import NotDrawn, readable_powers
-from stirred.semantics.summary import TOGETHER, alone, everyday, of_hundred, power_together
+from stirred.semantics.summary import TOGETHER, alone, in_classes, of_hundred, power_together, whose
 from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, Comparison, Row, Verdict, compare, wrapped_line
 from stirred.spec.exact import significant
 from stirred.spec.invariant import plural
 from stirred.spec.pages import table
 from stirred.spec.specification import Specification
 
+FORMAT_VERSION = 2
+"""Version of the JSON format of guarantees side by side. In version 1 the second question was what is given away."""
+
 PRIOR, EXCEPT = 0.01, 0.05
 """The belief before a release that is asked about, and the probability of exceptions where a standard has them."""
 
 NOT_KNOWN = "not known"
 FOLLOWS = "What follows: of 100 such changes at most so many are noticed, and a belief rises at most so far."
-WHOSE, HOW_MUCH = "Whose record?", "How much?"
-QUESTIONS = ("Which data?", "What is given away?", WHOSE, "How strict?", HOW_MUCH)
+HELD, WHOSE, HOW_MUCH = "What is held fixed?", "Whose record?", "How much?"
+QUESTIONS = ("Which data?", HELD, WHOSE, "How strict?", HOW_MUCH)
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,9 @@ class SideBySide:
             name: [{"question": one.question, "answers": list(one.answers), "alone": one.alone} for one in listed]
             for name, listed in rows.items()
         }
-        return {**json.loads(self.comparison.to_json()), **told, "rankings": list(self.rankings)}
+        classes = [in_classes(given) for given in self.settings]
+        formal = json.loads(self.comparison.to_json()) | {"stirred_comparison": FORMAT_VERSION}
+        return {**formal, **told, "classes": classes, "rankings": list(self.rankings)}
 
     def to_json(self) -> str:
         """The comparison as JSON text."""
@@ -197,20 +202,15 @@ def _data(given: Setting) -> str:
 
 
 def _given(given: Setting) -> str:
-    specification = given.specification
-    if specification.multiverse.universes:
-        return "to which listed group of datasets the data belong"
-    nesting = specification.domain.nested
-    fixed = [
-        everyday(one, nesting) for one in (*specification.multiverse.invariants, *specification.input_premetric.fixes())
-    ]
-    return "; ".join(fixed) or "nothing"
+    told = in_classes(given)
+    published, assumed = ("; ".join(told[name]) for name in ("published", "assumed"))
+    said = [f"published exactly: {published}"] if published else []
+    said += [f"{'A' if said else 'a'}ssumed known, or held fixed in the comparison: {assumed}"] if assumed else []
+    return ". ".join(said) or "nothing"
 
 
 def _whose(given: Setting) -> str:
-    premetric, condition = given.specification.input_premetric, given.specification.condition
-    whose = f"one {premetric.unit}{condition and f' {condition}'}: " if premetric.kind == "records" else ""
-    return f"{whose}{given.change.words}"
+    return f"{whose(given)}{given.change.words}"
 
 
 def _strict(given: Setting) -> str:

@@ -1,8 +1,8 @@
 """The summary of an explanation: at most five sentences, in numbers of cases out of a hundred, for people in a hurry.
 
-Who is protected; what is given away exactly; what the strongest attacker could notice, with the mechanism in use and
-with any mechanism of this guarantee; how many records together; what is not covered. Each sentence comes with its facts
-like all others, and its numbers are those of the sections below it.
+Who is protected; what is published exactly, and what is assumed known or held fixed; what the strongest attacker could
+notice, with the mechanism in use and with any mechanism of this guarantee; how many records together; what is not
+covered. Each sentence comes with its facts like all others, and its numbers are those of the sections below it.
 
 Keep in mind: a number that rules nothing out is told in words ("nearly all"), and a sentence that does not apply is
 left out.
@@ -10,13 +10,14 @@ left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stirred.loss import swap_group_power_curve
 from stirred.semantics import formatting
 from stirred.semantics.explained_numbers import Setting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
+from stirred.spec.held import held
 from stirred.spec.invariant import Invariant, Nesting, determined, plural
 
 TOGETHER = (2, 4, 10)
@@ -26,7 +27,7 @@ PRACTICALLY_ALL = 0.99
 """A power beyond this is told as nearly all."""
 
 LISTED = 3
-"""Of what is given away, so much is named; the rest is counted."""
+"""Of each class of what is held fixed, so much is named; the rest is counted."""
 
 
 def summary(given: Setting) -> Iterator[Statement]:
@@ -35,7 +36,7 @@ def summary(given: Setting) -> Iterator[Statement]:
         yield say("summary.nobody" if not given.change.exists else "summary.unlimited")
         return
     yield _whom(given)
-    yield from _given_away(given)
+    yield from _held_fixed(given)
     yield from _attacker(given)
     if given.own is not None and (back := given.own.put_back) is not None and back.columns:
         yield say("summary.put_back", share=formatting.plain(100 * back.at_least))
@@ -83,20 +84,46 @@ def _whom(given: Setting) -> Statement:
     return say("summary.change", change=change)
 
 
-def _given_away(given: Setting) -> Iterator[Statement]:
-    premetric, multiverse = given.specification.input_premetric, given.specification.multiverse
-    if multiverse.universes:
+def in_classes(given: Setting) -> dict[str, list[str]]:
+    """The three classes in everyday words: ``published`` exactly; ``assumed`` known, or held fixed in the comparison;
+    and ``protected``, which is the change that is hidden within the budget (nothing, where nothing is)."""
+    stated = given.specification
+    both, nesting = held(stated), stated.domain.nested
+    found = {
+        "published": [everyday(one, nesting) for one in both.published],
+        "assumed": [everyday(one, nesting) for one in both.assumed],
+    }
+    if stated.multiverse.universes:
+        found["assumed"].append(f"to which listed group of {stated.domain.objects} the data belong")
+    return found | {"protected": [f"{whose(given)}{given.change.words}"] if given.protects else []}
+
+
+def whose(given: Setting) -> str:
+    """Whose record a change is of, before its words; nothing where no records are counted."""
+    premetric, condition = given.specification.input_premetric, given.specification.condition
+    return f"one {premetric.unit}{condition and f' {condition}'}: " if premetric.kind == "records" else ""
+
+
+def _held_fixed(given: Setting) -> Iterator[Statement]:
+    if given.specification.multiverse.universes:
         yield say("summary.listed")
         return
-    nesting = given.specification.domain.nested
-    fixed = [everyday(one, nesting) for one in (*multiverse.invariants, *premetric.fixes()[1:])]
-    if fixed:
-        rest = len(fixed) - LISTED
-        more = f"; and {rest} more {'table' if rest == 1 else 'tables'} of counts" if rest > 0 else ""
-        taken = given.specification.fact.get(facts.HELD_NOT_RELEASED)
-        yield say("summary.taken" if taken else "summary.fixed", fixed="; ".join(fixed[:LISTED]) + more)
+    told = in_classes(given)
+    fixed, taken = (_some(told[name]) for name in ("published", "assumed"))
+    if fixed and taken:
+        yield say("summary.both", fixed=fixed, taken=taken)
+    elif fixed:
+        yield say("summary.fixed", fixed=fixed)
+    elif taken:
+        yield say("summary.taken", taken=taken)
     elif _of_records(given):
-        yield say("summary.size", units=plural(premetric.unit)) if premetric.bounded else say("summary.free")
+        yield say("summary.free")
+
+
+def _some(fixed: Sequence[str]) -> str:
+    rest = len(fixed) - LISTED
+    more = f"; and {rest} more {'table' if rest == 1 else 'tables'} of counts" if rest > 0 else ""
+    return "; ".join(fixed[:LISTED]) + more
 
 
 def _attacker(given: Setting) -> Iterator[Statement]:
@@ -174,7 +201,8 @@ def _outside(given: Setting) -> Iterator[Statement]:
     if specification.domain.starts:
         missing.append(f"what was done to the data before the guarantee starts ({specification.domain.starts})")
     if specification.fact.get(facts.PRODUCTS_NOT_COVERED):
-        missing.append("other products made from the same data")
+        whole = specification.fact.get(facts.PART_OF)
+        missing.append("other products made from the same data" + (f" ({whole})" if whole else ""))
     if given.partial:
         missing.append("outputs other than those it speaks of")
     if missing:

@@ -35,7 +35,7 @@ QUESTIONS = {
     "product": "What was released?",
     "model": "Who sees the data?",
     "domain": "Which data?",
-    "fixed": "What is given away?",
+    "fixed": "What is held fixed?",
     "unit": "Whose record?",
     "neighbours": "Told apart from what?",
     "standard": "How strict?",

@@ -22,10 +22,11 @@ from stirred.spec.distances import Change, bring, is_part, scaled
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
 from stirred.spec.finite_flavor import realised_budgets
+from stirred.spec.held import held, taken_as_known, taken_fact
 from stirred.spec.invariant import Invariant, merged, missing
 from stirred.spec.pages import table
 from stirred.spec.premetrics import Budget, OutputPremetric
-from stirred.spec.specification import Answer, Flavor, Specification, Step
+from stirred.spec.specification import Answer, Fact, Flavor, Specification, Step
 
 
 @brief
@@ -99,10 +100,18 @@ def compose(*specifications: Specification, fresh: bool = True, name: str = "") 
         nearest=_common_nearest(specifications, first),
         name=name,
         covers=tuple(dict.fromkeys(product for one in specifications for product in one.covers)),
-        facts=((ROW, NOT_STATED),) if any(one.condition for one in specifications) else (),
+        facts=_common_facts(specifications, first.multiverse),
         marks=tuple(dict.fromkeys(mark for one in specifications for mark in one.marks)),
     )
     return Composition(total, (*steps, step))
+
+
+def _common_facts(given: Sequence[Specification], multiverse: Multiverse) -> tuple[tuple[str, Fact], ...]:
+    """That a row is not stated of one of them; and which invariants none of them publishes."""
+    published = [invariant for one in given for invariant in held(one).published]
+    known = missing(published, (invariant for one in given for invariant in taken_as_known(one)))
+    rows: dict[str, Fact] = {ROW: NOT_STATED} if any(one.condition for one in given) else {}
+    return tuple((rows | taken_fact(multiverse.invariants, known)).items())
 
 
 def _common_domain(domains: Sequence[Domain]) -> Domain:
@@ -293,12 +302,15 @@ def per_respondent(specification: Specification, records: int, unit: str = "resp
         f"{specification.output_premetric.kind.budget} is multiplied by "
         f"{records**specification.output_premetric.kind.power}"
     )
-    held = specification.multiverse
+    staying = premetric.fixes()[1:]
+    invariants = (*specification.multiverse.invariants, *staying)
+    known = taken_fact(invariants, (*taken_as_known(specification), *staying))
     changed = scaled(specification, Fraction(records))
     changed = replace(
         changed,
         # What the records stay in is about records and not about respondents: it becomes an invariant.
-        multiverse=replace(held, invariants=(*held.invariants, *premetric.fixes()[1:])) if premetric.stays_in else held,
+        multiverse=replace(specification.multiverse, invariants=invariants),
+        facts=tuple({**specification.fact, **known}.items()),
         input_premetric=replace(premetric, unit=unit, within=(), stays_in=(), words=""),
         budget=replace(changed.budget, conversion=words),
         nearest=None,

@@ -23,6 +23,7 @@ from stirred.spec.blocks import Multiverse
 from stirred.spec.exact import exact
 from stirred.spec.finite_bounds import closed, pair_bounds
 from stirred.spec.finite_flavor import Datasets, FiniteFlavor, comparability, require_listed, universes_of
+from stirred.spec.held import held, taken_fact
 from stirred.spec.invariant import merged, missing
 from stirred.spec.premetrics import Budget
 from stirred.spec.specification import Answer, Flavor, Specification, Step
@@ -128,7 +129,8 @@ def completed(specification: Specification) -> Specification:
     kept = merged((*specification.multiverse.invariants, *premetric.fixes()), specification.domain.nested)
     if not kept:
         return specification
-    return replace(specification, multiverse=Multiverse(kept))
+    known = taken_fact(kept, missing(held(specification).published, kept, specification.domain.nested))
+    return replace(specification, multiverse=Multiverse(kept), facts=tuple({**specification.fact, **known}.items()))
 
 
 @says_what_it_takes

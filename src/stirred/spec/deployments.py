@@ -19,7 +19,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.spec.accounts import Erratum, account
 from stirred.spec.exact import Exact
-from stirred.spec.facts import PRODUCTS_NOT_COVERED
+from stirred.spec.facts import PART_OF, PRODUCTS_NOT_COVERED
 from stirred.spec.json_format import FORMAT_VERSION, KEY, from_fields
 from stirred.spec.known import close, meant, names, tables
 from stirred.spec.pages import table
@@ -67,6 +67,8 @@ class Deployment:
     specification: Specification
     sources: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    part_of: str = ""
+    """The deployment that is all known releases from the same data together."""
     not_covered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -101,6 +103,7 @@ class Deployment:
         return [
             ("title", self.title),
             *(("not covered", product) for product in self.not_covered),
+            *([("part of", str(self.specification.fact[PART_OF]))] if self.part_of else []),
             *(("part", f"{part.what} ({part.unit}): {_plain(part.budget)}") for part in self.parts),
             *(("published", f"{p.what}: {p.value} ({_how(p)}; {p.source})") for p in self.published),
             *(("erratum", f"{e.id}: printed {e.printed}; here {e.correct}. {e.explanation}") for e in self.errata),
@@ -146,6 +149,11 @@ def _built(name: str) -> Deployment:
     facts = dict(blocks.get("facts", {}))
     if fields.get("not_covered"):
         facts[PRODUCTS_NOT_COVERED] = "; ".join(fields["not_covered"])
+    if whole := fields.get("part_of"):
+        together = _built(whole).specification
+        facts[PART_OF] = (
+            f"{together.output_premetric.kind.budget} = {together.budget.shown()} for all that '{whole}' covers"
+        )
     blocks["facts"] = list(facts.items())
     specification = from_fields({KEY: FORMAT_VERSION, "name": fields["name"], **blocks})
     if sections := fields.pop("registry", None):

@@ -40,6 +40,7 @@ ROW = "row"
 HELD_NOT_RELEASED = "held_not_released"
 END_TO_END = "end_to_end"
 PRODUCTS_NOT_COVERED = "products_not_covered"
+PART_OF = "part_of"
 
 PERMUTATION_SWAPPING = "permutation-swapping"
 """The ``mechanism`` of the Permutation Swapping Algorithm (Algorithm 3.2.1)."""
@@ -91,9 +92,11 @@ MEANINGS = MappingProxyType(
         HOUSEHOLDS: "Whether persons in the data live in households.",
         ROW: "Surveys: what one row of the file is, as the plan states it. Without it the guarantee holds if each row "
         "is one whole unit.",
-        HELD_NOT_RELEASED: "Whether what is held fixed is only taken as known, and is not released.",
+        HELD_NOT_RELEASED: "Whether the invariants are only taken as known, and are not released; or, as text, which "
+        "of them are.",
         END_TO_END: "Whether the budget covers everything that is released from the data.",
         PRODUCTS_NOT_COVERED: "Products from the same data that the budget leaves out.",
+        PART_OF: "The larger budget of which this one is a part, and what that covers, in a few words.",
     }
 )
 """What each fact means."""

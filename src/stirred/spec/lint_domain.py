@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from stirred.spec import facts
 from stirred.spec.blocks import Multiverse
+from stirred.spec.held import taken_as_known
 from stirred.spec.invariant import missing, plural
 from stirred.spec.lint_rules import (
     also_before,
@@ -110,9 +111,11 @@ def invariants_many(specification: Specification) -> str:
     held = specification.multiverse.invariants
     if not held:
         return ""
-    if specification.fact.get(facts.HELD_NOT_RELEASED):
-        return f"Held fixed, taken as known and not protected, though not released: {joined(held)}."
-    return f"{many(len(held), 'invariant')} may be published exactly: {joined(held)}."
+    taken = taken_as_known(specification)
+    rest = tuple(one for one in held if one not in taken)
+    said = [f"{many(len(rest), 'invariant')} may be published exactly: {joined(rest)}."] if rest else []
+    said += [f"Held fixed, taken as known and not protected, though not released: {joined(taken)}."] if taken else []
+    return " ".join(said)
 
 
 @rule(
@@ -191,7 +194,7 @@ def nearest(specification: Specification) -> Fraction | float | None:
 @comparison(
     "more-invariants",
     "multiverse",
-    "The more is published exactly, the less is left to protect, and the same noise gets a smaller number. A smaller "
+    "The more is held fixed, the less is left to protect, and the same noise gets a smaller number. A smaller "
     "epsilon that comes with more invariants is not better privacy: for the households of the 2020 Census, swapping "
     "between the counties of a state at a rate of 50% has an epsilon of 16.42; swapping between the blocks of a block "
     "group, by household size, at 5% has 11.37, moves a tenth as many records and publishes far more.",
