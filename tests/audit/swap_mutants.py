@@ -11,6 +11,9 @@ import numba
 import numpy as np
 import polars as pl
 
+from stirred.audit.swap_battery import plan_program
+from stirred.noise import SeededSource
+
 MATCH, SWAP, HOLD, ID = "size", "county", "tenure", "household"
 
 
@@ -274,5 +277,28 @@ def swapper(rate, seed, select=afresh, arrange=deranged, order=shuffled, ids=new
         if ID in frame.columns:
             released = released.with_columns(pl.Series(ID, ids(rows, frame, rng)))
         return {"records": released}
+
+    return program
+
+
+# -- rules, merged values and rounds -------------------------------------------------------------------------
+
+
+def of_another_plan(plan, seed, **changes):
+    """What this package draws for a plan that differs a little: a rule, a merging or a round is not as stated."""
+    fields = {"rate": plan.rate, "rates": plan.rates, "rounds": plan.rounds, "coarsen": plan.coarsen} | changes
+    return plan_program(plan.model_copy(update=fields), SeededSource(seed))
+
+
+def drawn_again_where_nothing_moved(plan, seed):
+    """An area in which nobody moved, all rounds together, is drawn once more."""
+    own = plan_program(plan, SeededSource(seed))
+    area, columns = plan.match[0], [*plan.match, *plan.hold, *plan.swap]
+
+    def program(tables):
+        first, second = (own(tables)["records"] for _ in range(2))
+        kept = first.join(tables["records"].select(columns), on=columns, how="anti").select(area).unique()
+        parts = first.join(kept, on=area, how="semi"), second.join(kept, on=area, how="anti")
+        return {"records": pl.concat(parts).sample(fraction=1.0, shuffle=True, seed=seed)}
 
     return program

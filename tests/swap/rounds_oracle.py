@@ -1,6 +1,7 @@
 """Several rounds of a swap by brute force: one stratum of the first round, every permutation, exact fractions.
 
-An oracle that shares no code with the package. A record is ``(h, s)``; ``places[s]`` is the group of the swap value s
+``rounds_law`` shares no code with the package; slots that keep their numbers are enumerated by ``in_rounds``, which
+audits use too. A record is ``(h, s)``; ``places[s]`` is the group of the swap value s
 in a round. Swap values that lie in one group have all columns in common on which that round matches, so exchanging the
 others is exchanging s itself.
 """
@@ -15,11 +16,11 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from swap_oracle import Table, partitions, permutation_law, permutations, released_law, worst_difference
+from swap_oracle import Table, partitions, released_law, worst_difference
+
+from stirred.swap.practice_laws import in_rounds
 
 Places = Sequence[int]
-State = tuple[tuple[int, ...], int]
-"""The swap value of every slot, and the slots that have moved so far as a bit mask."""
 
 
 @cache
@@ -55,41 +56,10 @@ def rounds_law(table: Table, rounds: Sequence[tuple[Places, Fraction]]) -> dict[
     return law
 
 
-def labelled_law(swapped: Sequence[int], rounds: Sequence[tuple[Places, Fraction]]) -> dict[State, Fraction]:
-    """P(state) after all rounds; slots keep their numbers."""
-    law: dict[State, Fraction] = {(tuple(swapped), 0): Fraction(1)}
-    for places, rate in rounds:
-        after: Counter = Counter()
-        for (values, mask), chance in law.items():
-            groups: dict[int, list[int]] = {}
-            for slot, value in enumerate(values):
-                groups.setdefault(places[value], []).append(slot)
-            for orders in itertools.product(*(_orders(slots, rate) for slots in groups.values())):
-                new, moved, further = list(values), mask, chance
-                for slots, givers, share in orders:
-                    further *= share
-                    for slot, giver in zip(slots, givers, strict=True):
-                        new[slot] = values[giver]
-                        moved |= (slot != giver) << slot
-                after[tuple(new), moved] += further
-        law = dict(after)
-    return law
-
-
-def _orders(slots: Sequence[int], rate: Fraction) -> Iterator[tuple[Sequence[int], list[int], Fraction]]:
-    if len(slots) == 1:
-        yield slots, list(slots), Fraction(1)
-        return
-    law = permutation_law(len(slots), rate)
-    for order, moved in zip(*permutations(len(slots)), strict=True):
-        if law[moved]:
-            yield slots, [slots[k] for k in order], law[moved]
-
-
 def shares(swapped: Sequence[int], rounds: Sequence[tuple[Places, Fraction]]) -> tuple[Fraction, Fraction]:
     """The expected numbers of records that move in at least one round, and that end with another value."""
     moved = changed = Fraction(0)
-    for (values, mask), chance in labelled_law(swapped, rounds).items():
+    for (values, mask), chance in in_rounds(swapped, rounds).items():
         moved += chance * mask.bit_count()
         changed += chance * sum(new != old for new, old in zip(values, swapped, strict=True))
     return moved, changed

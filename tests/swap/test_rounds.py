@@ -14,7 +14,6 @@ from rates_oracle import permutation_chances, reselecting
 from rounds_oracle import (
     distances,
     geographies,
-    labelled_law,
     matrix,
     one_round,
     rounds_law,
@@ -27,6 +26,7 @@ from chi_square import FALSE_ALARM, p_value
 from stirred import errors, swap
 from stirred.noise import SeededSource
 from stirred.swap.guarantee import epsilon
+from stirred.swap.practice_laws import in_rounds
 
 ALLOWED = ["few-change", "many-unchangeable", "determines:h", "tells:h", "tells:all-held-columns"]
 LOW, HALF, HIGH = Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)
@@ -84,7 +84,7 @@ def test_probabilities_of_moving_lie_between_the_smallest_and_the_largest_and_bo
     swapped, places = [0, 1, 1, 2], [0, 0, 1]
     rows = [("m", str(places[s]), str(s), str(k)) for k, s in enumerate(swapped)]
     movement = swap.check(plan(LOW, HALF), frame(rows)).movement
-    law = labelled_law(swapped, [([0] * 3, LOW), (places, HALF)])
+    law = in_rounds(swapped, [([0] * 3, LOW), (places, HALF)])
     each = [float(sum(chance for (_, mask), chance in law.items() if mask >> k & 1)) for k in range(4)]
     assert (movement.smallest, movement.largest) == pytest.approx((min(each), max(each)), rel=1e-12)
 
@@ -100,7 +100,7 @@ def test_with_rates_by_rule_the_share_is_the_mean_over_all_ways_of_giving_out_th
     for values in ways:
         for order, chance in zip(every, chances, strict=True):
             between = [values[k] for k in order]
-            for (last, _), further in labelled_law(between, [(places, HIGH)]).items():
+            for (last, _), further in in_rounds(between, [(places, HIGH)]).items():
                 total += chance * further * sum(a != b for a, b in zip(last, values, strict=True))
     rules = [{"where": {"h": ["0"]}, "rate": "1/5"}, {"otherwise": True, "rate": "1/2"}]
     own = plan(None, HIGH, rates=rules)
@@ -151,7 +151,7 @@ def test_mean_and_variance_of_tables_after_all_rounds_are_those_of_enumeration(b
     for m in range(2):
         swapped, held = generator.integers(0, 5, 4).tolist(), generator.integers(0, 3, 4).tolist()
         rows += [(str(m), str(county[s]), str(tract[s]), str(s), str(h)) for s, h in zip(swapped, held, strict=True)]
-        laws.append((m, held, labelled_law(swapped, levels)))
+        laws.append((m, held, in_rounds(swapped, levels)))
     at = {name: place for place, name in enumerate(names)}
     (table,) = swap.check(plan(*rates, swapped=("c", "t", "u")), frame(rows, names), tables=[by]).tables
     for label, mean, variance in zip(table.labels, table.mean, table.variance, strict=True):
@@ -217,7 +217,7 @@ def looking_back(table, places, rate, later, again):
         hidden = [aside.get(slot, value) for slot, value in enumerate(values)]
         if not first[moved]:
             continue
-        for (last, _), further in labelled_law(hidden, [(groups, later)]).items():
+        for (last, _), further in in_rounds(hidden, [(groups, later)]).items():
             seen = [values[-1 - value] if value < 0 else value for value in last]
             found[tuple(sorted(zip(held, seen, strict=True)))] += first[moved] * further
     return dict(found)
@@ -272,9 +272,9 @@ def test_the_order_of_rounds_makes_no_difference_to_the_law(seed):
     chances = permutation_chances(reselecting([(LOW, HALF, HIGH)[h] for h in held]), n)
     first, last = Counter(), Counter()
     for order, chance in zip(permutations(n)[0], chances, strict=True):
-        for (values, _), further in labelled_law([swapped[k] for k in order], [fine]).items():
+        for (values, _), further in in_rounds([swapped[k] for k in order], [fine]).items():
             first[tuple(sorted(zip(held, values, strict=True)))] += chance * further
-        for (values, _), further in labelled_law(swapped, [fine]).items():
+        for (values, _), further in in_rounds(swapped, [fine]).items():
             last[tuple(sorted(zip(held, [values[k] for k in order], strict=True)))] += chance * further
     assert +first == +last
 
@@ -286,16 +286,16 @@ def test_a_fine_round_by_held_values_too_does_not_commute():
     def later(values):
         groups = {(k, s): (s // 2, held[k]) for k, s in enumerate(values)}
         found = Counter()
-        for (last, _), chance in labelled_law(list(enumerate(values)), [(groups, HALF)]).items():
+        for (last, _), chance in in_rounds(list(enumerate(values)), [(groups, HALF)]).items():
             found[tuple(s for _, s in last)] += chance
         return found
 
     first, last = Counter(), Counter()
-    for (values, _), chance in labelled_law(swapped, [([0] * 3, HALF)]).items():
+    for (values, _), chance in in_rounds(swapped, [([0] * 3, HALF)]).items():
         for end, further in later(values).items():
             first[end] += chance * further
     for values, chance in later(swapped).items():
-        for (end, _), further in labelled_law(values, [([0] * 3, HALF)]).items():
+        for (end, _), further in in_rounds(values, [([0] * 3, HALF)]).items():
             last[end] += chance * further
     assert first != last
 
@@ -366,7 +366,7 @@ def test_files_that_agree_only_on_what_all_rounds_keep_have_no_guarantee_in_gene
             for file, chance in law.items():
                 names = sorted({record[matched] for record in file})
                 places = {(k, record): names.index(record[matched]) for k, record in enumerate(file)}
-                for (last, _), further in labelled_law(list(enumerate(file)), [(places, HALF)]).items():
+                for (last, _), further in in_rounds(list(enumerate(file)), [(places, HALF)]).items():
                     exchanged = [list(record) for record in file]
                     for slot, (_, giver) in enumerate(last):
                         exchanged[slot][swapped] = giver[swapped]

@@ -1,6 +1,7 @@
 """Does a swapping program draw from the law that it states? Runs any program on a made file and looks at the outcomes.
 
-The law is that of Algorithm 3.2.1 (:mod:`stirred.audit.swap_laws`). A program is a function from tables to tables, and
+The law is that of Algorithm 3.2.1 (:mod:`stirred.audit.swap_laws`); of plans with rates by rule, merged values or
+rounds, that of small strata (:mod:`stirred.audit.listed_battery`). A program is a function from tables to tables, and
 nothing is assumed about how it works. An audit that finds nothing proves nothing: faults smaller than those that its
 last lines name stay unseen.
 """
@@ -12,10 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from stirred import errors
+from stirred.audit.listed_battery import Laws, listed_answers, listed_limits
+from stirred.audit.listed_strata import MOST_LISTED, ListedFile, make_listed
 from stirred.audit.plainly_seen import PlainlySeen, look, plain_results
 from stirred.audit.power import Effort, smallest_bias, smallest_rate
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
-from stirred.audit.swap_inputs import FEWEST_RECORDS, RECORDS, make_file
+from stirred.audit.swap_inputs import FEWEST_RECORDS, RECORDS, Integers, MadeFile, make_file, rate_that_is_tried
 from stirred.audit.swap_questions import Answer, SeenRun, SeenRuns, answers
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
@@ -35,6 +38,8 @@ FEWEST_RUNS, WANTED_RUNS = 2, 12
 _WITH_LINKED = 400_000
 _ONE_STRATUM = (50_000, 480)
 """Records and runs of a plan without match columns: its only stratum is drawn once in a run."""
+_LISTED = (120_000, 24)
+"""Records and runs of a plan with rates by rule, merged values or rounds."""
 _TRIAL = 20_000
 """Records of the first, timed run where the audit has so many seconds."""
 
@@ -74,9 +79,11 @@ def audit_swap(
     if seconds is not None and not seconds > 0:
         raise errors.audit_question("The number of seconds", "must be above 0")
     source, progress = source or SystemSource(), progress or Silent()
+    if plan.rates or plan.coarsen or plan.rounds:
+        return _audit_listed(plan, program, records, runs, seconds, false_alarm, progress, source)
     usual = _usual_effort(plan)
     if seconds is not None:
-        usual = _affordable(plan, program, seconds, usual, source)
+        usual = _affordable(lambda few: make_file(plan, few, source), program, seconds, usual)
     runs = usual[1] if runs is None else runs
     made = make_file(plan, usual[0] if records is None else records, source)
     plain: list[PlainlySeen] = []
@@ -105,6 +112,72 @@ def audit_swap(
     return Audit(title, tuple(results), false_alarm, runs, about, _limits(effort, allotted))
 
 
+def _audit_listed(
+    plan: SwapPlan,
+    program: Program,
+    records: int | None,
+    runs: int | None,
+    seconds: float | None,
+    false_alarm: float,
+    progress: Progress,
+    source: RandomSource,
+) -> Audit:
+    """The audit of a plan with rates by rule, merged values or rounds: small strata, whose exact laws are listed."""
+    rate_that_is_tried(plan)
+    if not [name for name in plan.match if plan.coarsen is None or name != plan.coarsen.column]:
+        raise errors.audit_of_plan(
+            "rates by rule, merged values or rounds and no match column beside them: such a file has no small strata"
+        )
+    usual = _LISTED
+    if seconds is not None:
+        usual = _affordable(lambda few: make_listed(plan, few, source), program, seconds, usual)
+    runs = usual[1] if runs is None else runs
+    made = make_listed(plan, usual[0] if records is None else records, source)
+    wrong = ""
+    seen: list[list[tuple[Integers, Integers]]] = []
+    while len(seen) < runs and not wrong:
+        progress.stage(f"running the program: run {len(seen) + 1} of {runs}", len(seen) / runs)
+        released = program(dict(made.tables))
+        if RECORDS not in released:
+            raise errors.audit_no_table(RECORDS, released)
+        wrong, one = made.read(released[RECORDS])
+        seen.append(one)
+    progress.stage("comparing with the law")
+    about = (
+        f"It was run {len(seen)} times on a made file of {made.key.height:,} records in {len(made.sizes):,} small "
+        f"strata of {len(made.types)} kinds, whose exact laws are listed. Tried: {' and '.join(_features(plan))}.",
+    )
+    title = "Does the program draw from the law of its plan?"
+    kept = Result.seen(
+        "kept",
+        "Is every record there once with its match and held values, and has every stratum the swap values that it had?",
+        bool(wrong),
+        right="They are, in every run.",
+        wrong=f"No: {wrong}.",
+    )
+    if wrong:
+        limits = ("Nothing else was asked, since the first release that is not whole ends the audit.",)
+        return Audit(title, (kept,), false_alarm, len(seen), about, limits)
+    laws = Laws(made, runs)
+    asked = list(listed_answers(laws, seen))
+    parts = shares(false_alarm, [one.weight for one in asked])
+    allotted = dict(zip([it.name for it in asked], parts, strict=True))
+    results = (kept, *(_result(it, part) for it, part in zip(asked, parts, strict=True)))
+    return Audit(title, results, false_alarm, runs, about, (*listed_limits(laws, allotted), _NOT_LISTED))
+
+
+_NOT_LISTED = (
+    f"Not tried: strata of more than {MOST_LISTED} records, the order of rows and ids, linked rows, and whether strata "
+    "and runs are independent. An audit of the same plan with one rate, one round and nothing merged asks about these."
+)
+
+
+def _features(plan: SwapPlan) -> list[str]:
+    """What a plan has beyond one rate and one round."""
+    several = {"rates by rule": plan.rates, "merged match values": plan.coarsen, "later rounds": plan.rounds}
+    return [words for words, there in several.items() if there]
+
+
 def _result(answer: Answer, part: float) -> Result:
     if answer.unasked:
         return Result.unasked(answer.name, answer.asked, answer.unasked, part)
@@ -122,7 +195,8 @@ def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
     def program(tables: Mapping[str, pl.DataFrame]) -> Mapping[str, pl.DataFrame]:
         given = {MAIN if name == RECORDS else name: frame for name, frame in tables.items()}
         allow = ("few-change", "many-unchangeable", *_distinct(plan, tables))
-        drawing = plan.model_copy(update={"publish": (), "saturated": False, "allow": allow})
+        never = {"most_told": 1, "most_recovered": 1, "most_unchangeable": 1, "most_alone": None}
+        drawing = plan.model_copy(update={"publish": (), "saturated": False, "allow": allow, **never})
         release = draw(drawing, given, source=from_source)
         return {name: release.frame(MAIN if name == RECORDS else name) for name in tables}
 
@@ -150,15 +224,15 @@ def _usual_effort(plan: SwapPlan) -> tuple[int, int]:
 
 
 def _affordable(
-    plan: SwapPlan, program: Program, seconds: float, usual: tuple[int, int], source: RandomSource
+    make: Callable[[int], MadeFile | ListedFile], program: Program, seconds: float, usual: tuple[int, int]
 ) -> tuple[int, int]:
     """How many records and runs take so many seconds, from one run on a few: first fewer runs, then smaller files."""
-    trial = make_file(plan, min(_TRIAL, usual[0]), source)
+    trial = make(min(_TRIAL, usual[0])).tables
     began = time.monotonic()
-    program(trial.tables)
+    program(trial)
     taken = max(time.monotonic() - began, 1e-3)
     runs = int(min(usual[1], max(WANTED_RUNS, seconds / taken)))
-    return int(min(usual[0], max(FEWEST_RECORDS, trial.records * seconds / runs / taken))), runs
+    return int(min(usual[0], max(FEWEST_RECORDS, trial[RECORDS].height * seconds / runs / taken))), runs
 
 
 def _limits(effort: Effort, allotted: Mapping[str, float]) -> tuple[str, ...]:

@@ -191,17 +191,13 @@ def whole_numbers(column: pl.Series) -> pl.Series:
 def rate_that_is_tried(plan: SwapPlan) -> float:
     """The rate of a plan, or an error where its law is one that these audits do not know."""
     for what, there in (
-        ("rates by rule", plan.rates),
-        ("merged match values (coarsen)", plan.coarsen),
-        ("several rounds", plan.rounds),
         ("a flat file", plan.flat),
         ("no held column in the main table", not plan.hold),
         ("a rate of 0 or 1", plan.rate in (0, 1)),
     ):
         if there:
             raise errors.audit_of_plan(what)
-    assert plan.rate is not None
-    return float(plan.rate)
+    return float(plan.every_rate[-1])
 
 
 def stratum_sizes(records: int, rate: float) -> Integers:

@@ -35,7 +35,7 @@ def audit_of_plan(what: str) -> StirredError:
     return StirredError(
         "audit-of-plan",
         f"This audit does not know the probabilities of a swap with {what}.",
-        "Audit a plan with one rate between 0 and 1 and one round, and with a held column.",
+        "Audit a plan with rates between 0 and 1, a held column and a match column, and files that are not flat.",
     )
 
 

@@ -1,6 +1,7 @@
 """How swappers select, move and release the records of one small stratum: exact laws, by enumeration.
 
-Used by :mod:`stirred.swap.practices`. Some of these are not what this package does; their docstrings say what they do.
+Used by :mod:`stirred.swap.practices` and by audits. Some of these are not what this package does; their docstrings say
+what they do. Rates may be floats, where speed counts for more than exactness.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from stirred.swap.guarantee import derangements
 
@@ -18,11 +20,14 @@ Record = tuple[str, ...]
 File = tuple[Record, ...]
 """Sorted, so that slot by slot all files of a universe have the same held values."""
 Rates = Sequence[Fraction]
+Places = Mapping[int, int] | Sequence[int]
 Selection = dict[tuple[int, ...], Fraction]
 """The probability of each set of selected slots."""
 Moves = dict[tuple[int, ...], Fraction]
 """The probability of each permutation; slot i receives the swap value of slot order[i]."""
 Law = dict[str, Fraction]
+State = tuple[tuple[int, ...], int]
+"""The value of every slot, and the slots that have moved so far as a bit mask."""
 
 
 # -- who is selected -----------------------------------------------------------------------------------------
@@ -120,6 +125,36 @@ def with_nearest(file: File, rate: Fraction) -> Moves:
     return found
 
 
+def in_rounds(values: Sequence[int], rounds: Iterable[tuple[Places, Fraction | Rates]]) -> dict[State, Fraction]:
+    """The law of the values of all slots after some rounds, each on what the round before gave.
+
+    A round is where each value lies, and its rate or the rates of the slots: slots whose values lie in one place
+    exchange as this package does it, those of each place by themselves.
+
+    >>> in_rounds([7, 8], [({7: 0, 8: 0}, Fraction(1, 2))])[(8, 7), 3]
+    Fraction(1, 2)
+    """
+    law: dict[State, Fraction] = {(tuple(values), 0): Fraction(1)}
+    for places, rate in rounds:
+        rates = rate if isinstance(rate, Sequence) else [rate] * len(values)
+        after: dict[State, Fraction] = {}
+        for (held, mask), chance in law.items():
+            together: dict[int, list[int]] = {}
+            for slot, value in enumerate(held):
+                together.setdefault(places[value], []).append(slot)
+            for orders in itertools.product(*(_orders(slots, rates) for slots in together.values())):
+                new, moved, further = list(held), mask, chance
+                for slots, order, share in orders:
+                    further *= share
+                    for slot, giver in zip(slots, order, strict=True):
+                        new[slot] = held[slots[giver]]
+                        moved |= (slot != slots[giver]) << slot
+                state = tuple(new), moved
+                after[state] = after.get(state, Fraction(0)) + further
+        law = after
+    return law
+
+
 # -- what is released ----------------------------------------------------------------------------------------
 
 
@@ -157,6 +192,15 @@ def _given(law: Selection, holds: Callable[[tuple[int, ...]], bool]) -> Selectio
     """The law given that the selection is of this kind."""
     kept = sum(chance for chosen, chance in law.items() if holds(chosen))
     return {chosen: chance / kept for chosen, chance in law.items() if holds(chosen)}
+
+
+def _orders(slots: Sequence[int], rates: Rates) -> Iterable[tuple[Sequence[int], tuple[int, ...], Fraction]]:
+    return ((slots, order, chance) for order, chance in _reselected_moves(tuple(rates[slot] for slot in slots)))
+
+
+@lru_cache(maxsize=256)
+def _reselected_moves(rates: tuple[Fraction, ...]) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
+    return tuple(deranged(reselected(rates)).items()) if len(rates) > 1 else (((0,), Fraction(1)),)
 
 
 def _with_others(slot: int) -> Callable[[tuple[int, ...]], bool]:
