@@ -403,3 +403,24 @@ def test_numbers_put_together_from_bounded_counts_have_the_interval_that_their_b
 def test_what_the_rule_looks_at_is_estimated_in_small_strata_too(with_small_strata):
     found = stirred.estimate(with_small_strata[0], ["county", "kind"])
     assert set(found.kinds) == {"normal"} and np.isfinite(found.standard_errors).all()
+
+
+def test_check_warns_of_values_in_rules_that_no_row_has(tables):
+    rules = [
+        {"where": {"tenure": ["ownd", "owned"]}, "rate": 0.5},
+        {"table": "persons", "where": {"sex": ["woman"], "tenure": ["owned"]}, "rate": 0.2},
+        {"otherwise": True, "rate": 0.1},
+    ]
+    found = swap.check(plan(rules, linked=True), tables)
+    assert found.rules.values_nobody_has == (("tenure", "ownd"), ("sex", "woman"))
+    said = " ".join(str(found).split())
+    assert "rules name values that no row of the data has: 'ownd' of 'tenure', 'woman' of 'sex'." in said
+    assert "no row of the data has" not in str(swap.check(plan(), tables["microdata"]))
+
+
+def test_check_says_that_columns_in_a_row_are_tables_of_their_own(tables):
+    said = " ".join(str(swap.check(plan(publish=["county", "tenure"]), tables["microdata"])).split())
+    assert "publish has 2 tables, each by one column: county, tenure." in said
+    assert 'For one table by all of them write publish = [["county", "tenure"]].' in said
+    for meant in ([["county", "tenure"]], ["county"], ["county", ["county", "tenure"]]):
+        assert "publish has" not in str(swap.check(plan(publish=meant), tables["microdata"]))

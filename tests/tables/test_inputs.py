@@ -216,7 +216,7 @@ def test_a_folder_of_several_formats_is_refused(parts, name):
 
 def test_an_empty_folder_and_a_missing_file_cannot_be_read(tmp_path):
     (tmp_path / "empty").mkdir()
-    refused("no-such-input", tmp_path / "empty")
+    refused("empty-folder", tmp_path / "empty")
     refused("no-such-input", tmp_path / "nowhere.csv")
     refused("no-such-input", tmp_path / "*.csv")
 

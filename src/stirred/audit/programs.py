@@ -337,10 +337,10 @@ def _read(name: str, path: Path, types: Mapping[str, str]) -> pl.DataFrame:
     if not path.is_file() or path.stat().st_size == 0:
         raise errors.program_wrote_nothing(name)
     try:
-        opened = open_input(name, path)
+        opened = open_input(name, path, InputOptions(header=True))
         if path.suffix == ".csv":
             there = {column: kind for column, kind in types.items() if column in opened.kinds}
-            opened = open_input(name, path, InputOptions(types=there))
+            opened = open_input(name, path, InputOptions(types=there, header=True))
         return collected(opened)
     except errors.StirredError as problem:
         raise errors.program_wrote_no_table(name, problem.problem.rstrip(".")) from None

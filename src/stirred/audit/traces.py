@@ -175,7 +175,7 @@ def _told(released: list[Released], compared: list[tuple[Released, Given]]) -> t
 
 def _read(name: str, data: object) -> pl.DataFrame:
     if isinstance(data, str | Path):
-        return collected(open_input(name, data, form_of(Path(data)).options()))
+        return collected(open_input(name, data, form_of(Path(data), header=True).options()))
     return collected(open_input(name, data))
 
 

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from shlex import quote
 
-from stirred.errors.kinds import DataError, listed
+from stirred.errors.kinds import FEW, DataError, listed
 
 _WIDTH = 110
+_NO_HEADER = (
+    "If the names look like data, the file has no header line: add one, or write header = false and names = [...] in "
+    "the section of the plan that has its path (init: --names a,b,c)."
+)
 
 
 def no_such_input(path: object) -> DataError:
@@ -18,6 +22,26 @@ def no_such_input(path: object) -> DataError:
         "no-such-input",
         f"Nothing can be read at {path}: there is no such file, or it may not be read.",
         "Check the path and its permissions; a path in a plan starts from the folder of the plan.",
+    )
+
+
+def empty_folder(path: object) -> DataError:
+    return DataError(
+        "empty-folder",
+        f"The folder {path} has no file to read: it is empty, or all files in it are hidden ('.name', '_name').",
+        "Check the path, or put the files there; a path in a plan starts from the folder of the plan.",
+    )
+
+
+def not_csv(path: object, what: str, remedy: str) -> DataError:
+    return DataError("unreadable-file", f"{path} is no CSV text: its bytes are those of {what}.", remedy)
+
+
+def line_too_long(path: object, limit: int) -> DataError:
+    return DataError(
+        "line-too-long",
+        f"{path} has a line longer than {limit >> 20} MiB.",
+        "Look for a quotation mark that is not closed (or write quotes = false in [input]), or shorten the line.",
     )
 
 
@@ -158,7 +182,7 @@ def duplicate_columns(table: str, first: int, second: int) -> DataError:
     return DataError(
         "duplicate-column",
         f"Columns {first} and {second} of table '{table}' have the same name.",
-        "Rename one of them in the file. If the names look like data, the file has no header line: add one.",
+        f"Rename one of them in the file. {_NO_HEADER}",
     )
 
 
@@ -166,7 +190,8 @@ def nameless_column(table: str, position: int) -> DataError:
     return DataError(
         "nameless-column",
         f"Column {position} of table '{table}' has no name.",
-        "Give it a name in the header line of the file, or delete the column: it may be an index saved with the table.",
+        "Give it a name in the header line of the file, or delete the column: it may be an index saved with the table. "
+        + _NO_HEADER,
     )
 
 
@@ -174,7 +199,7 @@ def column_name(table: str, position: int) -> DataError:
     return DataError(
         "column-name",
         f"The name of column {position} of table '{table}' has line breaks or control characters.",
-        "Rename it; if it looks like data, the file has no header line, or a quotation mark in it is not closed.",
+        f"Rename it, and look whether a quotation mark in it is not closed. {_NO_HEADER}",
     )
 
 
@@ -239,6 +264,39 @@ def _toml_list(name: str, values: Sequence[str]) -> list[str]:
     texts = [json.dumps(value, ensure_ascii=False) for value in values]
     whole = f"{name} = [{', '.join(texts)}]"
     return [whole] if len(whole) <= _WIDTH else [f"{name} = [", *(f"    {text}," for text in texts), "]"]
+
+
+def header_is_record(table: str, columns: int, numbers: Sequence[int], values: Sequence[int]) -> DataError:
+    """``numbers`` and ``values`` are positions of columns; the names themselves may be a record, so none is quoted."""
+    seen = []
+    if numbers:
+        seen.append(f"{_columns(numbers)} would have {'a number' if len(numbers) == 1 else 'numbers'} as name")
+    if values:
+        seen.append(f"what would be the name of {_columns(values)} is also a value below it")
+    return DataError(
+        "header-is-record",
+        f"The first line of table '{table}' looks like a record, not like a header: {'; '.join(seen)}. Taken for a "
+        "header, it would be published as it is.",
+        "If the file has no header line, write header = false and names = [...], a name for each of its "
+        f"{columns:,} columns, in the section of the plan that has its path (init: --names a,b,c), or add the line to "
+        "the file. If the first line is the header, write header = true there (init: --header).",
+    )
+
+
+def _columns(positions: Sequence[int]) -> str:
+    shown = ", ".join(str(position) for position in positions[:FEW])
+    more = f" and {len(positions) - FEW:,} more" if len(positions) > FEW else ""
+    return f"column{'s' * (len(positions) > 1)} {shown}{more}"
+
+
+def names_of_columns(table: str, given: int, columns: int) -> DataError:
+    return DataError(
+        "names-of-columns",
+        f"The plan says that table '{table}' has no header line and names {given:,} columns; its first line has "
+        f"{columns:,} fields.",
+        f"List {columns:,} names under names in the section of the plan that has its path (init: --names a,b,c), one "
+        "for each column in their order, or correct the delimiter there.",
+    )
 
 
 def one_column(table: str, delimiter: str) -> DataError:

@@ -196,6 +196,12 @@ FORM_OPTIONS = (
     Option("--encoding",
            "The text encoding of a CSV file, such as utf-8, cp1252 or utf-16. Default: found from the file.",
            "encoding"),
+    Option("--names",
+           "The names of the columns of FILE, separated by commas, if it is a CSV file without a header line.",
+           "names", read=lambda given: [name.strip() for name in given.split(",")]),
+    Option("--header",
+           "The first line of FILE and of other CSV files is a header, although it looks like a record.",
+           "header", bool),
 )  # fmt: skip
 """Options of ``init`` for mechanisms that read CSV files."""
 

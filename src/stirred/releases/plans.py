@@ -206,6 +206,8 @@ class InputSection(Section):
     encoding: str = "utf-8"
     quotes: bool = True
     decimal: Literal[".", ","] = "."
+    header: bool | None = None
+    names: Names = ()
 
     def options(self) -> InputOptions:
         """How to read the file."""
@@ -217,6 +219,8 @@ class InputSection(Section):
             self.encoding,
             self.quotes,
             self.decimal,
+            self.header,
+            self.names,
         )
 
 

@@ -204,6 +204,7 @@ class ReleaseFolder:
                 null_values=(style.null,) if style.null else (),
                 delimiter=style.delimiter,
                 decimal=style.decimal,
+                header=True,
             )
         if entry["file"] != name + EXTENSIONS[entry["format"]]:
             raise errors.not_a_release(self.path, "its data dictionary names a file that is not its own")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import withheld
 from stirred.swap.plan_sections import MAIN
-from stirred.tables import open_input
+from stirred.tables import InputOptions, open_input
 from stirred.tables.synthetic import massachusetts_1940
 from stirred.tables.synthetic.population import GEOGRAPHY as LEVELS
 from stirred.tables.synthetic.population import Population
@@ -163,13 +163,15 @@ def from_files(
     links: Mapping[str, str] | None = None,
     ids: Mapping[str, str] | None = None,
     repeated: Sequence[str] = (),
+    options: Mapping[str, InputOptions] | None = None,
 ) -> StudyData:
-    """Read the tables of a study; ``ids`` are columns that identify rows of linked tables.
+    """Read the tables of a study; ``ids`` are columns that identify rows of linked tables, ``options`` how a file is
+    read.
 
     With ``repeated`` the first file is flat: these columns of the record are the same in all rows with its ``id``, and
     the table ``main`` is made from them.
     """
-    tables = {name: _read(name, path) for name, path in files.items()}
+    tables = {name: _read(name, path, (options or {}).get(name)) for name, path in files.items()}
     own = {table: (column,) for table, column in (ids or {}).items()}
     if repeated:
         name = next(iter(files))
@@ -259,8 +261,8 @@ def _country(persons: int = 20_000, states: int = 2, seed: int = 1) -> StudyData
     )
 
 
-def _read(name: str, path: Path) -> pl.DataFrame:
-    opened = open_input(name, path)
+def _read(name: str, path: Path, options: InputOptions | None) -> pl.DataFrame:
+    opened = open_input(name, path, options)
     columns = list(opened.kinds)
     parts = list(opened.batches(columns))
     if not sum(part.num_rows for part in parts):

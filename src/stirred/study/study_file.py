@@ -12,11 +12,13 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from stirred import _received, errors
 from stirred._fractions import as_fraction
 from stirred.errors import StirredError
 from stirred.mechanisms import named
-from stirred.releases.plans import Plan, mechanism_of
+from stirred.releases.plans import InputSection, Plan, field_problems, mechanism_of
 from stirred.releases.progress import Progress
 from stirred.study.data import GENERATED, RECORDS, StudyData, from_files, generated
 from stirred.study.studying import DRAWS, Asked, Study, study
@@ -30,6 +32,7 @@ from stirred.study.swappers.permutation_variants import (
 from stirred.study.swappers.record_swap import RecordSwap
 from stirred.study.swappers.simulated import Swapper
 from stirred.study.swappers.targeted_2010 import Targeted2010
+from stirred.tables import InputOptions
 
 FORM = 1
 """The version of the format of study files."""
@@ -57,6 +60,7 @@ _DATA = {
     "links",
     "ids",
     "repeated",
+    "input",
 }
 
 
@@ -170,7 +174,24 @@ def read_data(plan: StudyPlan) -> StudyData:
         links,
         ids,
         repeated,
+        _options(path, data.get("input", {}), files),
     )
+
+
+def _options(path: Path, sections: Any, files: Mapping[str, str]) -> dict[str, InputOptions]:
+    """How files are read, by table: the fields of a plan's ``[input]``, but for the path."""
+    if not isinstance(sections, dict) or not all(
+        name in files and isinstance(one, dict) and "path" not in one for name, one in sections.items()
+    ):
+        raise errors.study_file(path, ["data.input has a section for a table of files, which says how it is read"])
+    found = {}
+    for name, one in sections.items():
+        try:
+            found[name] = InputSection(**one).options()
+        except ValidationError as problem:
+            words = [f"data.input.{name}.{words}" for words in field_problems(InputSection, problem)]
+            raise errors.study_file(path, words) from None
+    return found
 
 
 def swapper(kind: str, parameters: Mapping[str, Any]) -> Swapper:

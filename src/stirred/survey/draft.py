@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from stirred.survey.plan_sections import TO_FILL_IN
 from stirred.tables import open_input
@@ -54,9 +55,10 @@ class Guess:
     attributes: tuple[str, ...]
 
 
-def draft_plan(path: Path, folder: Path = Path(), *, delimiter: str | None = None, encoding: str | None = None) -> str:
-    """The draft as TOML; paths in it are relative to ``folder``. The file tells ``delimiter`` and ``encoding``."""
-    form = form_of(path, delimiter, encoding)
+def draft_plan(path: Path, folder: Path = Path(), **form_options: Any) -> str:
+    """The draft as TOML; paths in it are relative to ``folder``. ``form_options`` are those of
+    :func:`stirred.tables.form.form_of`, where the file does not tell its form."""
+    form = form_of(path, **form_options)
     found = guess(list(open_input("survey", path, form.options()).kinds))
     place = path if path.is_absolute() else os.path.relpath(path, folder)
     parts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from math import inf
@@ -20,6 +21,7 @@ from stirred.swap.expectation import ExpectedTable
 from stirred.swap.in_place import UniqueRows
 from stirred.swap.information_loss_text import loss_text
 from stirred.swap.movement import Unchangeable
+from stirred.swap.plan import SwapPlan
 from stirred.swap.revealing_text import revealed_by, revealing_text
 from stirred.swap.rule_effects import RuleEffects
 
@@ -46,6 +48,7 @@ def describe(check: SwapCheck) -> str:
         revealing_text(check.revealing, check.plan.records),
         _rules(check.rules, bool(check.plan.rounds)) if check.rules else "",
         _uniques_on(check.uniques_on) if check.uniques_on else "",
+        _published(check.plan),
         *(_expected(table, check, number) for number, table in enumerate(check.tables)),
         *(f"{one.words}: too many cells to forecast." for one in check.too_large),
         *(fill(f"{one.words}: {_NOT_FORECAST}") for one in check.not_forecast),
@@ -271,6 +274,31 @@ def _rules(effects: RuleEffects, several_rounds: bool) -> str:
             f"{display(effects.epsilon_at_last_rate)}. Epsilon is the largest of those by rule: raising the rate of "
             "some records does not lower it while others keep a low rate."
         )
+        + _nobody(effects.values_nobody_has)
+    )
+
+
+def _nobody(values: Sequence[tuple[str, str]]) -> str:
+    """A warning about values that rules name and no row has."""
+    if not values:
+        return ""
+    named = ", ".join(f"'{value}' of '{column}'" for column, value in values[:_SHOWN_CELLS])
+    more = f" and {len(values) - _SHOWN_CELLS:,} more" if len(values) > _SHOWN_CELLS else ""
+    return "\n" + fill(
+        f"WARNING: rules name values that no row of the data has: {named}{more}. For these they select nobody. Correct "
+        "them in the plan if they are misspelt."
+    )
+
+
+def _published(plan: SwapPlan) -> str:
+    """What ``publish`` gives where it could be meant otherwise: several tables of one column each."""
+    tables = plan.published_tables
+    if len(tables) < 2 or not all(one.of_records and len(one.by) == 1 for one in tables):
+        return ""
+    names = [one.by[0] for one in tables]
+    return fill(
+        f"publish has {len(tables)} tables, each by one column: {', '.join(names)}. For one table by all of them write "
+        f"publish = [{json.dumps(names, ensure_ascii=False)}]."
     )
 
 

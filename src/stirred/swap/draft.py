@@ -14,6 +14,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,20 +64,21 @@ def draft_plan(
     linked: Path | None = None,
     folder: Path = Path(),
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
     look_at_cells: bool = False,
     flat_id: str | None = None,
     repeated: Sequence[str] = (),
+    names: Sequence[str] = (),
+    **form_options: Any,
 ) -> str:
     """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``.
 
-    ``delimiter`` and ``encoding`` are told by the files unless they are given. With ``look_at_cells`` types and nulls
-    are proposed too, and the draft states that these were looked at. ``flat_id`` is the column with the
-    id of the record in a file whose rows belong to records, by default one that is called like an id, repeats, and has
-    other columns repeat with it. ``repeated`` are these columns of the record; by default those that do.
+    ``names`` are those of the columns of ``path``, if it has no header line, and ``form_options`` the other options of
+    :func:`stirred.tables.form.form_of`, for both files, where they do not tell their form. With ``look_at_cells`` types
+    and nulls are proposed too, and the draft states that these were looked at. ``flat_id`` is the column
+    with the id of the record in a file whose rows belong to records, by default one that is called like an id, repeats,
+    and has other columns repeat with it. ``repeated`` are these columns of the record; by default those that do.
     """
-    form = form_of(path, delimiter, encoding)
+    form = form_of(path, names=names, **form_options)
     opened = open_input(MAIN, path, form.options())
     looked = look(MAIN, path, form) if look_at_cells else None
     why: list[str] = []
@@ -138,7 +140,7 @@ def draft_plan(
     if flat is not None and flat_id is not None:
         lines += _flat(elsewhere, flat_id, looked, pointed)
     if linked is not None:
-        form = form_of(linked, delimiter, encoding)
+        form = form_of(linked, **form_options)
         looked = look(_table_name(linked), linked, form) if look_at_cells else None
         lines += _linked(linked, folder, identifier, list(of_role["swap"]), form, looked)
     return "\n".join(lines) + "\n"

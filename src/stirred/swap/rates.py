@@ -161,6 +161,19 @@ def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
     return found
 
 
+def values_nobody_has(rule: RateRule, source: Source) -> list[tuple[str, str]]:
+    """Columns and values of a rule's ``where`` that are in no row of the data: misspelt, or rightly absent."""
+    asked = PublishedTable(by=tuple(rule.where), table=rule.table) if rule.where else None
+    found = () if asked is None else zip(rule.where.items(), source.columns(asked, asked.by), strict=True)
+    return [
+        (name, value)
+        for (name, values), column in found
+        for there in [set(column.texts())]
+        for value in values
+        if value not in there
+    ]
+
+
 def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
     fits = np.ones(rows, dtype=np.bool_)
     for name, values in rule.where.items():

@@ -13,7 +13,8 @@ from stirred.swap.guarantee import epsilon
 from stirred.swap.in_place import stay_probabilities
 from stirred.swap.margins import Strata
 from stirred.swap.moments import stratum_constants
-from stirred.swap.rates import RatesByStratum, RecordRates, unique_records
+from stirred.swap.rates import RatesByStratum, RecordRates, unique_records, values_nobody_has
+from stirred.swap.sources import source_of
 from stirred.swap.unequal import moved_probabilities
 
 
@@ -44,6 +45,8 @@ class RuleEffects:
     unique_moved_share_at_last_rate: float
     moved_share_at_last_rate: float
     epsilon_at_last_rate: float
+    values_nobody_has: tuple[tuple[str, str], ...] = ()
+    """Columns and values that rules name and no row has."""
 
 
 def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratum: RatesByStratum) -> RuleEffects:
@@ -66,7 +69,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         )
         for k, rule in enumerate(dataset.plan.rates)
     )
-    last = rates.rates[-1]
+    last, source = rates.rates[-1], source_of(dataset)
     at_last = _moved_at(last, strata.sizes)
     return RuleEffects(
         rules,
@@ -76,6 +79,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         _share((at_last * uniques.sum(axis=1)).sum(), uniques.sum()),
         _share((at_last * strata.sizes).sum(), strata.sizes.sum()),
         epsilon(strata.largest_changeable, last),
+        tuple(dict.fromkeys(one for rule in dataset.plan.rates for one in values_nobody_has(rule, source))),
     )
 
 

@@ -395,7 +395,7 @@ class _Files:
         kind, tables = self.release.dictionary[MAIN]["format"], self.described()
         style, stated = flat_style(tables), inside(self.release.path, _flat_file(self.release))
         rows = self.release.dictionary[entry.name]["rows"]
-        options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None)
+        options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None, header=True)
         columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
         words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
         if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):

@@ -6,12 +6,14 @@ Arrow's exceptions may quote a line of the file, so they are replaced in this mo
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely
 from stirred.tables.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
 
 _HEADER_BYTES = 1 << 20
+_SEEN_ROWS = 10_000
+"""How many of the first rows are compared with the header, as far as they lie in the bytes that it is read from."""
 _CSV_BLOCK = 1 << 24
 
 
@@ -62,7 +66,34 @@ def _wait_until_released(stream: _CountingQuotes, alone: int) -> None:
         time.sleep(0.001)
 
 
-def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -> list[str]:
+_NOT_TEXT = {
+    b"\x1f\x8b": ("a gzip file", "Name it {name}.gz, or unpack it."),
+    b"\x28\xb5\x2f\xfd": ("a zstd file", "Name it {name}.zst, or unpack it."),
+    b"\x04\x22\x4d\x18": ("an lz4 file", "Name it {name}.lz4, or unpack it."),
+    b"BZh91AY": ("a bzip2 file", "Name it {name}.bz2, or unpack it."),
+    b"PK\x03\x04": ("an Excel workbook or another zip file", "Save the sheet as CSV, or unpack the file."),
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook of the older kind", "Save the sheet as CSV."),
+    b"PAR1\x15": ("a Parquet file", 'Write format = "parquet" in [input], or name it .parquet.'),
+}
+"""First bytes of files that are no text, what they are, and what to do."""
+
+
+def _require_text(file: Path) -> None:
+    """Raise if the first bytes of a file are those of another format than its name says."""
+    if file.suffix.lower() in COMPRESSED:
+        return
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(8)
+    except OSError:
+        raise errors.no_such_input(file) from None
+    for mark, (what, remedy) in _NOT_TEXT.items():
+        if start.startswith(mark):
+            raise errors.not_csv(file, what, remedy.format(name=file.name))
+
+
+def _first_rows(table: str, file: Path, options: InputOptions, delimiter: str, most: int = 1) -> list[list[str]]:
+    """The first row of a file, and those after it that are whole in its first bytes, ``most`` in all."""
     try:
         with csv_stream(file, options.encoding) as stream:
             start = stream.read(_HEADER_BYTES)
@@ -80,37 +111,71 @@ def _csv_header(table: str, file: Path, options: InputOptions, delimiter: str) -
         raise errors.empty_file(table)
     # The cut at the end of the block may fall inside a character; a header never reaches that far.
     text = start.decode("utf-8-sig", errors="replace")
-    try:
-        header = next(
-            row
-            for row in csv.reader(
-                io.StringIO(text, newline=""),
-                delimiter=delimiter,
-                quoting=csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE,
-            )
-            if row
-        )
-    except (csv.Error, StopIteration):
-        raise errors.unreadable_format(file, "csv") from None
-    if any("\ufffd" in name for name in header):
+    quoting: Any = csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE
+    rows: list[list[str]] = []
+    with contextlib.suppress(csv.Error):  # a field without an end; what comes before it is known
+        split = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)
+        rows.extend(islice((row for row in split if row), most))
+    if not rows:
+        raise errors.unreadable_format(file, "csv")
+    if any("\ufffd" in name for name in rows[0]):
         raise errors.not_utf8(file)
-    return header
+    return rows if len(start) < _HEADER_BYTES or len(rows) < 2 else rows[:-1]
+
+
+def _names(table: str, file: Path, options: InputOptions, delimiter: str) -> list[str]:
+    """The names of the columns: those of the header, or of the plan where it says that there is no header.
+
+    Without a header the first record would become names, which are published as they are; so a first line that looks
+    like a record is refused unless the plan says that it is a header.
+    """
+    first, *others = _first_rows(table, file, options, delimiter, _SEEN_ROWS)
+    if options.delimiter is None and (likely := likely_delimiter(first, delimiter)) is not None:
+        raise errors.one_column(table, likely)
+    if options.header is False:
+        if len(options.names) != len(first):
+            raise errors.names_of_columns(table, len(options.names), len(first))
+        return list(options.names)
+    if options.names:
+        raise errors.plan_field(["names: they are for a file without a header line; write header = false too"])
+    if options.header is None:
+        numbers = [position for position, name in enumerate(first, 1) if _is_number(name)]
+        values = [
+            position
+            for position, name in enumerate(first, 1)
+            if name and any(len(row) >= position and row[position - 1] == name for row in others)
+        ]
+        if numbers or values:
+            raise errors.header_is_record(table, len(first), numbers, values)
+    return first
+
+
+def _is_number(name: str) -> bool:
+    """Whether a name has digits and no letter, as numbers, dates and many codes do.
+
+    >>> [_is_number(name) for name in ("2010", "-1.5e+3", "25-00503", "2019-07-01", "pop2010", "_1", "-")]
+    [True, True, True, True, False, False, False]
+    """
+    without_exponent = re.sub(r"(?<=\d)[eE](?=[+-]?\d+$)", "", name.strip())
+    return any(sign.isdigit() for sign in name) and not any(sign.isalpha() or sign == "_" for sign in without_exponent)
 
 
 def open_csv(found: Found) -> Input:
-    """A CSV file, or several with one header."""
+    """A CSV file, or several with one header, or with none."""
     table, files, options = found.table, found.files, found.options
     delimiter = sign_of(options.delimiter) or usual_delimiter(files[0])
     if not is_delimiter(delimiter):
         raise errors.plan_field(['delimiter: it is one plain character, or "tab"'])
     if options.decimal not in (".", ",") or options.decimal == delimiter:
         raise errors.plan_field(['decimal: it is "." or ",", and not the delimiter'])
-    header = _csv_header(table, files[0], options, delimiter)
-    if options.delimiter is None and (likely := likely_delimiter(header, delimiter)) is not None:
-        raise errors.one_column(table, likely)
+    for file in files:
+        _require_text(file)
+    header = _names(table, files[0], options, delimiter)
     check_columns(table, header)
-    if any(_csv_header(table, file, options, delimiter) != header for file in files[1:]):
-        raise errors.mixed_formats(found.path)
+    for file in files[1:]:
+        [first] = _first_rows(table, file, options, delimiter)
+        if len(first) != len(header) or (options.header is not False and first != header):
+            raise errors.mixed_formats(found.path)
     unknown = [name for name in options.types if name not in header]
     if unknown:
         raise errors.missing_columns(table, unknown, header)
@@ -139,7 +204,9 @@ def open_csv(found: Found) -> Input:
                     try:
                         reader = pa.csv.open_csv(
                             stream,
-                            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK),
+                            read_options=pa.csv.ReadOptions(
+                                block_size=_CSV_BLOCK, column_names=header if options.header is False else None
+                            ),
                             parse_options=pa.csv.ParseOptions(
                                 delimiter=delimiter,
                                 newlines_in_values=True,
@@ -287,7 +354,8 @@ def _wrong_line(file: Path, options: InputOptions, delimiter: str, header: Seque
         return True
 
     try:
-        return wrong_line(file, options.encoding, delimiter, options.quotes, header.index(column), fits)
+        skipped = 0 if options.header is False else 1
+        return wrong_line(file, options.encoding, delimiter, options.quotes, header.index(column), fits, skipped)
     except csv.Error:
         return 0
 
@@ -309,6 +377,8 @@ def _csv_problem(
         column = header[int(named[1])]
         kind = options.types.get(column, "text")
         return errors.wrong_type(table, column, kind, file, _wrong_line(file, options, delimiter, header, column))
+    if "straddling object" in said:
+        return errors.line_too_long(file, _CSV_BLOCK)
     if "Empty CSV" in said:
         return errors.empty_file(table)
     return errors.unreadable_format(file, "csv")

@@ -41,11 +41,16 @@ def ragged_line(file: Path, encoding: str, delimiter: str, quotes: bool, wanted:
 
 
 def wrong_line(
-    file: Path, encoding: str, delimiter: str, quotes: bool, column: int, fits: Callable[[Sequence[str]], bool]
+    file: Path,
+    encoding: str,
+    delimiter: str,
+    quotes: bool,
+    column: int,
+    fits: Callable[[Sequence[str]], bool],
+    skipped: int = 1,
 ) -> int:
-    """The first line whose cell in a column does not fit; 0 if none is found."""
-    rows = _rows(file, encoding, delimiter, quotes)
-    next(rows, None)
+    """The first line whose cell in a column does not fit; 0 if none is found. ``skipped`` are lines of the header."""
+    rows = islice(_rows(file, encoding, delimiter, quotes), skipped, None)
     while several := [(line, row[column]) for line, row in islice(rows, _AT_ONCE) if len(row) > column]:
         if not fits([cell for _, cell in several]):
             return next((line for line, cell in several if not fits([cell])), 0)

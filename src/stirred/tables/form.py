@@ -12,6 +12,7 @@ import io
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +43,18 @@ class Form:
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    header: bool | None = None
+    names: tuple[str, ...] = ()
 
     def options(self) -> InputOptions:
         """How to read the file."""
-        return InputOptions(delimiter=self.delimiter, encoding=self.encoding or "utf-8", decimal=self.decimal or ".")
+        return InputOptions(
+            delimiter=self.delimiter,
+            encoding=self.encoding or "utf-8",
+            decimal=self.decimal or ".",
+            header=self.header,
+            names=self.names,
+        )
 
     def lines(self) -> list[str]:
         """Lines for the ``[input]`` of a plan."""
@@ -60,11 +69,25 @@ class Form:
             found.append(f"encoding = {json.dumps(self.encoding)}{unsure}")
         if self.decimal is not None:
             found.append(f'decimal = "{self.decimal}"              # numbers are written as 1,5')
+        if self.header is not None:
+            found.append(f"header = {json.dumps(self.header)}")
+        if self.names:
+            found.append(f"names = {json.dumps(self.names, ensure_ascii=False)}")
         return found
 
 
-def form_of(path: Path, delimiter: str | None = None, encoding: str | None = None) -> Form:
-    """The form of the file or files at ``path``; what is given is not looked for. Other formats than CSV have none."""
+def form_of(
+    path: Path,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    *,
+    header: bool | None = None,
+    names: Sequence[str] = (),
+) -> Form:
+    """The form of the file or files at ``path``; what is given is not looked for. Other formats than CSV have none.
+
+    ``names`` are those of the columns of a file without a header line.
+    """
     files = find_files(path)
     found = format_of(files[0])
     if found is None or found[0] != "csv":
@@ -86,7 +109,7 @@ def form_of(path: Path, delimiter: str | None = None, encoding: str | None = Non
     told = delimiter or _delimiter(text, usual, whole)
     sign = "\t" if told == TAB else told or usual
     comma = sign != "," and _has_decimal_commas(text, sign, whole)
-    return Form(told, encoding, "," if comma else None)
+    return Form(told, encoding, "," if comma else None, False if names else header, tuple(names))
 
 
 def _start_of(file: Path) -> bytes:

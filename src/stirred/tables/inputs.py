@@ -71,6 +71,11 @@ class InputOptions:
     """Whether quotation marks enclose cells; false takes them as they are."""
     decimal: str = "."
     """The sign between the whole and the fractional part of numbers."""
+    header: bool | None = None
+    """Whether the first line of a CSV file has the names of its columns. None: it should, and is refused if it looks
+    like a record."""
+    names: Sequence[str] = ()
+    """The names of the columns of a CSV file without a header line."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +240,8 @@ def find_files(path: Path) -> list[Path]:
     except (OSError, ValueError):  # a name that no file system takes, or a folder that may not be read
         raise errors.no_such_input(path) from None
     shown = [file for file in found if not any(_is_hidden(part) for part in file.relative_to(root).parts)]
+    if not shown and path.is_dir():
+        raise errors.empty_folder(path)
     if not shown:
         raise errors.no_such_input(path)
     return sorted(shown)

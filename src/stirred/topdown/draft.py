@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,30 +76,30 @@ def draft_plan(
     preset_name: str | None = None,
     prefixes: str | None = None,
     count: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    header: bool | None = None,
+    **form_options: Any,
 ) -> str:
     """The draft as TOML; its levels are those of ``geography``, and paths in it are relative to ``folder``.
 
     ``dictionary`` has the values of attributes, ``preset_name`` names a built-in plan whose queries and shares are
     taken, ``prefixes`` says how many characters of the finest code are that of each level, ``count`` names the column
-    with the number of records that a row stands for. ``delimiter`` and ``encoding`` are those of ``path``; by default,
-    and for ``geography``, the files tell them.
+    with the number of records that a row stands for. ``form_options`` are those of
+    :func:`stirred.tables.form.form_of` for ``path``, where the file does not tell its form; ``header`` is for both.
     """
     if geography is None:
         raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")
     domains = {} if dictionary is None else read_domains(dictionary)
     labels = {} if dictionary is None else read_labels(dictionary)
-    places = _read_places(geography, prefixes)
-    file = _read_file(path, form_of(path, delimiter, encoding), places, domains, count, dictionary is not None)
+    places = _read_places(geography, form_of(geography, header=header), prefixes)
+    form = form_of(path, header=header, **form_options)
+    file = _read_file(path, form, places, domains, count, dictionary is not None)
     question = _question(file)
     if preset_name is not None:
         return "\n".join([*question, _from_preset(preset_name, places, file, domains, labels, folder)])
     return "\n".join([*question, *_lines(places, file, domains, labels, folder)]) + "\n"
 
 
-def _read_places(geography: Path, prefixes: str | None) -> _Places:
-    form = form_of(geography)
+def _read_places(geography: Path, form: Form, prefixes: str | None) -> _Places:
     opened = open_input("geography", geography, form.options())
     columns = tuple(opened.kinds)
     if prefixes is None and len(columns) > 1:
@@ -206,8 +206,7 @@ def _from_preset(
 
 
 def _read_as(form: Form) -> dict[str, Any]:
-    given = {"delimiter": form.delimiter, "encoding": form.encoding, "decimal": form.decimal}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in asdict(form).items() if value not in (None, ())}
 
 
 def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, str], folder: Path) -> list[str]:
