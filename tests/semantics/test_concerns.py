@@ -138,7 +138,7 @@ def test_the_noise_itself_is_near_the_gaussian(text, rho):
 CENSUS = load("topdown-2020-pl")
 
 
-ALONE = "(whoever moves is alone in the household, which moves along)"
+ALONE = "(whoever moves is alone in the household, which moves along as one record; no other record is taken to change)"
 """Persons of the census are only compared within their households, so that only a whole household moves."""
 
 

@@ -370,7 +370,7 @@ def unknown_allowance(name: str) -> PlanError:
         f"There is no stop called '{name}' for this plan.",
         "The stops are determines:COLUMN, distinct:COLUMN and tells:COLUMN (or tells:COLUMN+COLUMN, "
         "tells:all-held-columns) for held columns, undone:COLUMN+COLUMN, undone-by-releases, changes-text:COLUMN, "
-        "few-change, many-unchangeable and rate-zero-or-one.",
+        "few-change, many-alone, many-unchangeable and rate-zero-or-one.",
     )
 
 

@@ -104,7 +104,7 @@ class Plan(Section):
     earlier_names: ClassVar[Mapping[str, str]] = {}
     """Field names of earlier versions that are still read, with today's names."""
     decided: ClassVar[Mapping[str, str]] = {
-        "dataset": "name of the confidential data, the same in all their plans and in their ledger",
+        "dataset": "a name that may be published, the same in all plans of these data and in their ledger",
         "unit": "what one row is: household, person, business ...",
         "chosen_from": '"public", "earlier data" or "this data": where the choices came from',
     }

@@ -74,7 +74,11 @@ def worst_change(specification: Specification, exposed: Exposure) -> WorstChange
     if exposed.concern.within is None or not found.change.exists or not specification.input_premetric.stays_in:
         return found
     coarse = " and the ".join(specification.input_premetric.stays_in)
-    words = f"{found.change.words} (whoever moves is alone in the {coarse}, which moves along)"
+    # Where dwellings are held fixed, one falls vacant and another fills: records of them are not looked at here.
+    alone = (
+        f"whoever moves is alone in the {coarse}, which moves along as one record; no other record is taken to change"
+    )
+    words = f"{found.change.words} ({alone})"
     return replace(found, change=replace(found.change, words=words))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stirred.releases.plans import Plan
 from stirred.survey.plan_sections import TO_FILL_IN
 from stirred.tables import open_input
 from stirred.tables.column_names import called_id, dataset_called, identifying
@@ -129,8 +130,7 @@ def _head(path: Path) -> list[str]:
         "stirred = 1",
         'mechanism = "survey"',
         "",
-        f"dataset = {_text(dataset_called(path))}"
-        "   # name of the confidential data, the same in all their plans and in their ledger",
+        f"dataset = {_text(dataset_called(path))}   # {Plan.decided['dataset']}",
         f"row = {BLANK}            # what one row of the file is: person, household, business ...",
         'unit = "person"            # what is protected; it must be what a row is',
         'starts = "target sample"   # whose record is protected; stirred advise shows the choices side by side',

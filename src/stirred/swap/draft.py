@@ -24,7 +24,7 @@ from stirred.swap.flat import count_varying
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Input, open_input
-from stirred.tables.column_names import called_id, dataset_called, identifying
+from stirred.tables.column_names import called_id, dataset_called, identifying, unit_called
 from stirred.tables.form import Form, form_of
 from stirred.tables.identifiers import count_repeated
 from stirred.tables.looking import Looked, look
@@ -49,12 +49,6 @@ _GUESSES = (
 _LIMITS = {"most_unchangeable": "0.25", "most_told": "0.5", "most_recovered": "0.10", "most_alone": "0.05"}
 _AN_ID = "looks like an id, which links the file to others"
 _A_POINT = "numbers with a point: if most differ, group or drop them"
-_UNITS = {
-    "household": r"hou?sehold|(^|_)hh|^hid$|dwelling",
-    "person": r"person|people|individual|^pid$",
-    "business": r"business|firm|compan",
-}
-"""Units by what an id or a file is called."""
 _FEWEST_REPEATS = 0.05
 """An id that repeats in a smaller share of the rows is taken for an id with mistakes in it."""
 
@@ -101,8 +95,7 @@ def draft_plan(
         "stirred = 1",
         'mechanism = "swap"',
         "",
-        f"dataset = {json.dumps(dataset_called(path), ensure_ascii=False)}"
-        "   # name of the confidential data, the same in all their plans and in their ledger",
+        f"dataset = {json.dumps(dataset_called(path), ensure_ascii=False)}   # {SwapPlan.decided['dataset']}",
         *why,
         *_unit(path, identifier, flat is not None),
         "# Each record is selected by chance, with this probability: 5 in 100. Selected records of a group exchange",
@@ -262,9 +255,8 @@ def _unit(path: Path, identifier: str | None, flat: bool) -> list[str]:
     words = "# what has one or more rows of the file" if flat else "# what one row is"
     unit, said = ("household" if flat else "record"), f"{words}: household, {'' if flat else 'person, '}business ..."
     for what, called in (("file", dataset_called(path)), ("id", identifier or "")):
-        for one, pattern in _UNITS.items() if not flat else ():
-            if re.search(pattern, called.lower()):
-                unit, said = one, f"{words}, guessed from what its {what} is called"
+        if not flat and (guessed := unit_called(called)):
+            unit, said = guessed, f"{words}, guessed from what its {what} is called"
     return [f"unit = {json.dumps(unit)}".ljust(27) + said]
 
 

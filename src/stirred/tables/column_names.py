@@ -15,6 +15,11 @@ _IDENTIFYING = (
 )
 _IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$|^(db|hb|rb|pb|rx|px)030$|^household$|^hh$|^hh_?n(o|r|um)$)"
 """030 is what ids are called in the files of EU-SILC."""
+_UNITS = {
+    "household": r"hou?sehold|(^|_)hh|^hid$|dwelling",
+    "person": r"person|people|individual|^pid$",
+    "business": r"business|firm|compan",
+}
 
 
 def identifying(column: str) -> str:
@@ -42,3 +47,12 @@ def dataset_called(path: Path) -> str:
     ('households-2030', 'part-')
     """
     return re.sub(r"[^\w-]+", " ", path.name.split(".")[0]).strip() or "data"
+
+
+def unit_called(name: str) -> str:
+    """What one row is, by what the file or its id is called; empty if that does not tell.
+
+    >>> unit_called("persons_2030"), unit_called("hhid"), unit_called("nist_ma2019")
+    ('person', 'household', '')
+    """
+    return next((unit for unit, pattern in _UNITS.items() if re.search(pattern, name.lower())), "")

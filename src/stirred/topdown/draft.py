@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred import errors
-from stirred.releases.plans import InputSection
+from stirred.releases.plans import InputSection, Plan
 from stirred.tables import open_input
-from stirred.tables.column_names import called_id, dataset_called, identifying
+from stirred.tables.column_names import called_id, dataset_called, identifying, unit_called
 from stirred.tables.columns import as_text
 from stirred.tables.form import Form, form_of
 from stirred.tables.read import read_table
@@ -213,14 +213,14 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
     """The draft without a preset: even shares, the total and all combinations of values."""
     levels, share = list(places.levels), f"1/{len(places.levels)}"
     name = slug(file.path.name.split(".")[0]) or "records"
+    unit = f"unit = {_text(unit_called(file.path.name) or 'record')}"
     lines = [
         "# A draft, guessed from column names alone. Check every choice in it.",
         "stirred = 1",
         'mechanism = "topdown"',
         "",
-        f"dataset = {_text(dataset_called(file.path))}"
-        "   # name of the confidential data, the same in all their plans and in their ledger",
-        'unit = "record"            # what one row is: person, household, business ...',
+        f"dataset = {_text(dataset_called(file.path))}   # {Plan.decided['dataset']}",
+        unit.ljust(27) + f"# {Plan.decided['unit']}",
         '# chosen_from = "public"   # or "earlier data" or "this data": where budget and queries came from',
         "",
         "[spine]                    # from the coarsest level to the finest, each a column of the list of places",
@@ -238,7 +238,7 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
         "",
         "[[tables]]",
         f"name = {_text(name)}",
-        'unit = "record"',
+        unit,
         *([f"place = {_text(file.place)}"] if file.place != levels[-1] else []),
         *([f"count = {_text(file.count)}"] if file.count is not None else []),
         'rho = "1"                  # the budget of this table, divided among levels and queries',
