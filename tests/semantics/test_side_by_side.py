@@ -12,6 +12,7 @@ from test_explaining import EXAMPLES
 from stirred.errors import StirredError
 from stirred.semantics.side_by_side import QUESTIONS, side_by_side
 from stirred.spec import flavors
+from stirred.spec.loading import load
 from stirred.spec.specification import Flavor
 
 NAMED = (
@@ -98,3 +99,10 @@ def test_equal_distances_with_other_changes_and_budgets_on_other_scales_are_not_
     for pair in itertools.combinations([*EXAMPLES.values(), kept], 2):
         whose = side_by_side(*pair).questions[2]
         assert whose.alone != "equal" or whose.answers[0] == whose.answers[1]
+
+
+def test_a_ranking_says_that_one_is_about_fewer_releases():
+    (said,) = side_by_side(load("das-2020-overall"), load("topdown-2020-pl")).rankings
+    assert said.startswith("Yes: topdown-2020-pl promises more than das-2020-overall. But they are not about the same")
+    assert "das-2020-overall covers PL 94-171 redistricting file, Demographic and Housing" in said
+    assert "releases" not in side_by_side(load("epsilon=1"), load("epsilon=2")).rankings[0]

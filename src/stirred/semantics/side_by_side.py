@@ -9,6 +9,7 @@ the verdict says so.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import textwrap
@@ -159,7 +160,10 @@ def side_by_side(*specifications: Specification, levels: Iterable[float] = LEVEL
     comparison = compare(*specifications)
     settings = tuple(setting(one, levels=tuple(levels)) for one in specifications)
     questions = tuple(_questions(comparison, settings))
-    rankings = tuple(_ranking(verdict) for verdict in comparison.verdicts)
+    rankings = tuple(
+        _ranking(verdict) + _covered((verdict.first, first), (verdict.second, second))
+        for verdict, (first, second) in zip(comparison.verdicts, itertools.combinations(specifications, 2), strict=True)
+    )
     return SideBySide(comparison, settings, questions, tuple(_consequences(settings, prior)), rankings)
 
 
@@ -303,6 +307,14 @@ def _ranking(verdict: Verdict) -> str:
     here, there = (first, second) if unknown is verdict.forth else (second, first)
     why = unknown.steps[-1].words.replace("the first", here).replace("the second", there)
     return f"Not known for {first} and {second}: {why}."
+
+
+def _covered(*named: tuple[str, Specification]) -> str:
+    """What each is about, where two state it otherwise: a promise about less is not a stronger one."""
+    if not all(one.covers for _, one in named) or len({one.covers for _, one in named}) == 1:
+        return ""
+    said = "; ".join(f"{name} covers {', '.join(one.covers)}" for name, one in named)
+    return f" But they are not about the same releases: {said}."
 
 
 # -- text ----------------------------------------------------------------------------------------------------
