@@ -141,7 +141,7 @@ def test_what_is_said_of_a_known_guarantee_is_in_its_own_blocks(name):
     if "account" in fields:
         assert fields["account"]["unit"] == unit and fields["account"]["fixed"]
         staying = fields["specification"]["input_premetric"].get("stays_in", [])
-        assert all(f"of the same {coarse}" in fields["account"]["neighbours"] for coarse in staying)
+        assert all(f"every {coarse} keeps its number" in fields["account"]["neighbours"] for coarse in staying)
     # What it covers and what it does not, product by product.
     assert all(product in " ".join(one.words for one in explained.section("protects")) for product in known.products)
     assert all(product in section for product in known.not_covered)

@@ -100,7 +100,7 @@ class Verdicts(list[Verdict]):
     """All that was verified; printing it gives the answer, then a line for each.
 
     >>> print(Verdicts([Verdict(True, "the files are those of the manifest")]))
-    Everything was compared, and nothing contradicts.
+    Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows.
     holds  the files are those of the manifest
     """
 
@@ -121,7 +121,9 @@ class Verdicts(list[Verdict]):
             return f"Could not be checked, and nothing is known to contradict: {self._listed(State.NOT_CHECKED)}."
         if self.state is State.NOT_COMPARED:
             return f"Nothing contradicts, but not everything was compared. Not compared: {self._listed()}."
-        return "Everything was compared, and nothing contradicts."
+        return (
+            "Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows."
+        )
 
     def __str__(self) -> str:
         return "\n".join([self.answer, *map(str, self)])

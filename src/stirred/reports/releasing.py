@@ -139,7 +139,7 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     >>> all(verdict.holds for verdict in found)
     True
     >>> print(found.answer)
-    Everything was compared, and nothing contradicts.
+    Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows.
     """
     from stirred.releases.document_writer import report_verdicts
     from stirred.releases.release_folder import failed, says_nothing, verify_with

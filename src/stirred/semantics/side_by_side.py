@@ -241,7 +241,8 @@ def _consequences(settings: Sequence[Setting], prior: float) -> Iterator[Answers
         question = f"{count} {units} together, {_alarms(settings[0].level)}"
         yield Answers(question, tuple(_together(one, count) for one in settings))
     yield Answers(
-        f"belief in the change, from {_percent(prior)}% before", tuple(_belief(one, prior) for one in settings)
+        f"belief in the change, from {_percent(prior)}% before, any method",
+        tuple(_belief(one, prior) for one in settings),
     )
 
 
@@ -314,7 +315,7 @@ def _covered(*named: tuple[str, Specification]) -> str:
     if not all(one.covers for _, one in named) or len({one.covers for _, one in named}) == 1:
         return ""
     said = "; ".join(f"{name} covers {', '.join(one.covers)}" for name, one in named)
-    return f" But they are not about the same releases: {said}."
+    return f" They are not about the same releases: {said}."
 
 
 # -- text ----------------------------------------------------------------------------------------------------

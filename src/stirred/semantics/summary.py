@@ -79,9 +79,10 @@ def _whom(given: Setting) -> Statement:
         return say("summary.about", whom=whom, change=change)
     if _of_records(given) and condition:
         return say("summary.unit_if", unit=unit, condition=condition, change=change)
-    if _of_records(given):
+    one = stated.input_premetric.scale * (1 if stated.input_premetric.bounded else 2)
+    if _of_records(given) and given.change.distance <= one:
         return say("summary.unit", unit=unit, change=change)
-    return say("summary.change", change=change)
+    return say("summary.change", change=change)  # as of a swap: nothing is promised about one record alone
 
 
 def in_classes(given: Setting) -> dict[str, list[str]]:
