@@ -73,7 +73,18 @@ def test_a_public_module_says_what_it_is_for_and_lists_its_names(name):
 def test_nothing_that_people_meet_shows_an_address():
     hidden = {"Silent", "OnTerminal", "Printed", "ColumnEncoder", "IdentifierCollector", "SystemSource", "SeededSource"}
     hidden |= {"Places", "Answer", "Agreement", "Measurements", "RoundingReport"}  # inner parts of a run
-    hidden |= {"ReadRun", "Moved", "OrderSeen", "Digits", "LinkedFile", "MadeFile", "SeenRun", "SeenRuns", "Seen"}
+    hidden |= {
+        "ReadRun",
+        "Moved",
+        "OrderSeen",
+        "Digits",
+        "LinkedFile",
+        "ListedFile",
+        "MadeFile",
+        "SeenRun",
+        "SeenRuns",
+        "Seen",
+    }
     hidden |= {"NoGuarantee"}  # what simulators without a guarantee share; they show themselves
     found = set()
     for module in pkgutil.walk_packages(stirred.__path__, "stirred."):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
 from stirred._received import is_file, plain
-from stirred.releases.as_checked import checked
 from stirred.releases.mechanism import Check, Data, Mechanism
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def check(
     4.6
     """
     mechanism, read = of_plan(plan)
+    from stirred.releases.as_checked import checked
+
     return checked(mechanism, read, data, progress=progress, **options)
 
 
