@@ -206,6 +206,8 @@ def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]
         texts = column.texts()
         if sum(len(text or "") for text in texts) <= _LISTED_CHARACTERS:
             fields["listed"] = texts
+    if column.is_categorical_in(table.format):
+        fields["categories"] = column.stated_categories()
     return fields
 
 

@@ -440,6 +440,9 @@ def shape_verdicts(release: ReleaseFolder, name: str, rows: int) -> list[Verdict
         same = same and [str(plain_type(kind)) for kind in opened.kinds.values()] == [
             column["type"] for column in entry["columns"]
         ]
+        same = same and [pa.types.is_dictionary(kind) for kind in opened.kinds.values()] == [
+            "categories" in column for column in entry["columns"]
+        ]
     verdicts = [
         Verdict(same, f"{name} has the columns of the data dictionary"),
         Verdict(rows == entry["rows"], f"{name} has {entry['rows']:,} rows"),

@@ -54,7 +54,7 @@ from stirred.swap.telling import measure
 from stirred.swap.telling import stops_of as telling_stops
 from stirred.swap.undoing import Swapped, places_of, swapped_data, undoing_of
 from stirred.swap.undoing import stops_of as undoing_stops
-from stirred.tables import Column, Input, Table
+from stirred.tables import Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.labelled_files import write_labelled
 from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
@@ -203,7 +203,7 @@ class SwapRelease:
         if not isinstance(rows, LinkedRows):
             return described(self.plan, name, kind, self.dataset.columns, self.table, rows.order)
         copied = {
-            copy: Column(copy, self.table[target].codes[:0], self.table[target].values)
+            copy: replace(self.table[target], name=copy, codes=self.table[target].codes[:0])
             for copy, target in rows.copies.items()
         }
         return described(self.plan, name, kind, rows.linked.columns, rows.linked.held, rows.order, copied)

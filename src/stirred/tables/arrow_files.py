@@ -21,6 +21,8 @@ from stirred.tables.columns import plain_type
 from stirred.tables.inputs import MOST_ROWS, Found, Input, check_columns, columns_of, root_of
 
 _BATCH_ROWS = 1 << 19
+_WRITE_AS_DECLARED = ("parquet-cpp-arrow", "Polars")
+"""Writers of Parquet files whose dictionaries of ordered categoricals are in the declared order."""
 
 
 def open_columnar(found: Found) -> Input:
@@ -37,6 +39,7 @@ def open_columnar(found: Found) -> Input:
         partitioning = _partitioning(files, root_of(path), own[0])
         plain = pa.dataset.dataset(names, format=arrow_format, partitioning=partitioning, partition_base_dir=str(root))
         schema, rows = plain.schema, plain.count_rows()
+        kinds = columns_of(schema) if kind == "arrow" else _parquet_kinds(schema, names)
     except (pa.ArrowException, OSError, ValueError) as problem:
         if is_of_machine(problem):
             raise
@@ -70,12 +73,38 @@ def open_columnar(found: Found) -> Input:
     return Input(
         table,
         "parquet" if kind == "parquet" else "arrow",
-        columns_of(schema),
+        kinds,
         read,
         found.bytes,
         rows,
         state=found.state,
     )
+
+
+def _parquet_kinds(schema: pa.Schema, files: Sequence[str]) -> dict[str, pa.DataType]:
+    """Names and types of Parquet files' columns; dictionaries are ordered only where their order was declared.
+
+    Parquet does not say what the order of a dictionary means: most writers list values as they meet them, which would
+    tell of the order of the rows. Arrow (so pandas) and Polars list those of an ordered categorical as declared.
+    """
+    found = columns_of(schema)
+    ordered = {name for name, kind in found.items() if pa.types.is_dictionary(kind) and kind.ordered}
+    for file in files if ordered else ():
+        ordered = {name for name in ordered if _lists_as_declared(pq.read_metadata(file), name)}
+    return {
+        name: pa.dictionary(kind.index_type, kind.value_type)
+        if pa.types.is_dictionary(kind) and name not in ordered
+        else kind
+        for name, kind in found.items()
+    }
+
+
+def _lists_as_declared(file: pq.FileMetaData, name: str) -> bool:
+    """Whether a column of a Parquet file has dictionaries, which are written as they were declared."""
+    if not str(file.created_by).startswith(_WRITE_AS_DECLARED):
+        return False
+    at = [file.schema.column(number).path for number in range(len(file.schema))].index(name)
+    return all(file.row_group(number).column(at).has_dictionary_page for number in range(file.num_row_groups))
 
 
 def _read_arrow(path: str, wanted: Sequence[str], texts: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -1,14 +1,15 @@
 """Encoded columns: small integer codes beside a sorted list of the distinct values.
 
 The invariant: **values are sorted and every one of them occurs**, so that a column's codes, its dictionary and all
-that is later written from them depend on the values present and not on the order in which they were met.
+that is later written from them depend on the values present and not on the order in which they were met. Of a
+categorical column the order that an ordered one declares is kept beside them; categories that no row has are forgotten.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,13 @@ def smallest_type(cardinality: int) -> type[np.unsignedinteger]:
     return np.uint16 if cardinality <= 1 << 16 else np.uint32
 
 
+@dataclass(frozen=True)
+class Categories:
+    """Says that a column is categorical; ``order`` is, for an ordered one, its values' codes in the declared order."""
+
+    order: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Column:
     """One encoded column. A null, where it is a category, is the last value."""
@@ -45,6 +53,8 @@ class Column:
     name: str
     codes: Codes
     values: pa.Array
+    categories: Categories | None = None
+    """Whether the input had it as a categorical (pandas, Polars) or a dictionary (Arrow, Parquet)."""
 
     def __repr__(self) -> str:
         return f"<Column {self.name!r}: {len(self.codes):,} rows, values not shown>"
@@ -61,11 +71,35 @@ class Column:
 
     def with_codes(self, codes: Codes) -> Column:
         """The same values with other codes."""
-        return Column(self.name, codes, self.values)
+        return replace(self, codes=codes)
 
     def decode(self, codes: NDArray[np.integer]) -> pa.Array:
         """The values behind ``codes``, as a plain array."""
         return self.values.take(pa.array(codes))
+
+    def decode_categorical(self, codes: NDArray[np.integer]) -> pa.DictionaryArray:
+        """The values behind ``codes`` with the dictionary of a categorical: in the declared order, else sorted."""
+        declared = None if self.categories is None else self.categories.order
+        known = self.cardinality - self.values.null_count
+        order = np.arange(known, dtype=np.int64) if declared is None else np.array(declared, dtype=np.int64)
+        place = np.full(self.cardinality, -1, dtype=np.int32)
+        place[order] = np.arange(known, dtype=np.int32)
+        found = place[codes]
+        indices = pa.array(found, mask=found < 0 if self.values.null_count else None)
+        return pa.DictionaryArray.from_arrays(indices, self.values.take(pa.array(order)), ordered=declared is not None)
+
+    def is_categorical_in(self, kind: str) -> bool:
+        """Whether the column is categorical, and stays so in format ``kind``: Parquet has categories of text alone."""
+        if self.categories is None:
+            return False
+        return kind == "arrow" or (kind == "parquet" and pa.types.is_string(self.type))
+
+    def stated_categories(self) -> str | list[str | None]:
+        """What a data dictionary says of a categorical: that it is unordered, or its values in their order."""
+        if self.categories is None or self.categories.order is None:
+            return "unordered"
+        texts = self.texts()
+        return [texts[code] for code in self.categories.order]
 
     def texts(self) -> list[str | None]:
         """The values as text, for tables meant to be read; null stays None."""
@@ -101,7 +135,7 @@ class Table:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type a column is released with: its own, less dictionaries and the layouts that not every format has."""
+    """The type of a column's values: its own, less dictionaries and the layouts that not every format has."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
@@ -163,6 +197,9 @@ class ColumnEncoder:
         self.name = name
         self.type = plain_type(kind)
         self.nulls = 0
+        self._categorical = pa.types.is_dictionary(kind) and not pa.types.is_null(self.type)
+        self._ordered = self._categorical and kind.ordered
+        self._declared = pa.array([], self.type)
         self._chunks: list[_Hashed | _Offset] = []
         self._rows = rows
         self._place: Codes | None = None
@@ -208,7 +245,25 @@ class ColumnEncoder:
             self._low, self._seen = low, wider
         return True
 
+    def _declare(self, dictionary: pa.Array) -> None:
+        """Note the order of an ordered dictionary; there is none if the next batch has another one."""
+        listed = self._cast(dictionary.drop_null())
+        shorter, longer = sorted((self._declared, listed), key=len)
+        self._ordered = self._ordered and shorter.equals(longer[: len(shorter)])
+        self._declared = longer
+
+    def _categories(self, values: pa.Array) -> Categories | None:
+        """The categories of a column with these values; NaN, which has no text of its own, has no place in an order."""
+        if not self._categorical or not self._ordered:
+            return Categories() if self._categorical else None
+        place = pc.index_in(exact_values(values), value_set=exact_values(self._declared))
+        if place.null_count or (pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()):
+            return Categories()
+        return Categories(tuple(np.argsort(place.to_numpy()).tolist()))
+
     def _hashed(self, array: pa.Array) -> _Hashed:
+        if self._ordered and pa.types.is_dictionary(array.type):
+            self._declare(array.dictionary)
         if pa.types.is_floating(array.type):
             array = _bits_of(array)  # by bits, so that -0.0 and every NaN come out as they went in
         if pa.types.is_decimal(array.type):
@@ -260,9 +315,10 @@ class ColumnEncoder:
             values = _floats_of(values, self.type)
         if len(values) and not _on_calendar(values):
             raise errors.time_out_of_range(self.table, self.name)
+        categories = self._categories(values)
         if self.nulls:
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        return Column(self.name, codes, values)
+        return Column(self.name, codes, values, categories)
 
     def _settle(self) -> tuple[pa.Array, Iterator[Codes]]:
         """The sorted values, and for each batch the code that each of its local codes becomes.

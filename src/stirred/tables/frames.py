@@ -1,6 +1,7 @@
 """Reads pandas, polars and pyarrow frames, and gives back frames of the same type.
 
-Only names, types and cells are read; indexes, categories and metadata are not.
+Only names, types and cells are read, and the order of ordered categoricals; indexes, categories that no row has and
+metadata are not.
 """
 
 from __future__ import annotations
@@ -86,19 +87,44 @@ def _same(table: pa.Table) -> pa.Table:
 
 
 def _rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
-    if not frame.implementation.is_pandas():
-        return lambda table: nw.DataFrame.from_arrow(table, backend=frame.implementation).to_native()
+    """What makes a frame like the given one of an Arrow table."""
+    return _pandas_rebuilder(frame.to_native()) if frame.implementation.is_pandas() else _other_rebuilder(frame)
+
+
+def _other_rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
+    listed = {name for name, kind in frame.schema.items() if isinstance(kind, nw.Enum)}
+
+    def rebuild(table: pa.Table) -> Any:
+        made = nw.DataFrame.from_arrow(table, backend=frame.implementation)
+        enums = [
+            nw.col(item.name).cast(nw.Enum(table.column(item.name).chunk(0).dictionary.to_pylist()))
+            for item in table.schema
+            if item.name in listed and pa.types.is_dictionary(item.type)
+        ]
+        return (made.with_columns(enums) if enums else made).to_native()
+
+    return rebuild
+
+
+def _pandas_rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
     import pandas as pd
 
+    kinds = {str(name): kind for name, kind in frame.dtypes.items()}
     nullable = {
-        str(name): kind
-        for name, kind in frame.to_native().dtypes.items()
+        name: kind
+        for name, kind in kinds.items()
         if isinstance(kind, pd.api.extensions.ExtensionDtype) and kind.kind in "iufb"
     }
 
     def rebuild(table: pa.Table) -> Any:
         # Whole numbers beside nulls would otherwise become floating-point ones, and large ones others.
         plain = table.to_pandas(integer_object_nulls=True)
-        return plain.astype({name: kind for name, kind in nullable.items() if name in plain.columns})
+        plain = plain.astype({name: kind for name, kind in nullable.items() if name in plain.columns})
+        for name, kind in plain.dtypes.items():
+            before = kinds.get(name)
+            if isinstance(kind, pd.CategoricalDtype) and isinstance(before, pd.CategoricalDtype):
+                typed = kind.categories.astype(before.categories.dtype)
+                plain[name] = plain[name].cat.rename_categories(typed)
+        return plain
 
     return rebuild

@@ -1,7 +1,7 @@
 """Writes tables chunk by chunk as Parquet, CSV or Arrow.
 
-Files carry names, types and cells. No metadata of the input, no index, no dictionary order but the sorted one, and no
-time stamp is written.
+Files carry names, types and cells. No metadata of the input, no index, no dictionary order but the sorted one or that
+of an ordered categorical, and no time stamp is written.
 """
 
 from __future__ import annotations
@@ -49,10 +49,12 @@ class Cell:
         """Whether the column has empty cells, in this chunk or another."""
         return self.column is not None and self.column.values.null_count > 0
 
-    def array(self, keep_text_coded: bool = False) -> pa.Array:
-        """The values as an Arrow array."""
+    def array(self, kind: str, keep_text_coded: bool = False) -> pa.Array:
+        """The values as an Arrow array for format ``kind``."""
         if self.column is None:
             return pa.array(self.codes)
+        if self.column.is_categorical_in(kind):
+            return self.column.decode_categorical(self.codes)
         if keep_text_coded and pa.types.is_string(self.kind) and not self.may_be_null:
             wide = self.codes.astype(np.int32, copy=False)
             return pa.DictionaryArray.from_arrays(pa.array(wide), self.column.values)
@@ -78,22 +80,26 @@ def write_table(path: Path, kind: str, chunks: Iterable[Chunk], style: CsvStyle 
 
 def as_arrow(chunks: Iterable[Chunk]) -> pa.Table:
     """Chunks as one table in memory."""
-    return pa.Table.from_batches([_batch(chunk) for chunk in chunks])
+    return pa.Table.from_batches([_batch(chunk, "arrow") for chunk in chunks])
 
 
-def _batch(chunk: Chunk) -> pa.RecordBatch:
-    return pa.record_batch([cell.array() for cell in chunk], names=[cell.name for cell in chunk])
+def _batch(chunk: Chunk, kind: str) -> pa.RecordBatch:
+    return pa.record_batch([cell.array(kind) for cell in chunk], names=[cell.name for cell in chunk])
 
 
 def _write_parquet(path: Path, chunks: Iterator[Chunk]) -> None:
     first = next(chunks)
-    # Parquet alone cannot express a time zone or a duration; those need Arrow's schema beside it, and plain text.
+    # Parquet alone cannot express a time zone, a duration or a categorical; those need Arrow's schema beside it, and
+    # plain text.
     needs_schema = any(
-        pa.types.is_duration(cell.kind) or (pa.types.is_timestamp(cell.kind) and cell.kind.tz) for cell in first
+        pa.types.is_duration(cell.kind)
+        or (pa.types.is_timestamp(cell.kind) and cell.kind.tz)
+        or (cell.column is not None and cell.column.is_categorical_in("parquet"))
+        for cell in first
     )
 
     def table(chunk: Chunk) -> pa.Table:
-        arrays = [cell.array(keep_text_coded=not needs_schema) for cell in chunk]
+        arrays = [cell.array("parquet", keep_text_coded=not needs_schema) for cell in chunk]
         # Saying that a column has no empty cells spares readers and writer a mark for each cell.
         fields = [
             pa.field(cell.name, array.type, nullable=cell.may_be_null)
@@ -130,7 +136,7 @@ def _better_as_numbers(cell: Cell) -> bool:
 def _write_csv(path: Path, chunks: Iterator[Chunk], style: CsvStyle) -> None:
     with path.open("wb") as file:
         for number, chunk in enumerate(chunks):
-            frame = pl.from_arrow(_batch([_in_text(cell) for cell in chunk]))
+            frame = pl.from_arrow(_batch([_in_text(cell) for cell in chunk], "csv"))
             assert isinstance(frame, pl.DataFrame)
             frame.write_csv(
                 file,
@@ -183,10 +189,10 @@ def _in_text(cell: Cell) -> Cell:
 
 
 def _write_arrow(path: Path, chunks: Iterator[Chunk]) -> None:
-    first = _batch(next(chunks))
+    first = _batch(next(chunks), "arrow")
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     writer: Any = pa.ipc.new_file(str(path), first.schema, options=options)
     with writer:
         writer.write_batch(first)
         for chunk in chunks:
-            writer.write_batch(_batch(chunk))
+            writer.write_batch(_batch(chunk, "arrow"))
