@@ -19,7 +19,7 @@ import pytest
 from stirred.errors import DataError
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import write_manifest
-from stirred.releases.verdicts import State
+from stirred.releases.verdicts import State, contradicted
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw
 from stirred.swap.verifying import verify
@@ -124,6 +124,72 @@ def test_a_file_with_other_rows_or_labels_than_stated_is_not_verified(tmp_path, 
     write_manifest(out)
     failed = [verdict.words for verdict in verify(out) if not verdict.holds]
     assert failed == ["microdata.dta has the rows of its table and the labels of the data dictionary"]
+
+
+# -- flat files -----------------------------------------------------------------------------------------------------
+
+PERSONS = FRAME.loc[FRAME.index.repeat(FRAME["size"])].reset_index(drop=True)
+PERSONS.insert(1, "sex", [1 + i * i // 3 % 2 for i in range(len(PERSONS))])
+SEX = {1: "male", 2: "female"}
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory) -> dict[str, Path]:
+    """The release of a flat file of each kind."""
+    folders = {}
+    for suffix in ("dta", "sav", "xpt"):
+        folder = tmp_path_factory.mktemp(f"flat-{suffix}")
+        more = {} if suffix == "xpt" else {"variable_value_labels": VALUES | {"sex": SEX}}
+        labels = COLUMNS | {"sex": "Sex"}
+        path = str(folder / f"a.{suffix}")
+        WRITERS[suffix](PERSONS, path, column_labels=labels, variable_format=FORMATS[suffix], **more)
+        linked = [{"name": "persons", "flat": True, "link": "hhid", "hold": ["sex"]}]
+        folders[suffix] = draw(plan_of(folder / f"a.{suffix}", linked=linked)).write(folder / "out")
+    return folders
+
+
+@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+def test_a_flat_file_with_labels_comes_back_flat_with_them(flat, suffix):
+    out = flat[suffix]
+    verdicts = verify(out)
+    assert all(verdict.holds for verdict in verdicts), [one.words for one in verdicts if not one.holds]
+    assert any(f"flat.{suffix} has the rows of its table and the labels" in verdict.words for verdict in verdicts)
+    frame, meta = READERS[suffix](str(out / f"flat.{suffix}"))
+    assert list(frame.columns) == list(PERSONS.columns)
+    beside = pd.read_parquet(out / "flat.parquet")
+    assert frame.astype(str).values.tolist() == beside.astype(frame.dtypes.to_dict()).astype(str).values.tolist()
+    held = ["size", "tenure", "rent", "sex"]
+    assert Counter(map(tuple, frame[held].values.tolist())) == Counter(map(tuple, PERSONS[held].values.tolist()))
+    assert {name: text for name, text in meta.column_names_to_labels.items() if text} == COLUMNS | {"sex": "Sex"}
+    if suffix != "xpt":
+        assert meta.variable_value_labels == VALUES | {"sex": SEX}
+        assert meta.original_variable_types["rent"] == FORMATS[suffix]["rent"]
+    assert f"flat.{suffix}: the rows of flat.parquet in a" in (out / "README.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", ["cell", "label"])
+def test_a_flat_file_with_other_rows_or_labels_is_not_verified(flat, tmp_path, damage):
+    out = Path(shutil.copytree(flat["dta"], tmp_path / "out"))
+    frame, meta = pyreadstat.read_dta(str(out / "flat.dta"))
+    if damage == "cell":
+        frame.loc[0, "sex"] = 3 - frame.loc[0, "sex"]
+    labels = meta.column_names_to_labels | ({"sex": "a note"} if damage == "label" else {})
+    pyreadstat.write_dta(frame, str(out / "flat.dta"), column_labels=labels)
+    write_manifest(out)
+    failed = [verdict.words for verdict in verify(out) if not verdict.holds]
+    assert failed == ["flat.dta has the rows of its table and the labels of the data dictionary"]
+
+
+@pytest.mark.parametrize(("version", "wrong"), [("0.7.0", False), (None, True)])
+def test_only_earlier_versions_wrote_no_flat_file_with_labels(flat, tmp_path, version, wrong):
+    out = Path(shutil.copytree(flat["dta"], tmp_path / "out"))
+    (out / "flat.dta").unlink()
+    path = out / "certificate.json"
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    fields["versions"]["stirred"] = version or fields["versions"]["stirred"]
+    path.write_text(json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_manifest(out)
+    assert contradicted(verify(out)) is wrong
 
 
 # -- a file that says that another version of pyreadstat wrote it -----------------------------------------------------

@@ -105,9 +105,9 @@ class Swapping(Mechanism):
             Option(
                 "--flat-id",
                 "For a FILE with a row for each person in which columns of the household are repeated: the column "
-                "with the household's id. Households are swapped, and the release has a row for each person again (as "
-                "Parquet if FILE is of Stata, SPSS or SAS). Default: a "
-                "column that is called like an id, if it repeats and other columns repeat with it.",
+                "with the household's id. Households are swapped, and the release has a row for each person again, "
+                "in a file of the form of FILE (of .sas7bdat: Parquet). Default: a column that is called like an id, "
+                "if it repeats and other columns repeat with it.",
                 "flat_id",
             ),
             Option(

@@ -23,6 +23,8 @@ from stirred.swap.flat import FLAT
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import table_names
 from stirred.swap.putting_back import PutBack
+from stirred.swap.released_tables import flat_labels
+from stirred.tables.labelled_files import TITLES
 from stirred.tables.write import EXTENSIONS
 
 _NAMED = 12
@@ -42,8 +44,11 @@ def readme(
     """The text of ``README.txt``; ``put_back`` is None for releases of versions before 0.7, which did not state it."""
     published = [f"tables/{name}.csv" for name in table_names(plan.published_tables)]
     if plan.flat is not None:
-        published.insert(0, f"{FLAT}{EXTENSIONS[tables[0].format]}: the rows of {plan.flat.name} beside the columns of "
-                         f"their {plan.unit}, as one table")  # fmt: skip
+        flat = FLAT + EXTENSIONS[tables[0].format]
+        lines = [f"{flat}: the rows of {plan.flat.name} beside the columns of their {plan.unit}, as one table"]
+        if (labels := flat_labels(tables)) is not None:
+            lines.append(f"{labels.file(FLAT)}: the rows of {flat} in a {TITLES[labels.kind]} file with labels")
+        published = [*lines, *published]
     parts = [
         titled(f"A release of {plan.records} by the Permutation Swapping Algorithm", specification),
         origin_section(plan),

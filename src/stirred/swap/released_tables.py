@@ -15,6 +15,7 @@ from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Column, Table
 from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.labelled_files import Labels
 from stirred.tables.write import EXTENSIONS, csv_cells
 
 
@@ -96,6 +97,12 @@ def flat_style(tables: Sequence[ReleasedTable]) -> CsvStyle:
     """How a flat file is written: as the two tables that it is put together from, where they agree."""
     styles = {table.style for table in tables}
     return styles.pop() if len(styles) == 1 else replace(tables[0].style, null="")
+
+
+def flat_labels(tables: Sequence[ReleasedTable], columns: Sequence[str] = ()) -> Labels | None:
+    """The labels of a flat file with these columns: those of the two tables; None if they have none of one kind."""
+    main, linked = (table.labels for table in tables)
+    return None if main is None or linked is None or main.kind != linked.kind else main.beside(linked, columns)
 
 
 def _listed(held: str | Sequence[str]) -> list[str]:

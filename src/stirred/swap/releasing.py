@@ -44,7 +44,7 @@ from stirred.swap.plan_sections import MAIN, PublishedTable, table_names
 from stirred.swap.putting_back import PUT_BACK, PutBack, put_back
 from stirred.swap.rates import one_rate, rates_of_dataset
 from stirred.swap.readme import CONFIDENTIAL_NOTE, readme
-from stirred.swap.released_tables import described, flat_style, style_of
+from stirred.swap.released_tables import described, flat_labels, flat_style, style_of
 from stirred.swap.revealing import alone_stops
 from stirred.swap.rounds import draw_later_rounds, later_rounds
 from stirred.swap.rows import LinkedRows, Rows, ShuffledRows, SortedRows, follow, put_in_order
@@ -164,6 +164,8 @@ class SwapRelease:
         kind = self.plan.format or self.dataset.input.format
         if self.plan.flat is not None:
             write_table(folder / f"{FLAT}{EXTENSIONS[kind]}", kind, self._flat_chunks(), flat_style(released))
+            if (labels := flat_labels(released, self.dataset.flat)) is not None:
+                write_labelled(folder / labels.file(FLAT), as_arrow(self._flat_chunks()), labels)
         if self.plan.publish:
             (folder / "tables").mkdir()
         swapped, asked = source_of(self.dataset, self.table), self.plan.published_tables

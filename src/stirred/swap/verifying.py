@@ -50,6 +50,7 @@ from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multi
 from stirred.swap.released_tables import (
     copies_of,
     described,
+    flat_labels,
     flat_style,
     held_columns,
     linked_plan,
@@ -112,7 +113,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += files.copies_agree()
     verdicts += _published_tables(release, plan, files.source())
     if plan.flat is not None:
-        verdicts.append(files.flat_verdict(plan.flat))
+        verdicts += files.flat_verdicts(plan.flat)
     verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
     verdicts += files.labelled_verdicts()
     verdicts += _guarantee(release, plan, strata, rates)
@@ -122,7 +123,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     more = {} if stated_back is None else {PUT_BACK: stated_back.to_fields()}
     certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None, more)
     text = readme(rebuilt, plan, tables, stated_back)
-    expected = Expected(certificate, tables, text, _published_files(release, plan))
+    expected = Expected(certificate, tables, text, _published_files(release, plan, tables))
     return [*verdicts, *back_verdicts, *contents_verdicts(release, expected)]
 
 
@@ -367,16 +368,22 @@ class _Files:
         return [verdict for name, labels in listed.items() for verdict in self._labelled_verdicts(name, labels)]
 
     def _labelled_verdicts(self, name: str, labels: Labels) -> list[Verdict]:
+        numbered = self.release.with_role(name, "id", "link")
+        if labels != labels.of(list(self.release.columns(name)), numbered):
+            words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
+            return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
+        return self._compare_labelled(name, self._chunks(name), labels)
+
+    def _compare_labelled(self, name: str, rows: Iterator[Chunk], labels: Labels) -> list[Verdict]:
         file = labels.file(name)
         if writer_version() is None:
             return [not_compared(file, "pyreadstat is not installed here, which writes such files")]
         words = f"{file} has the rows of its table and the labels of the data dictionary"
-        numbered = self.release.with_role(name, "id", "link")
-        if labels != labels.of(list(self.release.columns(name)), numbered) or labels.repeated:
-            return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
+        if labels.repeated:
+            return [Verdict(False, f"{words} (not so: the dictionary has two labels of a value)")]
         with tempfile.TemporaryDirectory() as scratch:
             again, received = Path(scratch) / file, inside(self.release.path, file)
-            write_labelled(again, as_arrow(self._chunks(name)), labels)
+            write_labelled(again, as_arrow(rows), labels)
             if same_bytes(again, received):
                 return [Verdict(True, words)]
             if self.release.by_these_programs and labels.writer == writer_version():
@@ -390,8 +397,9 @@ class _Files:
         stored = not_compared(f"how {file} stores its rows", "other versions of the programs wrote it")
         return [Verdict(True, words), stored]
 
-    def flat_verdict(self, entry: LinkedTable) -> Verdict:
-        """Whether the flat file is its two tables put together; its columns may stand in any order."""
+    def flat_verdicts(self, entry: LinkedTable) -> list[Verdict]:
+        """Whether the flat file is its two tables put together, and one with labels has theirs; its columns may stand
+        in any order."""
         kind, tables = self.release.dictionary[MAIN]["format"], self.described()
         style, stated = flat_style(tables), inside(self.release.path, _flat_file(self.release))
         rows = self.release.dictionary[entry.name]["rows"]
@@ -399,11 +407,17 @@ class _Files:
         columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
         words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
         if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):
-            return Verdict(False, words)
+            return [Verdict(False, words)]
+
+        def joined() -> Iterator[Chunk]:
+            return flat_chunks(columns, entry.link, self.main, self._chunks(entry.name))
+
         with tempfile.TemporaryDirectory() as scratch:
             again = Path(scratch) / stated.name
-            write_table(again, kind, flat_chunks(columns, entry.link, self.main, self._chunks(entry.name)), style)
-            return Verdict(_same_table(again, stated, kind, self.release.by_these_programs), words)
+            write_table(again, kind, joined(), style)
+            verdicts = [Verdict(_same_table(again, stated, kind, self.release.by_these_programs), words)]
+        labels = _flat_labels(self.release, tables, columns)
+        return verdicts if labels is None else [*verdicts, *self._compare_labelled(FLAT, joined(), labels)]
 
     def described(self) -> list[ReleasedTable]:
         """The tables as the data dictionary must state them."""
@@ -434,14 +448,21 @@ def _published(release: ReleaseFolder, plan: SwapPlan) -> list[tuple[PublishedTa
     return [*stated, *([(None, f"saturated{EXTENSIONS[kind]}", kind)] if plan.saturated else [])]
 
 
-def _published_files(release: ReleaseFolder, plan: SwapPlan) -> list[str]:
+def _published_files(release: ReleaseFolder, plan: SwapPlan, tables: Sequence[ReleasedTable]) -> list[str]:
     flat = [_flat_file(release)] if plan.flat is not None else []
+    if plan.flat is not None and (labels := _flat_labels(release, tables)) is not None:
+        flat.append(labels.file(FLAT))
     labelled = [labels.file(name) for name in release.dictionary if (labels := release.labels(name)) is not None]
     return [*flat, *labelled, *(file for _, file, _ in _published(release, plan))]
 
 
 def _flat_file(release: ReleaseFolder) -> str:
     return FLAT + EXTENSIONS[release.dictionary[MAIN]["format"]]
+
+
+def _flat_labels(release: ReleaseFolder, tables: Sequence[ReleasedTable], columns: Sequence[str] = ()) -> Labels | None:
+    """The labels in a second flat file; versions before 0.8 wrote none."""
+    return None if release.is_by_version_before(0, 8) else flat_labels(tables, columns)
 
 
 def _published_tables(release: ReleaseFolder, plan: SwapPlan, source: Source) -> list[Verdict]:

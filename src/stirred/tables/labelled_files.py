@@ -71,6 +71,21 @@ class Labels:
             self.writer,
         )
 
+    def beside(self, other: Labels, names: Sequence[str]) -> Labels:
+        """These labels and those of ``other``, in the order of ``names``; where both have a column, these."""
+
+        def joined(own: Iterable[tuple[str, Any]], others: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+            found = dict(others) | dict(own)
+            return tuple((name, found[name]) for name in names if name in found)
+
+        return Labels(
+            self.kind,
+            joined(self.columns, other.columns),
+            joined(self.values, other.values),
+            joined(self.formats, other.formats),
+            self.writer,
+        )
+
     @property
     def repeated(self) -> bool:
         """Whether a value of some column has two labels, of which a file can have one."""
