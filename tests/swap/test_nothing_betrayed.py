@@ -5,6 +5,7 @@ Sorted releases are compared byte for byte between inputs that differ only in wh
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 import os
@@ -87,20 +88,43 @@ def test_inputs_that_differ_in_order_or_ids_give_the_same_bytes(tmp_path, store,
     assert releases[0] == releases[1]
 
 
-def test_the_way_a_table_was_stored_does_not_show(tmp_path):
-    """Whole numbers as text in CSV are another type, so only typed inputs can be compared."""
-    inputs: dict[str, object] = {}
-    for store in (as_parquet, as_parquet_parts, as_frame):
-        (tmp_path / store.__name__).mkdir()
-        inputs[store.__name__] = store(microdata(), tmp_path / store.__name__)
-    inputs["pandas"] = microdata().to_pandas().set_index("rooms", drop=False).rename_axis("SECRET")
-    categories = pl.Enum(["SECRET", "c", "b", "a"])
-    inputs["enum"] = microdata().with_columns(pl.col("county").cast(categories))
+def in_pandas(frame: pl.DataFrame) -> pd.DataFrame:
+    return frame.to_pandas().set_index("rooms", drop=False).rename_axis("SECRET")
+
+
+def stored_ways(types: str, folder: Path) -> dict[str, object]:
+    """The same cells with the same types, as an office may have them: plain, categorical, or in a declared order.
+
+    Whole numbers as text in CSV are another type, so only typed inputs can be compared.
+    """
+    plain, coded = microdata(), ["county", "tenure"]
+    if types == "plain":
+        return {"parquet": as_parquet(plain, folder), "frame": plain, "pandas": in_pandas(plain)}
+    if types == "categorical":
+        return {
+            "parts": as_parquet_parts(plain, folder),
+            "frame": plain.with_columns(pl.col(coded).cast(pl.Categorical)),
+            "pandas": in_pandas(plain).astype(dict.fromkeys(coded, "category")),
+        }
+    enum = plain.with_columns(pl.col("county").cast(pl.Enum(["SECRET", "c", "b", "a"])))
+    order = pd.CategoricalDtype(["c", "b", "SECRET", "a"], ordered=True)
+    return {
+        "parquet": as_parquet(enum, folder),
+        "frame": enum,
+        "pandas": in_pandas(plain).astype({"county": order}),
+    }
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("types", ["plain", "categorical", "ordered"])
+def test_the_way_a_table_was_stored_does_not_show(tmp_path, types, kind):
+    (tmp_path / "in").mkdir()
     releases = []
-    for name, data in inputs.items():
-        release(main_plan(format="parquet"), data, out=tmp_path / f"out {name}")
+    for name, data in stored_ways(types, tmp_path / "in").items():
+        release(main_plan(format=kind), data, out=tmp_path / f"out {name}")
         releases.append(contents(tmp_path / f"out {name}"))
     assert all(other == releases[0] for other in releases[1:])
+    assert not any(b"SECRET" in content for content in releases[0].values())
 
 
 def test_a_record_more_does_show(tmp_path):
@@ -174,6 +198,25 @@ def marked_arrow(frame: pl.DataFrame, path: Path) -> pa.Table:
     return pq.read_table(marked_parquet(frame, path))
 
 
+def assert_footer_has_types_only(path: Path, categorical: bool) -> None:
+    """The footer has names, types and sizes: as Parquet states them, and for a categorical county as Arrow does."""
+    metadata, schema = pq.read_metadata(path), pq.read_schema(path)
+    assert {*(metadata.metadata or {})} == ({b"ARROW:schema"} if categorical else set())
+    assert metadata.created_by.startswith("parquet-cpp-arrow version")
+    assert not schema.metadata
+    assert {kind for field in schema for kind in (field.metadata or {})} <= {b"PARQUET:field_id"}
+    assert {field.name for field in schema if pa.types.is_dictionary(field.type)} == (
+        {"county"} if categorical else set()
+    )
+    if categorical:
+        stated = base64.b64decode(metadata.metadata[b"ARROW:schema"])
+        assert stated == plain_schema(schema).serialize().to_pybytes(), "nothing but names and types"
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
+
+
 @pytest.mark.usefixtures("uncompressed")
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize(
@@ -199,7 +242,8 @@ def test_no_byte_of_a_release_tells_the_origin_of_its_rows(tmp_path, store, suff
         assert b"secret" not in content.lower(), name
         assert b"pandas" not in content, name
         assert b"address" not in content, name
-        assert b"ARROW:schema" not in content, name
+        if kind == "parquet" and name.endswith(".parquet"):
+            assert_footer_has_types_only(tmp_path / "out" / name, store is not marked_csv)
     assert all(finding.holds for finding in verify(tmp_path / "out"))
 
 
@@ -215,16 +259,11 @@ def test_the_search_of_bytes_sees_what_is_released(tmp_path, kind):
 def test_a_parquet_footer_says_names_types_and_sizes_only(tmp_path):
     main, persons = households()
     plan = household_plan(format="parquet")
-    data = {"microdata": marked_arrow(main, tmp_path / "m.parquet"), "persons": persons}
-    release(plan, data, out=tmp_path / "out")
-    for name in ("microdata", "persons"):
-        metadata = pq.read_metadata(tmp_path / "out" / f"{name}.parquet")
-        assert not metadata.metadata
-        assert metadata.created_by.startswith("parquet-cpp-arrow version")
-        schema = pq.read_schema(tmp_path / "out" / f"{name}.parquet")
-        assert schema.metadata is None
-        assert {kind for field in schema for kind in (field.metadata or {})} <= {b"PARQUET:field_id"}
-        assert not any(pa.types.is_dictionary(field.type) for field in schema)
+    for categorical, data in ((False, main), (True, marked_arrow(main, tmp_path / "m.parquet"))):
+        out = tmp_path / f"out {categorical}"
+        release(plan, {"microdata": data, "persons": persons}, out=out)
+        for name in ("microdata", "persons"):
+            assert_footer_has_types_only(out / f"{name}.parquet", categorical and name == "microdata")
 
 
 def test_a_release_has_times_of_its_own(tmp_path):

@@ -205,8 +205,7 @@ class SwapRelease:
         if not isinstance(rows, LinkedRows):
             return described(self.plan, name, kind, self.dataset.columns, self.table, rows.order)
         copied = {
-            copy: replace(self.table[target], name=copy, codes=self.table[target].codes[:0])
-            for copy, target in rows.copies.items()
+            copy: rows.copied(copy).with_codes(self.table[target].codes[:0]) for copy, target in rows.copies.items()
         }
         return described(self.plan, name, kind, rows.linked.columns, rows.linked.held, rows.order, copied)
 

@@ -19,7 +19,7 @@ from stirred._shown import withheld
 from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
-from stirred.tables.columns import chunks
+from stirred.tables.columns import chunks, is_categorical
 from stirred.tables.groups import fits_one_key, packed, unpack
 from stirred.tables.write import Cell, Chunk
 
@@ -100,13 +100,17 @@ class LinkedRows:
             rows = self.permutation[part]
             yield [self._cell(name, rows, part) for name in self.linked.columns]
 
+    def copied(self, name: str) -> Column:
+        """The record's column that a copy repeats, as the copy has it."""
+        return self.main[self.copies[name]].copied(name, is_categorical(self.linked.input.kinds[name]))
+
     def _cell(self, name: str, rows: NDArray[np.uint32], part: slice) -> Cell:
         if name == self.linked.plan.link:
             return Cell(name, self.position[part].astype(np.int64) + 1)
         if name == self.linked.plan.id:
             return Cell(name, _numbers(part))
         if name in self.copies:
-            source: Column = self.main[self.copies[name]]
+            source = self.copied(name)
             return Cell(name, source.codes[self.linked.record[rows]], source)
         held = self.linked.held[name]
         return Cell(name, held.codes[rows], held)

@@ -318,7 +318,7 @@ class _Files:
         if column in found.identifiers:
             return Cell(column, found.identifiers[column][part].to_numpy())
         if column in copies:  # with all values of the record's column, also those of records without linked rows
-            source = self.main[copies[column]]
+            source = self._copied(name, column, copies[column])
             return Cell(column, source.codes[self.records[name][part]], source)
         return Cell(column, found.table[column].codes[part], found.table[column])
 
@@ -357,6 +357,10 @@ class _Files:
 
     def _copies(self, name: str) -> dict[str, str]:
         return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
+
+    def _copied(self, name: str, copy: str, target: str) -> Column:
+        """The record's column that a copy repeats, categorical where the copy is."""
+        return self.main[target].copied(copy, self.tables[name].table[copy].categories is not None)
 
     def labelled_verdicts(self) -> list[Verdict]:
         """Whether files with labels are their tables and the labels that the data dictionary states.
@@ -426,7 +430,7 @@ class _Files:
             kind = self.release.dictionary[name]["format"]
             copied = {}
             if name != MAIN:
-                copied = {copy: self.main[target] for copy, target in self._copies(name).items()}
+                copied = {copy: self._copied(name, copy, target) for copy, target in self._copies(name).items()}
             columns = list(self.release.columns(name))
             style = self.release.style(name)
             table = described(self.plan, name, kind, columns, read.table, self._order(name), copied, style)

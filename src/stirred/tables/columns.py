@@ -73,6 +73,10 @@ class Column:
         """The same values with other codes."""
         return replace(self, codes=codes)
 
+    def copied(self, name: str, categorical: bool) -> Column:
+        """The column under another name, categorical or not; its order is this one's."""
+        return replace(self, name=name, categories=(self.categories or Categories()) if categorical else None)
+
     def decode(self, codes: NDArray[np.integer]) -> pa.Array:
         """The values behind ``codes``, as a plain array."""
         return self.values.take(pa.array(codes))
@@ -151,6 +155,11 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def is_categorical(kind: pa.DataType) -> bool:
+    """Whether a type is that of categoricals; those without any value are none."""
+    return bool(pa.types.is_dictionary(kind) and not pa.types.is_null(kind.value_type))
+
+
 def is_supported(kind: pa.DataType) -> bool:
     """Whether columns of this type can be released: one plain value in each cell. Types not listed here are refused."""
     if pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type):
@@ -197,7 +206,7 @@ class ColumnEncoder:
         self.name = name
         self.type = plain_type(kind)
         self.nulls = 0
-        self._categorical = pa.types.is_dictionary(kind) and not pa.types.is_null(self.type)
+        self._categorical = is_categorical(kind)
         self._ordered = self._categorical and kind.ordered
         self._declared = pa.array([], self.type)
         self._chunks: list[_Hashed | _Offset] = []
