@@ -81,10 +81,10 @@ def test_values_are_merged_as_the_plan_says():
 
 def test_every_listed_law_adds_up_and_scores_have_mean_zero():
     laws = Laws(make_listed(PLANS["all"], 2_000, SeededSource(1)), 1)
-    for law in laws.at(laws.rates):
+    for law in laws.stated:
         assert law.sum() == pytest.approx(1, abs=1e-12)
-    for number in range(len(laws.rates)):
-        for law, score in zip(laws.at(laws.rates), laws.score(number), strict=True):
+    for scores in laws.scores:
+        for law, score in zip(laws.stated, scores, strict=True):
             assert np.sum(law * score) == pytest.approx(0, abs=1e-9)
 
 
@@ -142,7 +142,7 @@ def test_the_power_is_that_of_the_known_laws():
     off = smallest_off(laws, 1, 1e-7)
     shifted = laws.at([laws.rates[0], laws.rates[1] + off])
     assert power_of_laws(laws, 1, shifted, 1e-7) > 0.99
-    assert power_of_laws(laws, 1, laws.at(laws.rates), 1e-7) < 1e-7
+    assert power_of_laws(laws, 1, laws.stated, 1e-7) < 1e-7
     assert power_of_laws(laws, 1, laws.at([laws.rates[0], 0.0]), 1e-7) > 0.999
 
 
