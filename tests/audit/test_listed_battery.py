@@ -45,6 +45,15 @@ PLANS = {
     "rounds": SwapPlan(**ROLES, rate=0.25, rounds=[TOWNS]),
     "merged": SwapPlan(**ROLES, rate=0.3, coarsen=MERGED),
     "all": SwapPlan(**ROLES, rates=[RENTED, OTHERWISE], rounds=[TOWNS], coarsen={**MERGED, "at_least": 12}),
+    "three rounds": SwapPlan(
+        **ROLES | {"swap": ["county", "town", "street"]},
+        rate=0.25,
+        rounds=[
+            Round(swap=["town", "street"], match_also=["county"], rate=0.4),
+            Round(swap=["street"], match_also=["town"], rate=0.3),
+        ],
+    ),
+    "once more": SwapPlan(**ROLES, rate=0.25, rounds=[Round(swap=["county", "town"], rate=0.4)]),
 }
 
 
@@ -69,6 +78,11 @@ def test_rules_and_strata_are_those_of_a_release(plan):
         assert set(own.tolist()) == set(range(len(plan.rates))), "every rule has records"
     sizes = strata_groups(plan, with_merged(plan, dataset.table)).sizes()
     assert sorted(sizes.tolist()) == sorted(made.sizes.tolist())
+
+
+def test_places_of_a_third_round_are_not_always_those_of_the_second():
+    types = make_listed(PLANS["three rounds"], 2_000, SeededSource(1)).types
+    assert {len(set(one.places[1])) - len(set(one.places[0])) for one in types} >= {0, 1}
 
 
 def test_values_are_merged_as_the_plan_says():

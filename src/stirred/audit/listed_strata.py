@@ -394,12 +394,12 @@ class _Writer:
         return main, linked
 
     def _swapped(self, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
-        """Swap values that differ within an area; where there are rounds, in one place, or in two from some on."""
+        """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
         found: dict[str, Integers] = {}
         for level, later in enumerate(self.plan.rounds, 1):
             half = (slot >= (size + 1) // 2).astype(np.int64)
             for name in later.match_also:
-                found[name] = np.where(pattern >= level, half, 0)
+                found[name] = np.where(pattern == level, half, 0)
         return {name: found.get(name, slot) for name in self.plan.swap}
 
 
@@ -476,7 +476,7 @@ def _joined(names: Sequence[str]) -> pl.Expr:
     """Columns as one text."""
     import polars as pl
 
-    return pl.concat_str([pl.lit(""), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
+    return pl.concat_str([pl.repeat("", pl.len()), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
 
 
 def _held_columns(plan: SwapPlan, main: pl.DataFrame) -> tuple[str, ...]:
