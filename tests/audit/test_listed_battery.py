@@ -56,6 +56,10 @@ PLANS = {
             Round(swap=["street"], match_also=["town"], rate=0.3),
         ],
     ),
+    "one column each": SwapPlan(
+        **ROLES | {"match": ["size"], "swap": ["county"], "hold": ["tenure"]},
+        rates=[RateRule(rate=0.5, where={"size": [8, 9]}), OTHERWISE],
+    ),
     "persons": SwapPlan(**ROLES, id="h", rates=[RENTED, OTHERWISE], linked=[COPIED]),
     "persons and rounds": SwapPlan(**ROLES, id="h", rate=0.25, rounds=[TOWNS], linked=[COPIED]),
 }

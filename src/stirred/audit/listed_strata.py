@@ -11,7 +11,7 @@ What a release shows of a stratum is how often each held value stands with each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -190,10 +190,10 @@ def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFil
     """Make a file of about so many records, as many of each recipe."""
     import polars as pl
 
-    recipes = list(_recipes(plan))
-    copies = max(2, records // max(1, sum(map(len, recipes))))
     carrier = telling_match(plan)[0]
-    areas = [(one, 1 if _names(one, carrier) else copies) for one in recipes]
+    recipes = list(_apart(_recipes(plan), carrier))
+    copies = max(2, records // max(1, sum(map(len, recipes))))
+    areas = [(one, 1 if _named(one, carrier) else copies) for one in recipes]
     main, linked = _Writer(plan, carrier).write(areas)
     order = shuffle_groups(np.array([0, main.height]), source).astype(np.int64)
     main = main[order]
@@ -356,9 +356,21 @@ def _numbered(slots: Sequence[Slot]) -> tuple[Slot, ...]:
     return tuple(replace(slot, number=number) for number, slot in enumerate(slots))
 
 
-def _names(recipe: Sequence[Slot], carrier: str) -> bool:
-    """Whether a recipe sets the column that tells areas apart, so that there can be one copy only."""
-    return any((None, carrier) in dict(slot.profile) for slot in recipe)
+def _named(recipe: Sequence[Slot], carrier: str) -> str | None:
+    """What a recipe writes into the column that tells areas apart, if anything: then there can be one copy only."""
+    return next((value for slot in recipe for column, value in slot.profile if column == (None, carrier)), None)
+
+
+def _apart(recipes: Iterable[tuple[Slot, ...]], carrier: str) -> Iterator[tuple[Slot, ...]]:
+    """Recipes whose areas are different strata: of those that write one value of a rule there, the first."""
+    taken = set()
+    for recipe in recipes:
+        value = _named(recipe, carrier)
+        if value in taken:
+            continue
+        if value not in (None, _ALONE, _SHARED):
+            taken.add(value)
+        yield recipe
 
 
 # -- the file --------------------------------------------------------------------------------------------------

@@ -283,14 +283,14 @@ def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
 
 
 def _distinct(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    """Allowances for held columns that identify records: in confidential data a check would stop there, in made data
-    they are what is wanted."""
+    """Allowances for held columns that identify records, or determine swap values by how few there are: in confidential
+    data a check would stop there, in made data they are what is wanted."""
     own = {*plan.match, *plan.swap, *plan.drop, plan.id}
     names = [name for name in tables[RECORDS].columns if name not in own]
     for entry in plan.linked:
         other = {*plan.swap, *entry.copies, *entry.drop, entry.link, entry.id}
         names += [name for name in tables[entry.name].columns if name not in other]
-    return [f"distinct:{name}" for name in names]
+    return [f"{what}:{name}" for what in ("distinct", "determines") for name in names]
 
 
 # -- how much is tried ---------------------------------------------------------------------------------------
