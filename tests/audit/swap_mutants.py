@@ -302,3 +302,104 @@ def drawn_again_where_nothing_moved(plan, seed):
         return {"records": pl.concat(parts).sample(fraction=1.0, shuffle=True, seed=seed)}
 
     return program
+
+
+def in_large_strata_only(fault, plan, seed):
+    """A fault that small strata do not show: in a file without any of more than five records nothing is wrong."""
+    wrong, right = fault(plan, seed), plan_program(plan, SeededSource(seed))
+    area = plan.match[0]
+
+    def program(tables):
+        return (wrong if tables["records"][area].value_counts()["count"].max() > 5 else right)(tables)
+
+    return program
+
+
+def rows_as_in_the_input(plan, seed):
+    """Released records stand where those with their match and held values stood."""
+    own = plan_program(plan, SeededSource(seed))
+    kept = [*plan.match, *plan.hold]
+
+    def program(tables):
+        released = dict(own(tables))
+        places = tables["records"].select(kept).unique(keep="first", maintain_order=True).with_row_index("place")
+        released["records"] = released["records"].join(places, on=kept, how="left").sort("place").drop("place")
+        return released
+
+    return program
+
+
+def persons_left_behind(plan, seed):
+    """Persons stay where they were, with whoever has the swap values of their household now."""
+    own = plan_program(plan, SeededSource(seed))
+    entry, place = plan.linked[0], [plan.match[0], *plan.swap]
+
+    def program(tables):
+        released = dict(own(tables))
+        now = released["records"].select(*place, pl.col(plan.id).alias("now"))
+        here = tables["records"].select(*place, pl.col(plan.id).alias(entry.link)).join(now, on=place)
+        rows = tables[entry.name].join(here.select(entry.link, "now"), on=entry.link)
+        rows = rows.with_columns(pl.col("now").alias(entry.link)).select(tables[entry.name].columns)
+        rows = rows.sample(fraction=1.0, shuffle=True, seed=seed)
+        released[entry.name] = rows.with_columns(pl.int_range(pl.len()).alias(entry.id))
+        return released
+
+    return program
+
+
+def copies_not_rewritten(plan, seed):
+    """Copies have the swap values that their record had before."""
+    own = plan_program(plan, SeededSource(seed))
+    (entry,), kept = plan.linked, [*plan.match, *plan.hold]
+
+    def program(tables):
+        released = dict(own(tables))
+        old = tables["records"].unique(kept).select(*kept, *(pl.col(of).alias(at) for at, of in entry.copies.items()))
+        by_record = released["records"].join(old, on=kept).select(pl.col(plan.id).alias(entry.link), *entry.copies)
+        rows = released[entry.name].drop(list(entry.copies)).join(by_record, on=entry.link, maintain_order="left")
+        released[entry.name] = rows.select(released[entry.name].columns)
+        return released
+
+    return program
+
+
+def copies_of_the_first_round(plan, seed):
+    """Copies are rewritten after the first round, and not after the second."""
+    (later,), source = plan.rounds, SeededSource(seed)
+    first = plan_program(plan.model_copy(update={"rounds": ()}), source)
+    fields = {"match": (*plan.match, *later.match_also), "swap": later.swap, "hold": (*plan.hold, plan.id)}
+    alone = {"rate": later.rate, "rates": (), "rounds": (), "linked": (), "id": None}
+    second = plan_program(plan.model_copy(update=fields | alone), source)
+
+    def program(tables):
+        released = dict(first(tables))
+        return released | second({"records": released["records"]})
+
+    return program
+
+
+def the_same_in_every_run(plan, seed):
+    """Every run begins with the same seed."""
+    return lambda tables: plan_program(plan, SeededSource(seed))(tables)
+
+
+def the_same_in_every_stratum(plan, seed):
+    """Strata of a size move alike, records being counted as they stand in the file; those with records alike do not."""
+    own = plan_program(plan, SeededSource(seed))
+    stratum, kept, swap = list(plan.match), [*plan.match, *plan.hold], list(plan.swap)
+
+    def program(tables):
+        counted = pl.int_range(pl.len()).over(stratum)
+        before = tables["records"].with_columns(size_of=pl.len().over(stratum), place=counted)
+        alike = before.filter(pl.struct(kept).is_duplicated()).select(stratum).unique()
+        before = before.join(alike, on=stratum, how="anti")
+        after = own(tables)["records"]
+        giver = before.select(*stratum, *swap, giver=pl.col("place"))
+        moved = after.join(before.select(*kept, "size_of", "place"), on=kept).join(giver, on=[*stratum, *swap])
+        first = moved.sort(stratum).unique(["size_of", "place"], keep="first").select("size_of", "place", "giver")
+        again = before.drop(swap).join(first, on=["size_of", "place"]).join(giver, on=[*stratum, "giver"])
+        rest = after.join(alike, on=stratum, how="semi")
+        released = pl.concat([again.select(after.columns), rest])
+        return {"records": released.sample(fraction=1.0, shuffle=True, seed=seed)}
+
+    return program

@@ -55,19 +55,27 @@ class Laws:
         return [np.array([law.get(int(c), 0.0) for c in own]) for law, own in zip(found, self.codes, strict=True)]
 
     @cached_property
+    def stated(self) -> list[Floats]:
+        """By type, the probabilities of :attr:`codes` at the rates of the plan."""
+        return self.at(self.rates)
+
+    @cached_property
     def expected(self) -> list[Floats]:
         """By type, how often each outcome is to be expected in all runs."""
         times = self.made.strata_of_type * self.runs
-        return [many * law for many, law in zip(times, self.at(self.rates), strict=True)]
+        return [many * law for many, law in zip(times, self.stated, strict=True)]
 
-    def score(self, number: int) -> list[Floats]:
-        """By type, the derivative of log-probabilities by one of the rates."""
+    @cached_property
+    def scores(self) -> list[list[Floats]]:
+        """By rate and type, the derivative of log-probabilities by that rate."""
+        return [self._score(number) for number in range(len(self.rates))]
+
+    def _score(self, number: int) -> list[Floats]:
         rate = self.rates[number]
         step = _STEP * min(rate, 1 - rate)
         up, down = (self.at(_with(self.rates, number, rate + sign * step)) for sign in (1, -1))
-        middle = self.at(self.rates)
         found = []
-        for above, below, law in zip(up, down, middle, strict=True):
+        for above, below, law in zip(up, down, self.stated, strict=True):
             slope = (above - below) / (2 * step) / np.maximum(law, 1e-300)
             found.append(slope - float(np.sum(law * slope)))  # what a difference leaves of a mean of 0
         return found
@@ -92,7 +100,7 @@ def listed_answers(laws: Laws, seen: Sequence[Sequence[tuple[Integers, Integers]
             np.add.at(counts[number], np.searchsorted(laws.codes[number], codes[known]), often[known])
             strange += int(np.sum(often[~known]))
     for number, words in enumerate(rate_words(laws.made.plan)):
-        score = laws.score(number)
+        score = laws.scores[number]
         variance, largest = laws.sums(score)
         surplus = sum(float(np.sum(many * one)) for many, one in zip(counts, score, strict=True))
         way = "higher" if surplus > 0 else "lower"
@@ -162,7 +170,7 @@ def listed_limits(laws: Laws, allotted: dict[str, float]) -> Iterator[str]:
 def smallest_off(laws: Laws, number: int, allotted: float, power: float = WANTED) -> float:
     """By how much one of the rates must be off, about, to be found with this power: in first order, where the score
     then has the mean of its variance times that."""
-    variance, largest = laws.sums(laws.score(number))
+    variance, largest = laws.sums(laws.scores[number])
     if not variance:
         return math.inf
     return (_needed(variance, largest, allotted) + float(stats.norm.isf(1 - power)) * math.sqrt(variance)) / variance
@@ -170,7 +178,7 @@ def smallest_off(laws: Laws, number: int, allotted: float, power: float = WANTED
 
 def power_of_laws(laws: Laws, number: int, others: Sequence[Floats], allotted: float) -> float:
     """The power of the question about one of the rates, if outcomes have other probabilities: by type, of all codes."""
-    score, times = laws.score(number), laws.made.strata_of_type * laws.runs
+    score, times = laws.scores[number], laws.made.strata_of_type * laws.runs
     variance, largest = laws.sums(score)
     if not variance:
         return 0.0

@@ -11,21 +11,31 @@ What a release shows of a stratum is how often each held value stands with each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit.swap_inputs import RECORDS, Integers, whole_numbers
+from stirred.audit.swap_inputs import (
+    RECORDS,
+    Integers,
+    MadeFile,
+    first_number,
+    held_names,
+    linked_names,
+    make_file,
+    named_by_rules,
+    telling_match,
+    whole_numbers,
+)
 from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import Coarsening, RateRule
+from stirred.swap.plan_sections import Coarsening, LinkedTable, RateRule
 from stirred.swap.practice_laws import in_rounds
-from stirred.tables.groups import free_label
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,6 +123,40 @@ class ListedFile:
         """How many strata each type has."""
         return np.bincount(self.type_of[self.type_of >= 0], minlength=len(self.types))
 
+    @cached_property
+    def links(self) -> dict[str, pl.DataFrame]:
+        """By linked table, all pairs of what is kept of a record and of a row of it."""
+        return {one.name: self._pairs(one, self.tables)[0] for one in self.plan.linked}
+
+    def wrong_links(self, released: Mapping[str, pl.DataFrame]) -> str:
+        """What is plainly wrong with linked rows, in words: rows must be with a record like theirs, and copies its."""
+        for entry in self.plan.linked:
+            needed = {entry.link, *linked_names(self.plan, entry), *entry.copies}
+            if not needed <= set(released[entry.name].columns):
+                return f"columns of '{entry.name}' are missing"
+            pairs, follow = self._pairs(entry, released)
+            if not pairs.equals(self.links[entry.name]):
+                return f"rows of '{entry.name}' are with another record, or not there"
+            if not follow:
+                return f"copies in '{entry.name}' are not the swap values of their record"
+        return ""
+
+    def _pairs(self, entry: LinkedTable, tables: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, bool]:
+        """What is kept of records and of their linked rows, sorted; and whether copies are the records' values."""
+        import polars as pl
+
+        kept = [*self.plan.match, *held_names(self.plan)]
+        held = linked_names(self.plan, entry)
+        main = as_texts(tables[RECORDS], [self.plan.id or "", *kept, *self.plan.swap])
+        rows = as_texts(tables[entry.name], [entry.link, *held, *entry.copies])
+        main = main.rename({name: f"record:{name}" for name in main.columns})
+        rows = rows.rename({name: f"row:{name}" for name in rows.columns})
+        both = rows.join(main, left_on=f"row:{entry.link}", right_on=f"record:{self.plan.id}", how="left")
+        wanted = [pl.col(f"row:{copy}").eq_missing(pl.col(f"record:{of}")) for copy, of in entry.copies.items()]
+        follow = both.select(pl.all_horizontal(pl.lit(value=True), *wanted).all()).item()
+        names = [*(f"record:{name}" for name in kept), *(f"row:{name}" for name in held)]
+        return both.select(names).sort(names), bool(follow)
+
     def read(self, released: pl.DataFrame) -> tuple[str, list[tuple[Integers, Integers]]]:
         """What is plainly wrong with a released main table, in words; and of each type what was seen, how often."""
         import polars as pl
@@ -120,7 +164,7 @@ class ListedFile:
         if set(released.columns) != self.released_columns:
             return "other columns are released", []
         kept = [name for name in self.key.columns if not name.startswith("_") and name not in self.plan.swap]
-        texts = as_texts(released, self.key)
+        texts = as_texts(released, [*kept, *self.plan.swap])
         rows = texts.join(self.key.select(*kept, "_stratum", "_label").unique(), on=kept, how="left")
         values = self.key.select("_stratum", *self.plan.swap, "_value")
         rows = rows.join(values, on=["_stratum", *self.plan.swap], how="left").select("_stratum", "_label", "_value")
@@ -146,10 +190,10 @@ def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFil
     """Make a file of about so many records, as many of each recipe."""
     import polars as pl
 
-    recipes = list(_recipes(plan))
+    carrier = telling_match(plan)[0]
+    recipes = list(_apart(_recipes(plan), carrier))
     copies = max(2, records // max(1, sum(map(len, recipes))))
-    carrier = _carrier(plan)
-    areas = [(one, 1 if _names(one, carrier) else copies) for one in recipes]
+    areas = [(one, 1 if _named(one, carrier) else copies) for one in recipes]
     main, linked = _Writer(plan, carrier).write(areas)
     order = shuffle_groups(np.array([0, main.height]), source).astype(np.int64)
     main = main[order]
@@ -159,6 +203,27 @@ def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFil
         tables[name] = frame[shuffle_groups(np.array([0, frame.height]), source).astype(np.int64)]
     main = main.with_columns(pl.Series("_rule", rule_of_records(plan, tables))).sort("_slot")
     return _with_types(plan, tables, main)
+
+
+def make_idle(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile | None:
+    """Make a file in which all records that can move have one rate, nothing is merged and later rounds move nobody.
+
+    None where a plan has no such file: a round swaps again among all records of a stratum, or rules that count who
+    shares values give several rates in every file that is tried.
+    """
+    if plan.rounds and not plan.rounds[0].match_also:
+        return None
+    for everywhere in (False, True):
+        rate = plan.every_rate[-1]
+        for _ in range(2):  # the sizes of the strata follow the rate
+            made = make_file(plan, records, source, float(rate), everywhere)
+            rules = np.unique(rule_of_records(plan, made.tables)[made.row[made.sizes[made.stratum] > 1]])
+            if len(rules) > 1:
+                break
+            if plan.every_rate[rules[0]] == rate:
+                return made
+            rate = plan.every_rate[rules[0]]
+    return None
 
 
 def rule_of_records(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> Integers:
@@ -203,12 +268,12 @@ def merged_values(coarsen: Coarsening, counts: Mapping[str, int]) -> dict[str, s
     return found
 
 
-def as_texts(released: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame:
+def as_texts(released: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Released columns as the made file writes them, however a program writes whole numbers."""
     import polars as pl
 
     found = {}
-    for name in (one for one in key.columns if not one.startswith("_")):
+    for name in names:
         numbers = whole_numbers(released[name]).cast(pl.String)
         found[name] = pl.select(pl.coalesce(numbers, released[name].cast(pl.String))).to_series()
     return pl.DataFrame(found)
@@ -291,19 +356,24 @@ def _numbered(slots: Sequence[Slot]) -> tuple[Slot, ...]:
     return tuple(replace(slot, number=number) for number, slot in enumerate(slots))
 
 
-def _names(recipe: Sequence[Slot], carrier: str) -> bool:
-    """Whether a recipe sets the column that tells areas apart, so that there can be one copy only."""
-    return any((None, carrier) in dict(slot.profile) for slot in recipe)
+def _named(recipe: Sequence[Slot], carrier: str) -> str | None:
+    """What a recipe writes into the column that tells areas apart, if anything: then there can be one copy only."""
+    return next((value for slot in recipe for column, value in slot.profile if column == (None, carrier)), None)
+
+
+def _apart(recipes: Iterable[tuple[Slot, ...]], carrier: str) -> Iterator[tuple[Slot, ...]]:
+    """Recipes whose areas are different strata: of those that write one value of a rule there, the first."""
+    taken = set()
+    for recipe in recipes:
+        value = _named(recipe, carrier)
+        if value in taken:
+            continue
+        if value not in (None, _ALONE, _SHARED):
+            taken.add(value)
+        yield recipe
 
 
 # -- the file --------------------------------------------------------------------------------------------------
-
-
-def _carrier(plan: SwapPlan) -> str:
-    """The match column that tells areas apart: one that no rule names, where there is one."""
-    named = {name for rule in plan.rates for name in rule.columns}
-    free = [name for name in plan.match if plan.coarsen is None or name != plan.coarsen.column]
-    return next((name for name in free if name not in named), free[0])
 
 
 @dataclass(frozen=True)
@@ -311,29 +381,10 @@ class _Writer:
     plan: SwapPlan
     carrier: str
 
-    @property
+    @cached_property
     def first(self) -> int:
-        """Numbers from here on are no values of the plan."""
-        texts = [value for rule in self.plan.rates for values in rule.where.values() for value in values]
-        texts += [value for values in (self.plan.coarsen.merge if self.plan.coarsen else ()) for value in values]
-        return 1 + max((int(one) for one in texts if one.isascii() and one.isdigit() and len(one) < 10), default=0)
-
-    @property
-    def held(self) -> tuple[str, ...]:
-        if self.plan.hold != "rest":
-            return self.plan.hold
-        own = [*self.plan.match, *self.plan.swap, *self.plan.drop, *([self.plan.id] if self.plan.id else [])]
-        named = [n for rule in self.plan.rates if rule.table is None for n in rule.columns if n not in self.plan.match]
-        return (free_label("held", own), *dict.fromkeys(named))
-
-    def linked_held(self, name: str) -> tuple[str, ...]:
-        entry = next(one for one in self.plan.linked if one.name == name)
-        if entry.hold != "rest":
-            return entry.hold
-        taken = [entry.link, *entry.copies, *entry.drop, *self.plan.swap, *([entry.id] if entry.id else [])]
-        kept = (*self.plan.match, *self.held)
-        named = [n for rule in self.plan.rates if rule.table == name for n in rule.columns if n not in kept]
-        return (free_label("held", taken), *dict.fromkeys(named))
+        """Numbers from here on are no values of the plan, and none is 0."""
+        return max(1, first_number(self.plan))
 
     def write(self, areas: Sequence[tuple[tuple[Slot, ...], int]]) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
         import polars as pl
@@ -346,8 +397,8 @@ class _Writer:
             slot = np.tile(np.arange(len(recipe)), copies)
             blocks.append((recipe, number, slot, number % patterns))
             rows.append(len(number))
-        named = {name for rule in plan.rates for name in rule.columns}
-        identity = next((name for name in self.held if name not in named), self.held[0])
+        held, named = held_names(plan), named_by_rules(plan)
+        identity = next((name for name in held if name not in named), held[0])
         total = sum(rows)
         record = np.arange(total)
         begin = np.cumsum([0, *rows])
@@ -372,21 +423,22 @@ class _Writer:
             if plan.coarsen is not None and any(one.fine for one in recipe):
                 data[plan.coarsen.column] = [recipe[place].fine or str(self.first) for place in slot]
             numbers = np.array([one.number for one in recipe])
-            for name in self.held:
+            for name in held:
                 data[name] = column((None, name), numbers[slot] if name == identity else zero)
             data |= self._swapped(len(recipe), slot, pattern)
             if plan.id:
                 data[plan.id] = 1 + here
             data |= dict.fromkeys(plan.drop, here)
             for entry in plan.linked:
-                for name in self.linked_held(entry.name):
-                    data[f"_{entry.name}:{name}"] = column((entry.name, name), zero)
+                whose = next((n for n in linked_names(plan, entry) if n not in named_by_rules(plan, entry.name)), None)
+                for name in linked_names(plan, entry):
+                    data[f"_{entry.name}:{name}"] = column((entry.name, name), numbers[slot] if name == whose else zero)
             frames.append(pl.DataFrame(data))
         main = _in_numbers(pl.concat(frames))
         linked = {}
         for entry in plan.linked:
             own = {entry.link: main[plan.id or ""], **({entry.id: 1 + main["_slot"]} if entry.id else {})}
-            own |= {name: main[f"_{entry.name}:{name}"] for name in self.linked_held(entry.name)}
+            own |= {name: main[f"_{entry.name}:{name}"] for name in linked_names(plan, entry)}
             own |= {copy: main[target] for copy, target in entry.copies.items()} | dict.fromkeys(
                 entry.drop, main["_slot"]
             )
@@ -394,12 +446,12 @@ class _Writer:
         return main, linked
 
     def _swapped(self, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
-        """Swap values that differ within an area; where there are rounds, in one place, or in two from some on."""
+        """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
         found: dict[str, Integers] = {}
         for level, later in enumerate(self.plan.rounds, 1):
             half = (slot >= (size + 1) // 2).astype(np.int64)
             for name in later.match_also:
-                found[name] = np.where(pattern >= level, half, 0)
+                found[name] = np.where(pattern == level, half, 0)
         return {name: found.get(name, slot) for name in self.plan.swap}
 
 
@@ -476,7 +528,7 @@ def _joined(names: Sequence[str]) -> pl.Expr:
     """Columns as one text."""
     import polars as pl
 
-    return pl.concat_str([pl.lit(""), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
+    return pl.concat_str([pl.repeat("", pl.len()), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
 
 
 def _held_columns(plan: SwapPlan, main: pl.DataFrame) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ def _look_at_linked(
     """Count linked rows that are not with their record, or whose copies are not its new values."""
     entry, held_columns = linked.plan, linked.held.columns
     assert made.plan.id is not None  # a plan with linked tables has one
-    if not {entry.link, *held_columns, *entry.copies} <= set(frame.columns):
+    if not {entry.link, *linked.held.names, *entry.copies} <= set(frame.columns):
         return _LinkedSeen(LINKED_ROWS * made.records)
     ids, links = _as_numbers(main[made.plan.id], frame[entry.link])
     order = np.argsort(ids)

@@ -1,7 +1,8 @@
 """Does a swapping program draw from the law that it states? Runs any program on a made file and looks at the outcomes.
 
 The law is that of Algorithm 3.2.1 (:mod:`stirred.audit.swap_laws`); of plans with rates by rule, merged values or
-rounds, that of small strata (:mod:`stirred.audit.listed_battery`). A program is a function from tables to tables, and
+rounds, that of small strata (:mod:`stirred.audit.listed_battery`), and then Algorithm 3.2.1 on a file in which these
+are idle. A program is a function from tables to tables, and
 nothing is assumed about how it works. An audit that finds nothing proves nothing: faults smaller than those that its
 last lines name stay unseen.
 """
@@ -9,12 +10,12 @@ last lines name stay unseen.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stirred import errors
 from stirred.audit.listed_battery import Laws, listed_answers, listed_limits
-from stirred.audit.listed_strata import MOST_LISTED, ListedFile, make_listed
+from stirred.audit.listed_strata import MOST_LISTED, ListedFile, make_idle, make_listed
 from stirred.audit.plainly_seen import PlainlySeen, look, plain_results
 from stirred.audit.power import Effort, smallest_bias, smallest_rate
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
@@ -39,7 +40,7 @@ _WITH_LINKED = 400_000
 _ONE_STRATUM = (50_000, 480)
 """Records and runs of a plan without match columns: its only stratum is drawn once in a run."""
 _LISTED = (120_000, 24)
-"""Records and runs of a plan with rates by rule, merged values or rounds."""
+"""Records and runs of each of the two files of a plan with rates by rule, merged values or rounds."""
 _TRIAL = 20_000
 """Records of the first, timed run where the audit has so many seconds."""
 
@@ -64,7 +65,8 @@ def audit_swap(
     program
         Gets the tables of the made file and gives released ones. It may raise; nothing is caught.
     records, runs
-        The size of the file and how often the program is run. The fewer, the larger the faults that stay unseen.
+        The size of the file and how often the program is run; of each of the two files of a plan with rates by rule,
+        merged values or rounds. The fewer, the larger the faults that stay unseen.
     seconds
         About how long the program may run in all; file and runs are then as large and many as that allows.
     false_alarm
@@ -86,30 +88,45 @@ def audit_swap(
         usual = _affordable(lambda few: make_file(plan, few, source), program, seconds, usual)
     runs = usual[1] if runs is None else runs
     made = make_file(plan, usual[0] if records is None else records, source)
+    plain, seen = _seen_in_runs(made, program, runs, progress)
+    progress.stage("comparing with the law")
+    about = (
+        f"It was run {len(plain)} times on a made file of {_described(made)}, to be swapped at a rate of {plan.rate}.",
+    )
+    results = plain_results(made, plain)
+    if len(seen) < len(plain):
+        return Audit(_TITLE, tuple(results), false_alarm, len(plain), about, (_NOTHING_ELSE,))
+    asked = answers(SeenRuns(made, tuple(seen)))
+    judged, allotted = _judged(asked, false_alarm)
+    limits = _limits(Effort(made.sizes, made.rate, runs), allotted)
+    return Audit(_TITLE, (*results, *judged), false_alarm, runs, about, limits)
+
+
+_TITLE = "Does the program draw from the law of its plan?"
+_NOTHING_ELSE = "Nothing else was asked, since the first release that is not whole ends the audit."
+
+
+def _seen_in_runs(
+    made: MadeFile, program: Program, runs: int, progress: Progress, done: int = 0
+) -> tuple[list[PlainlySeen], list[SeenRun]]:
+    """What so many runs show, up to the first release that is not whole; ``done`` runs on another file came before."""
     plain: list[PlainlySeen] = []
     seen: list[SeenRun] = []
     while len(plain) < runs and len(seen) == len(plain):
-        progress.stage(f"running the program: run {len(plain) + 1} of {runs}", len(plain) / runs)
+        _tell(progress, done + len(plain), done + runs)
         at_once, run = look(made, program(dict(made.tables)))
         plain.append(at_once)
         seen += [run] if run is not None else []
-    progress.stage("comparing with the law")
+    return plain, seen
+
+
+def _tell(progress: Progress, done: int, runs: int) -> None:
+    progress.stage(f"running the program: run {done + 1} of {runs}", done / runs)
+
+
+def _described(made: MadeFile) -> str:
     strata = f"{len(made.sizes):,} {'strata' if len(made.sizes) > 1 else 'stratum'} of up to {made.sizes.max():,}"
-    about = (
-        f"It was run {len(plain)} times on a made file of {made.records:,} records in {strata}, "
-        f"to be swapped at a rate of {plan.rate}.",
-    )
-    title = "Does the program draw from the law of its plan?"
-    results = plain_results(made, plain)
-    if len(seen) < len(plain):
-        limits = ("Nothing else was asked, since the first release that is not whole ends the audit.",)
-        return Audit(title, tuple(results), false_alarm, len(plain), about, limits)
-    asked = answers(SeenRuns(made, tuple(seen)))
-    parts = shares(false_alarm, [one.weight for one in asked])
-    results += [_result(it, part) for it, part in zip(asked, parts, strict=True)]
-    effort = Effort(made.sizes, made.rate, runs)
-    allotted = dict(zip([it.name for it in asked], parts, strict=True))
-    return Audit(title, tuple(results), false_alarm, runs, about, _limits(effort, allotted))
+    return f"{made.records:,} records in {strata}"
 
 
 def _audit_listed(
@@ -122,32 +139,68 @@ def _audit_listed(
     progress: Progress,
     source: RandomSource,
 ) -> Audit:
-    """The audit of a plan with rates by rule, merged values or rounds: small strata, whose exact laws are listed."""
+    """The audit of a plan with rates by rule, merged values or rounds: small strata, whose exact laws are listed, and
+    then a file in which these features are idle, of which everything is asked that is asked of one rate."""
     rate_that_is_tried(plan)
     if not [name for name in plan.match if plan.coarsen is None or name != plan.coarsen.column]:
         raise errors.audit_of_plan(
             "rates by rule, merged values or rounds and no match column beside them: such a file has no small strata"
         )
-    usual = _LISTED
+    usual = usual_idle = _LISTED
     if seconds is not None:
-        usual = _affordable(lambda few: make_listed(plan, few, source), program, seconds, usual)
-    runs = usual[1] if runs is None else runs
+        usual = _affordable(lambda few: make_listed(plan, few, source), program, seconds / 2, usual)
+        usual_idle = _affordable(
+            lambda few: make_idle(plan, few, source) or make_listed(plan, few, source), program, seconds / 2, usual_idle
+        )
     made = make_listed(plan, usual[0] if records is None else records, source)
-    wrong = ""
-    seen: list[list[tuple[Integers, Integers]]] = []
-    while len(seen) < runs and not wrong:
-        progress.stage(f"running the program: run {len(seen) + 1} of {runs}", len(seen) / runs)
-        released = program(dict(made.tables))
-        if RECORDS not in released:
-            raise errors.audit_no_table(RECORDS, released)
-        wrong, one = made.read(released[RECORDS])
-        seen.append(one)
-    progress.stage("comparing with the law")
-    about = (
+    idle = make_idle(plan, usual_idle[0] if records is None else records, source)
+    runs, more = (usual[1], usual_idle[1]) if runs is None else (runs, runs)
+    results, seen = _small_strata(made, program, runs, progress, more if idle else 0)
+    about = [
         f"It was run {len(seen)} times on a made file of {made.key.height:,} records in {len(made.sizes):,} small "
-        f"strata of {len(made.types)} kinds, whose exact laws are listed. Tried: {' and '.join(_features(plan))}.",
-    )
-    title = "Does the program draw from the law of its plan?"
+        f"strata of {len(made.types)} kinds, whose exact laws are listed. Tried: {' and '.join(_features(plan))}."
+    ]
+    if any(one.wrong for one in results):
+        return Audit(_TITLE, tuple(results), false_alarm, len(seen), tuple(about), (_NOTHING_ELSE,))
+    laws = Laws(made, runs)
+    asked = list(listed_answers(laws, seen))
+    plain: list[PlainlySeen] = []
+    whole = True
+    if idle is not None:
+        plain, more_seen = _seen_in_runs(idle, program, more, progress, runs)
+        about.append(
+            f"It was run {len(plain)} times on a second file of {_described(idle)}, in which these are idle: "
+            f"{', '.join(_idle(plan, idle.rate))}."
+        )
+        results += plain_results(idle, plain)
+        whole = len(more_seen) == len(plain)
+        asked += answers(SeenRuns(idle, tuple(more_seen))) if whole else []
+    progress.stage("comparing with the law")
+    judged, allotted = _judged(asked, false_alarm)
+    limits = [*listed_limits(laws, allotted)]
+    if idle is None:
+        limits.append(_NO_IDLE_FILE)
+    elif whole:
+        limits += [*_limits(Effort(idle.sizes, idle.rate, more), allotted, " in the second file"), _WHERE_IDLE]
+    else:
+        limits.append("Nothing else was asked of the second file, since the first release that is not whole ends that.")
+    return Audit(_TITLE, (*results, *judged), false_alarm, runs + len(plain), tuple(about), tuple(limits))
+
+
+def _small_strata(
+    made: ListedFile, program: Program, runs: int, progress: Progress, more: int
+) -> tuple[list[Result], list[list[tuple[Integers, Integers]]]]:
+    """What is plainly seen in the runs on small strata, and what they show by type; ``more`` runs are to follow."""
+    wrong = wrong_links = ""
+    seen: list[list[tuple[Integers, Integers]]] = []
+    while len(seen) < runs and not (wrong or wrong_links):
+        _tell(progress, len(seen), runs + more)
+        released = program(dict(made.tables))
+        if missing := [name for name in made.tables if name not in released]:
+            raise errors.audit_no_table(missing[0], released)
+        wrong, one = made.read(released[RECORDS])
+        wrong_links = "" if wrong else made.wrong_links(released)
+        seen.append(one)
     kept = Result.seen(
         "kept",
         "Is every record there once with its match and held values, and has every stratum the swap values that it had?",
@@ -155,27 +208,53 @@ def _audit_listed(
         right="They are, in every run.",
         wrong=f"No: {wrong}.",
     )
-    if wrong:
-        limits = ("Nothing else was asked, since the first release that is not whole ends the audit.",)
-        return Audit(title, (kept,), false_alarm, len(seen), about, limits)
-    laws = Laws(made, runs)
-    asked = list(listed_answers(laws, seen))
-    parts = shares(false_alarm, [one.weight for one in asked])
-    allotted = dict(zip([it.name for it in asked], parts, strict=True))
-    results = (kept, *(_result(it, part) for it, part in zip(asked, parts, strict=True)))
-    return Audit(title, results, false_alarm, runs, about, (*listed_limits(laws, allotted), _NOT_LISTED))
+    if wrong or not made.plan.linked:
+        return [kept], seen
+    links = Result.seen(
+        "linked-in-small-strata",
+        "Do linked rows stay with a record like theirs, and do copied columns follow it, whatever rules or rounds do?",
+        bool(wrong_links),
+        right="They do, in every run.",
+        wrong=f"No: {wrong_links}.",
+    )
+    return [kept, links], seen
 
 
 _NOT_LISTED = (
-    f"Not tried: strata of more than {MOST_LISTED} records, the order of rows and ids, linked rows, and whether strata "
-    "and runs are independent. An audit of the same plan with one rate, one round and nothing merged asks about these."
+    f"Not tried: strata of more than {MOST_LISTED} records in which rules, merged values or rounds do something"
 )
+_WHERE_IDLE = (
+    f"{_NOT_LISTED}, and whether there, too, strata and runs are independent and the order of rows and ids tells "
+    "nothing: the second file alone was asked about these."
+)
+_NO_IDLE_FILE = (
+    f"{_NOT_LISTED}, the order of rows and ids, and whether strata and runs are independent: no file could be made in "
+    "which all records have one rate and later rounds move nobody. An audit of the same plan with one rate, one round "
+    "and nothing merged asks about these."
+)
+
+
+def _idle(plan: SwapPlan, rate: float) -> list[str]:
+    """How the features of a plan are idle in the second file."""
+    several = {
+        f"all records that can move have the rate {rate:g}": plan.rates,
+        "no value is to be merged": plan.coarsen,
+        "later rounds have nobody to swap with": plan.rounds,
+    }
+    return [words for words, there in several.items() if there]
 
 
 def _features(plan: SwapPlan) -> list[str]:
     """What a plan has beyond one rate and one round."""
     several = {"rates by rule": plan.rates, "merged match values": plan.coarsen, "later rounds": plan.rounds}
     return [words for words, there in several.items() if there]
+
+
+def _judged(asked: Sequence[Answer], false_alarm: float) -> tuple[list[Result], dict[str, float]]:
+    """The results of all questions, and the part of the false-alarm rate that each of them has."""
+    parts = shares(false_alarm, [one.weight for one in asked])
+    allotted = dict(zip([it.name for it in asked], parts, strict=True))
+    return [_result(it, part) for it, part in zip(asked, parts, strict=True)], allotted
 
 
 def _result(answer: Answer, part: float) -> Result:
@@ -204,14 +283,14 @@ def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
 
 
 def _distinct(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> list[str]:
-    """Allowances for held columns that identify records: in confidential data a check would stop there, in made data
-    they are what is wanted."""
+    """Allowances for held columns that identify records, or determine swap values by how few there are: in confidential
+    data a check would stop there, in made data they are what is wanted."""
     own = {*plan.match, *plan.swap, *plan.drop, plan.id}
     names = [name for name in tables[RECORDS].columns if name not in own]
     for entry in plan.linked:
         other = {*plan.swap, *entry.copies, *entry.drop, entry.link, entry.id}
         names += [name for name in tables[entry.name].columns if name not in other]
-    return [f"distinct:{name}" for name in names]
+    return [f"{what}:{name}" for what in ("distinct", "determines") for name in names]
 
 
 # -- how much is tried ---------------------------------------------------------------------------------------
@@ -235,11 +314,11 @@ def _affordable(
     return int(min(usual[0], max(FEWEST_RECORDS, trial[RECORDS].height * seconds / runs / taken))), runs
 
 
-def _limits(effort: Effort, allotted: Mapping[str, float]) -> tuple[str, ...]:
+def _limits(effort: Effort, allotted: Mapping[str, float], where: str = "") -> tuple[str, ...]:
     off, bias = smallest_rate(effort, allotted["rate"]), smallest_bias(effort, allotted["integers"])
     biased = f"integers of a shuffle that fall {100 * bias:.2g}% too often into the lower half"
     return (
-        f"With probability .999 this audit finds a rate that is off by {off:.2g} (of {effort.rate:g})"
+        f"With probability .999 this audit finds{where} a rate that is off by {off:.2g} (of {effort.rate:g})"
         + (f", and {biased}." if bias < 1 else "; it is too small to find any bias of integers."),
         "Smaller faults, and seeds that are chosen among more than the square of the number of runs, are beyond any "
         "such audit: they need a proof of the sampler, or a look at the machine that runs it.",

@@ -5,6 +5,10 @@ whose swap values: the permutation that the program drew. All values are whole n
 taken from anybody's data. Held values, swap values, ids and the order of the rows are drawn independently of each
 other, so that each of them could betray the others only through the program.
 
+Rates by rule, merged values and later rounds are to be idle in such a file: what rules name is alike everywhere, no
+value is one of the plan, and what a later round matches on differs within a stratum. Whether all have one rate then
+is for :func:`stirred.audit.listed_strata.make_idle` to find out.
+
 Records are numbered by stratum and, within it, in the order in which they stand in the file.
 """
 
@@ -48,30 +52,48 @@ class Digits:
 
     columns: tuple[str, ...]
     base: int
+    zero: int = 0
+    """What stands for the digit 0."""
+    alike: tuple[str, ...] = ()
+    """Columns that say nothing: a 0 everywhere."""
+    again: tuple[str, ...] = ()
+    """Columns each of which says the whole number once more."""
 
     @classmethod
-    def of(cls, columns: Sequence[str], below: int) -> Digits:
+    def of(
+        cls, columns: Sequence[str], below: int, zero: int = 0, alike: Sequence[str] = (), again: Sequence[str] = ()
+    ) -> Digits:
         """As many digits as there are columns, for numbers below a bound."""
         base = 2
         while base ** max(len(columns), 1) < below:
             base = max(base + 1, int(below ** (1 / max(len(columns), 1))))
-        return cls(tuple(columns), base)
+        return cls(tuple(columns), base, zero, tuple(alike), tuple(again))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns that are written."""
+        return (*self.columns, *self.alike, *self.again)
 
     def write(self, numbers: Integers) -> dict[str, Integers]:
         """The columns that say these numbers."""
-        return {
-            name: numbers // self.base ** (len(self.columns) - 1 - place) % self.base
+        digits = {
+            name: self.zero + numbers // self.base ** (len(self.columns) - 1 - place) % self.base
             for place, name in enumerate(self.columns)
         }
+        digits |= dict.fromkeys(self.alike, np.full_like(numbers, self.zero))
+        return digits | dict.fromkeys(self.again, self.zero + numbers)
 
     def read(self, frame: pl.DataFrame) -> Integers:
         """The numbers that the columns of a frame say; -1 where they say none."""
         numbers = np.zeros(frame.height, dtype=np.int64)
         wrong = np.zeros(frame.height, dtype=np.bool_)
         for name in self.columns:
-            digit = whole_numbers(frame[name]).fill_null(-1).to_numpy()
+            digit = whole_numbers(frame[name]).fill_null(-1).to_numpy() - self.zero
             wrong |= (digit < 0) | (digit >= self.base)
             numbers = numbers * self.base + digit
+        for names, wanted in ((self.alike, 0), (self.again, numbers)):
+            for name in names:
+                wrong |= whole_numbers(frame[name]).fill_null(-1).to_numpy() - self.zero != wanted
         numbers[wrong] = -1
         return numbers
 
@@ -122,13 +144,19 @@ class MadeFile:
     @property
     def released_columns(self) -> set[str]:
         """The columns that a release of the main table has."""
-        own = {*self.match_digits.columns, *self.swap_digits.columns, *self.held_digits.columns}
+        own = {*self.match_digits.names, *self.swap_digits.names, *self.held_digits.names}
         return own | ({self.plan.id} if self.plan.id else set())
 
 
-def make_file(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile:
-    """Make a file of about so many records for a plan."""
-    rate = rate_that_is_tried(plan)
+def make_file(
+    plan: SwapPlan, records: int, source: RandomSource, rate: float | None = None, everywhere: bool = False
+) -> MadeFile:
+    """Make a file of about so many records for a plan.
+
+    ``rate`` is that of all records; by default the one of records that meet no rule. ``everywhere`` writes the numbers
+    of records in all held columns, also in those that rules name, which then makes records unique.
+    """
+    rate = rate_that_is_tried(plan) if rate is None else rate
     if records < FEWEST_RECORDS:
         raise errors.audit_question("The number of records", f"must be at least {FEWEST_RECORDS}")
     sizes = stratum_sizes(records, rate) if plan.match else np.array([records], dtype=np.int64)
@@ -142,11 +170,12 @@ def make_file(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile:
     record_of_held, record_of_swapped = np.empty_like(held), np.empty_like(swapped)
     record_of_held[first + held] = record_of_swapped[first + swapped] = np.arange(starts[-1])
     most = int(sizes.max())
-    match_digits = Digits.of(plan.match, len(sizes))
-    named = [*plan.match, *plan.swap, *plan.drop, *([plan.id] if plan.id else [])]
-    held_names = (free_label("held", named),) if plan.hold == "rest" else plan.hold
-    held_digits = Digits.of(held_names, most)
-    swap_digits = Digits.of(plan.swap, most)
+    zero = first_number(plan)
+    telling = telling_match(plan)
+    match_digits = Digits.of(telling, len(sizes), zero, [name for name in plan.match if name not in telling])
+    held_digits = _numbering(held_names(plan), named_by_rules(plan), most, zero, everywhere)
+    placed = plan.rounds[0].match_also if plan.rounds else plan.swap
+    swap_digits = Digits.of(placed, most, zero, again=[name for name in plan.swap if name not in placed])
     ids = _ids(len(row), source) if plan.id else np.empty(0, dtype=np.int64)
     columns = {**match_digits.write(stratum), **swap_digits.write(swapped), **held_digits.write(held)}
     columns |= {plan.id: ids} if plan.id else {}
@@ -154,7 +183,10 @@ def make_file(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile:
     tables = {RECORDS: _frame(columns, row)}
     linked = []
     for entry in plan.linked:
-        one, frame = _linked_rows(entry, plan, ids, held, swap_digits.write(swapped), most, source)
+        digits = _numbering(
+            linked_names(plan, entry), named_by_rules(plan, entry.name), LINKED_ROWS * most, zero, everywhere
+        )
+        one, frame = _linked_rows(entry, digits, ids, held, swap_digits.write(swapped), source)
         linked.append(one)
         tables[entry.name] = frame
     return MadeFile(
@@ -198,6 +230,54 @@ def rate_that_is_tried(plan: SwapPlan) -> float:
         if there:
             raise errors.audit_of_plan(what)
     return float(plan.every_rate[-1])
+
+
+# -- the columns of a plan -----------------------------------------------------------------------------------
+
+
+def first_number(plan: SwapPlan) -> int:
+    """Whole numbers from here on are no values of the plan's rules or of what it merges."""
+    texts = [value for rule in plan.rates for values in rule.where.values() for value in values]
+    texts += [value for values in (plan.coarsen.merge if plan.coarsen else ()) for value in values]
+    return max((1 + int(one) for one in texts if one.isascii() and one.isdigit() and len(one) < 10), default=0)
+
+
+def named_by_rules(plan: SwapPlan, table: str | None = None) -> set[str]:
+    """The columns that rules name, of those that look at the rows of a linked table where one is given."""
+    return {name for rule in plan.rates if table in (None, rule.table) for name in rule.columns}
+
+
+def telling_match(plan: SwapPlan) -> tuple[str, ...]:
+    """The match columns that tell strata apart: those that are not merged and that no rule names, or one of them."""
+    free = [name for name in plan.match if plan.coarsen is None or name != plan.coarsen.column]
+    named = named_by_rules(plan)
+    return tuple(name for name in free if name not in named) or tuple(free[:1])
+
+
+def held_names(plan: SwapPlan) -> tuple[str, ...]:
+    """The held columns of a made file: those of the plan, or one and those that rules name."""
+    if plan.hold != "rest":
+        return plan.hold
+    own = [*plan.match, *plan.swap, *plan.drop, *([plan.id] if plan.id else [])]
+    named = [name for rule in plan.rates if rule.table is None for name in rule.columns if name not in plan.match]
+    return (free_label("held", own), *dict.fromkeys(named))
+
+
+def linked_names(plan: SwapPlan, entry: LinkedTable) -> tuple[str, ...]:
+    """The held columns of a linked table of a made file."""
+    if entry.hold != "rest":
+        return entry.hold
+    taken = [entry.link, *entry.copies, *entry.drop, *plan.swap, *([entry.id] if entry.id else [])]
+    kept = (*plan.match, *held_names(plan))
+    named = [n for rule in plan.rates if rule.table == entry.name for n in rule.columns if n not in kept]
+    return (free_label("held", taken), *dict.fromkeys(named))
+
+
+def _numbering(names: Sequence[str], named: set[str], below: int, zero: int, everywhere: bool) -> Digits:
+    """How held columns say a number: in those that no rule names, where there are some."""
+    free = [name for name in names if name not in named] or list(names)
+    others = [name for name in names if name not in free]
+    return Digits.of(free, below, zero, again=others) if everywhere else Digits.of(free, below, zero, others)
 
 
 def stratum_sizes(records: int, rate: float) -> Integers:
@@ -247,17 +327,13 @@ def _frame(columns: dict[str, Integers], row: Integers) -> pl.DataFrame:
 
 def _linked_rows(
     entry: LinkedTable,
-    plan: SwapPlan,
+    digits: Digits,
     ids: Integers,
     held: Integers,
     swapped: dict[str, Integers],
-    most: int,
     source: RandomSource,
 ) -> tuple[LinkedFile, pl.DataFrame]:
     """The rows of a linked table; their held values say whose they are and which of its rows."""
-    named = [entry.link, *entry.copies, *entry.drop, *plan.swap, *([entry.id] if entry.id else [])]
-    names = (free_label("held", named),) if entry.hold == "rest" else tuple(entry.hold)
-    digits = Digits.of(names, LINKED_ROWS * most)
     record = np.repeat(np.arange(len(ids)), LINKED_ROWS)
     which = np.tile(np.arange(LINKED_ROWS), len(ids))
     row = _shuffled(np.array([0, len(record)]), source)
