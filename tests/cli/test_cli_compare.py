@@ -51,7 +51,7 @@ def test_consequences_stand_beside_each_other_at_the_levels_and_the_prior_asked_
     told = {one["question"]: one["answers"] for one in found["consequences"]}
     assert told["any method, 5 false alarms in 100"] == ["14", "34"]  # e times 5, and what zCDP allows
     assert told["method in use, 5 false alarms in 100"] == ["not known", "26 if Gaussian"]
-    assert told["belief in the change, from 50% before, any method"][0] == "74%"  # e / (1 + e), rounded up
+    assert told["any method, belief from 50% before"][0] == "74%"  # e / (1 + e), rounded up
     assert [one["question"] for one in found["questions"]][:2] == ["Which data?", "What is held fixed?"]
     assert found["rankings"] == ["Yes: epsilon=1 promises more than rho=0.5."]
     strict = found["questions"][3]

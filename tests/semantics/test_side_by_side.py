@@ -62,7 +62,7 @@ def test_cases_of_a_hundred_and_beliefs_of_pure_guarantees():
         power = min(math.exp(epsilon) * 0.05, 1 - math.exp(-epsilon) * 0.95)
         assert int(found["any method, 5 false alarms in 100"][at]) == math.ceil(100 * power)
         odds = math.exp(epsilon) / 3
-        shown = float(found["belief in the change, from 25% before, any method"][at].rstrip("%"))
+        shown = float(found["any method, belief from 25% before"][at].rstrip("%"))
         assert 100 * odds / (1 + odds) <= shown <= 100 * odds / (1 + odds) + 1
     two = math.ceil(100 * min(math.exp(2) * 0.05, 1 - math.exp(-2) * 0.95))
     assert found["2 persons together, 5 false alarms in 100"][0] == str(two)

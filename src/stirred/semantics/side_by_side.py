@@ -160,10 +160,8 @@ def side_by_side(*specifications: Specification, levels: Iterable[float] = LEVEL
     comparison = compare(*specifications)
     settings = tuple(setting(one, levels=tuple(levels)) for one in specifications)
     questions = tuple(_questions(comparison, settings))
-    rankings = tuple(
-        _ranking(verdict) + _covered((verdict.first, first), (verdict.second, second))
-        for verdict, (first, second) in zip(comparison.verdicts, itertools.combinations(specifications, 2), strict=True)
-    )
+    pairs = zip(comparison.verdicts, itertools.combinations(specifications, 2), strict=True)
+    rankings = tuple(_ranking(verdict) + _covered(verdict, *pair) for verdict, pair in pairs)
     return SideBySide(comparison, settings, questions, tuple(_consequences(settings, prior)), rankings)
 
 
@@ -241,7 +239,7 @@ def _consequences(settings: Sequence[Setting], prior: float) -> Iterator[Answers
         question = f"{count} {units} together, {_alarms(settings[0].level)}"
         yield Answers(question, tuple(_together(one, count) for one in settings))
     yield Answers(
-        f"belief in the change, from {_percent(prior)}% before, any method",
+        f"any method, belief from {_percent(prior)}% before",
         tuple(_belief(one, prior) for one in settings),
     )
 
@@ -310,10 +308,12 @@ def _ranking(verdict: Verdict) -> str:
     return f"Not known for {first} and {second}: {why}."
 
 
-def _covered(*named: tuple[str, Specification]) -> str:
-    """What each is about, where two state it otherwise: a promise about less is not a stronger one."""
-    if not all(one.covers for _, one in named) or len({one.covers for _, one in named}) == 1:
+def _covered(verdict: Verdict, first: Specification, second: Specification) -> str:
+    """What two that are ranked are about, if they state it otherwise: a promise about less is not a stronger one."""
+    ranked = verdict.stronger in (EQUAL, FIRST, SECOND)
+    if not ranked or not (first.covers and second.covers) or first.covers == second.covers:
         return ""
+    named = ((verdict.first, first), (verdict.second, second))
     said = "; ".join(f"{name} covers {', '.join(one.covers)}" for name, one in named)
     return f" They are not about the same releases: {said}."
 
