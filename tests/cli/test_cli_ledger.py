@@ -447,7 +447,7 @@ def test_a_withdrawn_release_is_told_by_ledger_folder_and_list(plan, ledger, pla
     assert str(place) not in (place / "list.json").read_text(encoding="utf-8")
     assert command("ledger", "withdrawn", ledger, "--out", place / "list.json").code == 2
     said = command("verify", place / "first")
-    assert said.code == 6 and said.out.startswith("Withdrawn by its publisher: see WITHDRAWN below.")
+    assert said.code == 6 and said.out.startswith("Withdrawn, as the line with WITHDRAWN says.")
     assert command("verify", place / "copy").code == 0  # it has no notice, and nothing is said
     said = command("verify", place / "copy", "--withdrawn", place / "list.json")
     assert said.code == 6 and "Two counties were exchanged." in said.out

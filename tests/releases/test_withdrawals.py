@@ -357,7 +357,7 @@ def test_verify_reports_the_notice_and_nothing_else_changes(folder, notice):
     assert found[1:] == before
     assert not found[0].holds
     words = str(found).splitlines()
-    assert words[0].startswith("Withdrawn by its publisher: see WITHDRAWN below. Apart from that: Everything was")
+    assert words[0].startswith("Withdrawn, as the line with WITHDRAWN says. Apart from that: Everything was")
     assert words[1].startswith("WITHDRAWN  on 2030-04-01, as WITHDRAWN.txt (covered by no manifest and no signature)")
     assert REASON in words[1] and "0" * 64 in words[1]
 

@@ -122,7 +122,7 @@ class Verdicts(list[Verdict]):
             return f"Contradicted: {len(failing)} of the lines below, those with FAILS."
         if self.state is State.WITHDRAWN:
             rest = Verdicts(verdict for verdict in self if verdict.state is not State.WITHDRAWN)
-            return f"Withdrawn by its publisher: see {_MARKS[State.WITHDRAWN]} below. Apart from that: {rest.answer}"
+            return f"Withdrawn, as the line with {_MARKS[State.WITHDRAWN]} says. Apart from that: {rest.answer}"
         if self.state is State.NOT_CHECKED:
             return f"Could not be checked, and nothing is known to contradict: {self._listed(State.NOT_CHECKED)}."
         if self.state is State.NOT_COMPARED:
