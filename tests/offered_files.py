@@ -106,7 +106,9 @@ def files(offered, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path / name)
         return tmp_path / name
 
-    return copied
+    yield copied
+    # The ledger knows the release by the place where it was made, so that this is where a withdrawal is stated too.
+    (offered / "swap" / "release" / "WITHDRAWN.txt").unlink(missing_ok=True)
 
 
 @pytest.fixture

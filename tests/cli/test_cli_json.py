@@ -66,6 +66,8 @@ RUNS = [  # a folder, what is typed, and the tables of the page that list its fi
     ("swap", "ledger add census.ledger earlier --what words", ENTRY),
     ("swap", "ledger list census.ledger", ENTRY),
     ("swap", "ledger verify census.ledger", "stirred ledger verify"),
+    ("swap", "ledger withdraw census.ledger release --reason words", "stirred ledger withdraw"),
+    ("swap", "ledger withdrawn census.ledger", "stirred ledger withdrawn"),
     ("swap", "registry export das-2020-overall --author A", "stirred registry export"),
     ("swap", "leftovers .", "stirred leftovers"),
     ("swap", "docs", "stirred docs"),

@@ -420,6 +420,46 @@ def test_verify_lists_spends_without_a_release_and_leftover_folders(plan, ledger
     assert kinds == ["file", "total", "release-missing", "spent-without-release", "leftover"]
 
 
+def test_a_withdrawn_release_is_told_by_ledger_folder_and_list(plan, ledger, place, command):
+    for name in ("first", "second"):
+        assert command("release", plan, "--out", place / name, "--ledger", ledger).code == 0
+    shutil.copytree(place / "first", place / "copy")
+    given = ["ledger", "withdraw", ledger, place / "first", "--superseded-by", place / "second"]
+    refused = command(*given)
+    assert refused.code == 2 and "no reason was given" in refused.err
+    ended = command(*given, "--reason", "Two counties were exchanged.")
+    assert ended.code == 0, ended.err
+    assert "Withdrawn: 1 release of entry 1 of" in ended.out
+    assert f"{place / 'first'}: WITHDRAWN.txt states it" in ended.out
+    assert "The budget that it spent stays spent" in ended.out
+    assert "Last seal: " in ended.out
+    again = command("ledger", "withdraw", ledger, "1")
+    assert again.code == 0 and "Nothing to add: withdrawn on " in again.out
+    ended = command("ledger", "list", ledger)
+    assert "withdrawn" in ended.out.splitlines()[1]
+    assert f"{place / 'first'} (withdrawn: Two counties were exchanged.)" in ended.out
+    ended = command("ledger", "total", ledger)
+    assert "Withdrawn: 1 entry. What they spent stays spent" in ended.out and "epsilon = 7.66" in ended.out
+    assert command("ledger", "verify", ledger).code == 0
+    assert command("release", plan, "--out", place / "third", "--ledger", ledger).code == 2  # no budget came back
+    ended = command("ledger", "withdrawn", ledger, "--out", place / "list.json")
+    assert ended.code == 0 and "1 release withdrawn" in ended.out and f"Wrote {place / 'list.json'}" in ended.out
+    assert str(place) not in (place / "list.json").read_text(encoding="utf-8")
+    assert command("ledger", "withdrawn", ledger, "--out", place / "list.json").code == 2
+    said = command("verify", place / "first")
+    assert said.code == 6 and said.out.startswith("Withdrawn, as the line with WITHDRAWN says.")
+    assert command("verify", place / "copy").code == 0  # it has no notice, and nothing is said
+    said = command("verify", place / "copy", "--withdrawn", place / "list.json")
+    assert said.code == 6 and "Two counties were exchanged." in said.out
+    stands = command("verify", place / "second", "--withdrawn", place / "list.json")
+    assert stands.code == 0 and "does not name it among the withdrawn releases" in stands.out
+    states = [one["state"] for one in json.loads(command("verify", place / "first", "--json").out)]
+    assert states.count("withdrawn") == 1
+    signed = command("sign", place / "first", "--key", place / "key")
+    assert signed.code == 2 and "it was withdrawn" in signed.err
+    assert command("ledger", "add", ledger, place / "first", "--what", "again", "--derived-from", "1").code == 2
+
+
 @pytest.mark.parametrize("verb", ["add", "list", "total", "verify"])
 def test_a_ledger_cut_short_is_refused_by_every_verb(verb, ledger_file, command):
     ledger, whole = ledger_file, ledger_file.read_bytes()

@@ -226,8 +226,8 @@ def test_every_field_and_file_has_a_row_and_every_row_a_field_or_file(releases):
     assert {name for _, name, _ in table()} - met <= BESIDE
 
 
-BESIDE = {"report.html", "manifest.json.sig"}
-"""Files that the releases here do not have: tests/reports and test_signatures.py are about them."""
+BESIDE = {"report.html", "manifest.json.sig", "WITHDRAWN.txt"}
+"""Files that the releases here do not have: tests/reports, test_signatures.py, test_withdrawals.py are about them."""
 
 
 def assert_as_the_table_says(folder: Path, place: str, to: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ledger_tools import ZCDP, change, kept_rows, refused, rewrite
 
-from stirred.releases import ledger_file, ledger_locks
+from stirred.releases import ledger_file, ledger_locks, ledger_rows
 from stirred.releases.ledger import Ledger
 from stirred.releases.ledger_rows import Row, read_rows, seal
 
@@ -173,7 +173,7 @@ def old(request, tmp_path) -> Path:
     return Path(shutil.copy(made, tmp_path / "old.ledger"))
 
 
-def test_a_ledger_of_0_1_is_read_in_place_and_becomes_version_2_with_the_first_row_added(old):
+def test_a_ledger_of_0_1_is_read_in_place_and_gets_the_present_form_with_the_first_row_added(old):
     before = old.read_bytes()
     ledger = Ledger.open(old)
     (entry,) = ledger.entries()
@@ -184,7 +184,7 @@ def test_a_ledger_of_0_1_is_read_in_place_and_becomes_version_2_with_the_first_r
     assert old.read_bytes() == before
     ledger.spend(entry.specification, "more", nonce="0" * 32)
     with contextlib.closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (ledger_rows.FORM,)
         assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'entries'").fetchone() is None
     assert ledger.entries()[0] == entry and len(ledger.entries()) == 2
     # Both seals of before hold on: the entry's own of 0.1, which its work folder names, and the last one of the ledger.

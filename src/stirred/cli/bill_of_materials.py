@@ -17,7 +17,7 @@ FORM = 1
 
 def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
-    from stirred.releases import documents, ledger_file, manifest, plans, texts
+    from stirred.releases import documents, ledger_rows, manifest, plans, texts
     from stirred.semantics import calibration, explaining
     from stirred.spec import json_format
     from stirred.study import study_file
@@ -33,7 +33,7 @@ def bill_of_materials() -> dict[str, Any]:
             "specification": json_format.FORMAT_VERSION,
             "certificate": documents.FORM,
             "manifest": manifest.FORM,
-            "ledger": ledger_file.FORM,
+            "ledger": ledger_rows.FORM,
             "check": texts.CHECK_FORM,
             "explanation": explaining.FORMAT_VERSION,
             "calibration": calibration.FORM,

@@ -61,6 +61,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "--share": "COLUMN",
     "--sizes": "NUMBERS",
     "--specification": "FILE",
+    "--superseded-by": "FOLDER",
     "--table": "NAME",
     "--target": "LIMIT",
     "--time": "TIME",

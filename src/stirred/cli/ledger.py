@@ -143,6 +143,94 @@ def _require_verified(folder: Path) -> None:
             raise errors.ledger_not_verified(folder, verdict.words)
 
 
+@app.command("withdraw")
+def withdraw(
+    file: File,
+    release: Annotated[
+        str, typer.Argument(help="The release folder, or the number of an entry: then all releases of that entry.")
+    ],
+    reason: Annotated[
+        str | None,
+        typer.Option(help="Required the first time: why, in a sentence. It is PUBLIC, unlike --why of a release."),
+    ] = None,
+    superseded_by: Annotated[
+        Path | None,
+        typer.Option(help="The folder of the recorded release that takes its place. It can also be named later, once."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record that a release should no longer be used, and write WITHDRAWN.txt into its folder.
+
+    The budget that it spent stays spent. Repeated, it adds nothing, and writes what notice is missing.
+    """
+    from stirred.releases.ledger import Ledger
+    from stirred.releases.withdrawals import Notice
+
+    ledger = Ledger.open(file)
+    number = int(release) if release.isascii() and release.isdecimal() and not Path(release).exists() else None
+    done = ledger.withdraw(release if number is None else number, reason, superseded_by=superseded_by)
+    notices = [Notice.of(one) for one in done.withdrawals]
+    if as_json:
+        _print_json(
+            {
+                "stirred_withdrawal": 1,
+                "entry": done.entry.id,
+                "added": done.added,
+                "withdrawn": [notice.fields for notice in notices],
+                "folders": [{"folder": str(folder), "not_stated": problem} for folder, problem in done.placed],
+                "last_seal": ledger.seal,
+            }
+        )
+        return
+    days = ", ".join(sorted({notice.day for notice in notices}))
+    said = "Withdrawn" if done.added else f"Nothing to add: withdrawn on {days}"
+    print(f"{said}: {_releases(len(notices))} of entry {done.entry.id} of {ledger.path}.")
+    for folder, problem in done.placed:
+        print(f"  {folder}: {problem or 'WITHDRAWN.txt states it'}")
+    print(
+        "The budget that it spent stays spent, and counts towards the limit as before.\n"
+        "Copies that others have do not change. Let their holders know it by the list, which has nothing "
+        f"confidential:\n  stirred ledger withdrawn {ledger.path} --out withdrawn.json\n"
+        "They look it up with: stirred verify FOLDER --withdrawn withdrawn.json"
+    )
+    print(_seal_to_keep(ledger))
+
+
+@app.command("withdrawn")
+def withdrawn(
+    file: File,
+    out: Annotated[Path | None, typer.Option(help="Write the list for the public to this new file, as JSON.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the withdrawn releases, for the public: the SHA-256 of each release's manifest, the day, the reason, and the
+    release that takes its place.
+
+    The list names no folders, no people and no other releases.
+    """
+    from stirred.cli.common import check_new
+    from stirred.releases.ledger import Ledger
+
+    check_new(out)
+    ledger = Ledger.open(file)
+    text = ledger.withdrawn()
+    if out is not None:
+        with out.open("x", encoding="utf-8") as target:
+            target.write(text)
+    if as_json:
+        print(text, end="")
+        return
+    found = json.loads(text)["withdrawn"]
+    print(f"'{ledger.dataset}': {_releases(len(found))} withdrawn.")
+    for one in found:
+        print(f"  {one['withdrawn_on']}  {one['manifest_sha256']}\n      reason: {one['reason']}")
+        if one["superseded_by"] is not None:
+            print(f"      superseded by {one['superseded_by']}")
+    if out is None:
+        print(f"Write the list for the public with: stirred ledger withdrawn {ledger.path} --out withdrawn.json")
+    else:
+        print(f"Wrote {out}. Publish it by a way that recipients trust, and anew after each withdrawal.")
+
+
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
     """List all recorded releases, oldest first."""
@@ -163,8 +251,10 @@ def entries(file: File, as_json: AsJson = False) -> None:
         for name, told in (("who", entry.who), ("why", entry.why)):
             if told is not None:
                 print(f"      {name}: {one_line(told)}")
-        for folder in dict.fromkeys(one.folder for one in (entry.finishes or (entry,)) if one.folder is not None):
-            print(f"      {one_line(str(folder))}")
+        places = {one.folder: one.manifest for one in (entry.finishes or (entry,)) if one.folder is not None}
+        for folder, manifest in places.items():
+            gone = f" (withdrawn: {taken.reason})" if (taken := entry.withdrawal(manifest)) else ""
+            print(f"      {one_line(str(folder))}{gone}")
     print(_last_seal(ledger))
 
 
@@ -179,9 +269,10 @@ def total(file: File, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(_standing_fields(ledger, standing))
         return
-    print(
-        f"'{ledger.dataset}': {_entries(standing.entries)}, of which {standing.counted} spent budget. Confidential.\n"
-    )
+    print(f"'{ledger.dataset}': {_entries(standing.entries)}, of which {standing.counted} spent budget. Confidential.")
+    if standing.withdrawn:
+        print(f"Withdrawn: {_entries(standing.withdrawn)}. What they spent stays spent, and is counted here.")
+    print()
     print(fitted(str(standing.total)) if standing.total else "No release has spent budget yet.")
     if standing.limit is not None:
         print(f"\nLimit: {_budget(standing.limit)}")
@@ -261,6 +352,10 @@ def _load(text: str) -> Specification:
     from stirred.spec.loading import load
 
     return load(Path(text)) if Path(text).exists() else read_named(text)
+
+
+def _releases(number: int) -> str:
+    return f"{number:,} {'release' if number == 1 else 'releases'}"
 
 
 def _entries(number: int) -> str:
@@ -346,6 +441,8 @@ def _when(seconds: int) -> str:
 
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
+    from stirred.releases.withdrawals import Notice
+
     return {
         "stirred_ledger_entry": 1,
         "id": entry.id,
@@ -364,6 +461,7 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "seal": entry.seal,
         "token": entry.token,
         "finishes": [_finish_fields(finish) for finish in entry.finishes],
+        "withdrawals": [Notice.of(one).fields for one in entry.withdrawals],
         "stirred": entry.version,
         "specification": json.loads(entry.text),
     }
@@ -389,6 +487,7 @@ def _standing_fields(ledger: Ledger, standing: Standing) -> dict[str, Any]:
         "dataset": ledger.dataset,
         "entries": standing.entries,
         "counted": standing.counted,
+        "withdrawn": standing.withdrawn,
         "total": json.loads(total.specification.to_json()) if total else None,
         "steps": [str(step) for step in total.steps] if total else [],
         "limit": json.loads(standing.limit.to_json()) if standing.limit else None,

@@ -41,6 +41,8 @@ def sign(
     for verdict in verdicts:
         if verdict.state is State.CONTRADICTED:
             raise errors.cannot_sign(release, f"stirred verify finds a fault in it ({verdict.words})")
+        if verdict.state is State.WITHDRAWN:
+            raise errors.cannot_sign(release, f"it was withdrawn ({verdict.words})")
     partly = verdicts.state is State.NOT_COMPARED and although_not_compared
     if verdicts.state is not State.HOLDS and not partly:
         raise errors.not_all_compared(release, verdicts.answer, verdicts.state is State.NOT_COMPARED)

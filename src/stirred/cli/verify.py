@@ -12,7 +12,7 @@ import typer
 from stirred.cli.common import MostRows
 from stirred.releases.verdicts import State
 
-_CODES = {State.CONTRADICTED: 1, State.NOT_COMPARED: 4, State.NOT_CHECKED: 5}
+_CODES = {State.CONTRADICTED: 1, State.NOT_COMPARED: 4, State.NOT_CHECKED: 5, State.WITHDRAWN: 6}
 
 
 def verify(
@@ -24,6 +24,13 @@ def verify(
             "them. Default: a signature is checked, but not whose it is."
         ),
     ] = None,
+    withdrawn: Annotated[
+        Path | None,
+        typer.Option(
+            help="The publisher's list of withdrawn releases (stirred ledger withdrawn): say whether it names this "
+            "one. Default: only a notice in the folder is looked for."
+        ),
+    ] = None,
     most_rows: MostRows = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
@@ -33,14 +40,15 @@ def verify(
     keeps are kept, that the stated budget follows from what was done, and the signature.
 
     The first line is the answer. Exits with 0 if everything was compared and holds, 1 if anything is contradicted, 4
-    if nothing is contradicted but not everything was compared (another version wrote it), 5 if it could not be checked.
+    if nothing is contradicted but not everything was compared (another version wrote it), 5 if it could not be checked,
+    6 if it was withdrawn. Without --withdrawn it is not known whether the release was withdrawn and the notice is gone.
     """
     from stirred.releases.progress import OnTerminal
     from stirred.reports.releasing import verify as run
 
     with OnTerminal() as progress:
         progress.stage(f"verifying {release}")
-        verdicts = run(release, signers=signers, most_rows=most_rows)
+        verdicts = run(release, signers=signers, withdrawn=withdrawn, most_rows=most_rows)
     if as_json:
         print(
             json.dumps([{"stirred_verify": 2, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)

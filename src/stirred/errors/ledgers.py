@@ -46,7 +46,7 @@ def ledger_damaged(path: object, reason: str) -> LedgerError:
 def ledger_version(path: object, found: int, known: int) -> LedgerError:
     return LedgerError(
         "ledger-version",
-        f"The ledger {path} has format version {found}; this version of stirred reads format version {known}.",
+        f"The ledger {path} has format version {found}; this version of stirred reads format versions up to {known}.",
         "The file was not changed. Use the version of stirred that wrote it, or a newer one.",
     )
 
@@ -247,6 +247,86 @@ def ledger_bad_seal() -> LedgerError:
         "ledger-bad-seal",
         "A seal is 64 hexadecimal digits, and this is something else.",
         "Copy the whole seal, as it was printed after a release.",
+    )
+
+
+def ledger_not_recorded(place: object, folder: Path, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-not-recorded",
+        f"The ledger {place} records no release of which it is known that it is in {folder}: {reason}.",
+        "Nothing was recorded. If it is a release of another dataset, name that dataset's ledger. If it was never "
+        f"recorded, record it first: stirred ledger add {place} FOLDER --what WHAT. If the folder is gone or was "
+        f"changed, name the number of its entry in place of the folder: stirred ledger list {place}",
+    )
+
+
+def ledger_nothing_to_withdraw(place: object, entry: int) -> LedgerError:
+    return LedgerError(
+        "ledger-nothing-to-withdraw",
+        f"Entry {entry} of the ledger {place} has no release that could be withdrawn: no folder of it was recorded.",
+        "Nothing was recorded. If there is one, list it first: "
+        f"stirred ledger add {place} FOLDER --derived-from {entry} --what WHAT",
+    )
+
+
+def ledger_no_reason(entry: int) -> LedgerError:
+    return LedgerError(
+        "ledger-no-reason",
+        f"A release of entry {entry} is to be withdrawn, and no reason was given.",
+        "Nothing was recorded. Give it in a sentence that everybody may read: --reason WORDS",
+    )
+
+
+def ledger_withdrawn_already(place: object, entry: int, day: str, what: str) -> LedgerError:
+    return LedgerError(
+        "ledger-withdrawn-already",
+        f"This release of entry {entry} of the ledger {place} was withdrawn on {day}, with another {what}.",
+        "Nothing was recorded: what a ledger has recorded is never changed. Only a release that takes its place can be "
+        "named later, once. To see what was recorded: stirred ledger withdrawn LEDGER",
+    )
+
+
+def ledger_unknown_withdrawal(problem: str) -> LedgerError:
+    return LedgerError(
+        "ledger-unknown-withdrawal",
+        problem,
+        "No notice was written yet, and no budget is concerned. Repeat the command when the ledger can be read again: "
+        "what is recorded already is not recorded twice.",
+    )
+
+
+def ledger_bad_successor(folder: Path, reason: str) -> LedgerError:
+    return LedgerError(
+        "ledger-bad-successor",
+        f"{folder} cannot take the place of a release that is withdrawn: {reason}.",
+        "Nothing was recorded. Name another release with --superseded-by, or leave it out and name one later.",
+    )
+
+
+def ledger_owner_first(place: object) -> LedgerError:
+    return LedgerError(
+        "ledger-owner-first",
+        f"The ledger {place} was started by an earlier version of stirred, and the first withdrawal raises its format "
+        "version, which only the role that owns it may do.",
+        "Nothing was recorded. Repeat this once with the address of the owner's role; afterwards any role that may add "
+        "rows can withdraw releases.",
+    )
+
+
+def withdrawn_not_stated(target: Path, reason: str) -> LedgerError:
+    return LedgerError(
+        "withdrawn-not-stated",
+        f"The ledger has recorded that the release is withdrawn, but {target} could not be written ({reason}).",
+        "Correct the permissions or free space, and repeat the command: it adds nothing to the ledger, and writes what "
+        "is missing.",
+    )
+
+
+def no_withdrawn_list(path: Path, reason: str) -> LedgerError:
+    return LedgerError(
+        "no-withdrawn-list",
+        f"The list of withdrawn releases {path} cannot be read: {reason}.",
+        "Ask the publisher for the file that stirred ledger withdrawn LEDGER --out FILE writes.",
     )
 
 

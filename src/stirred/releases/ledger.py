@@ -7,7 +7,8 @@ the data. The limit is a specification, and a release is refused unless the tota
 The invariant: **a release is never visible before its spend is on disk**. A mechanism calls :meth:`Ledger.check` once
 it knows what it would cost, :meth:`Ledger.spend` when the unfinished folder is written and before anyone can see
 any of it, and :meth:`Ledger.finished` when the release is there, for each folder that is finished from the draw. A run
-killed in between leaves its spend, which :meth:`Ledger.verify` lists. Nothing takes a spend back.
+killed in between leaves its spend, which :meth:`Ledger.verify` lists. Nothing takes a spend back, also not
+:meth:`Ledger.withdraw`, which records that a release should no longer be used.
 
 A ledger is kept in a file or on a PostgreSQL server; this module does not know which. It is the custodian's own and
 confidential: it names folders and people, and what was drawn and never published.
@@ -28,13 +29,14 @@ from stirred import errors
 from stirred.releases import ledger_rows, ledger_store, manifest
 from stirred.releases.folder import leftovers
 from stirred.releases.ledger_address import ServerAddress
-from stirred.releases.ledger_rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row
+from stirred.releases.ledger_rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row, Withdrawal
 from stirred.releases.same_draw import difference, nonce_of
+from stirred.releases.withdrawals import Notice, has_notice, list_text, place_notice
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
 from stirred.spec.order import texts_in_order
 
-__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "manifest_of", "together"]
+__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "Withdrawal", "Withdrawn", "manifest_of", "together"]
 _SEAL = re.compile("[0-9a-f]{64}")
 
 
@@ -44,6 +46,8 @@ class Standing:
 
     entries: int
     counted: int
+    withdrawn: int
+    """How many entries were withdrawn; they stay counted."""
     total: Composition | None
     """None as long as no release has spent budget."""
     limit: Specification | None
@@ -74,6 +78,19 @@ class Verdict:
     holds: bool
     kind: str
     words: str
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """What :meth:`Ledger.withdraw` did."""
+
+    entry: Entry
+    withdrawals: tuple[Withdrawal, ...]
+    """One for each release that was meant, recorded now or before."""
+    added: bool
+    """False if all of it was recorded before, so that nothing was added."""
+    placed: tuple[tuple[Path, str | None], ...]
+    """Every folder that the ledger knows of them; None where it has its notice, else why there is nothing to state."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +252,98 @@ class Ledger:
         nonce = None if folder is None else nonce_of(Path(folder))
         return self._add(specification, what, folder, found, nonce, who, why, past=past, finished=True)
 
+    def withdraw(
+        self, release: str | Path | int, reason: str | None = None, *, superseded_by: str | Path | None = None
+    ) -> Withdrawn:
+        """Record that a release should no longer be used, then write ``WITHDRAWN.txt`` into its folders.
+
+        Nothing is given back: what was spent stays spent.
+
+        Parameters
+        ----------
+        release
+            The folder of the release, or the number of an entry, of which all releases are withdrawn.
+        reason
+            A sentence, **which is public**: it stands in the folder and in the list of :meth:`withdrawn`. It is needed
+            once; repeated with the same reason, or with none, this adds no row and writes what notice is missing.
+        superseded_by
+            The folder of the recorded release that takes its place. It can be named later, once.
+        """
+        words = ledger_rows.plain(reason, "reason", LONGEST_WHY)
+        folder = None if isinstance(release, int) else _absolute(release)
+        successor = None if superseded_by is None else _absolute(superseded_by)
+
+        def meant(contents: Contents) -> tuple[Entry, list[str]]:
+            if isinstance(release, int):
+                entry = self._entry(contents, release)
+                return entry, sorted(entry.manifests)
+            entry, digest = self._release(contents, _absolute(release))
+            return entry, [digest]
+
+        def decide(contents: Contents) -> Sequence[Draft]:
+            entry, digests = meant(contents)
+            if not digests:
+                raise errors.ledger_nothing_to_withdraw(self.path, entry.id)
+            after = None if successor is None else self._successor(contents, successor, digests)
+            drafts = (self._withdrawn(entry, digest, words, after) for digest in digests)
+            return [draft for draft in drafts if draft is not None]
+
+        try:
+            contents, rows = self._store.append(decide)
+        except errors.LedgerError as refusal:
+            if refusal.kind == "ledger-unknown":
+                raise errors.ledger_unknown_withdrawal(refusal.problem) from None
+            raise
+        entry, digests = meant(contents)
+        recorded = tuple(one for one in entry.withdrawals if one.manifest in digests)
+        placed = tuple(pair for one in recorded for pair in _place(entry, one, folder))
+        return Withdrawn(entry, recorded, bool(rows), placed)
+
+    def _withdrawn(self, entry: Entry, digest: str, reason: str | None, after: str | None) -> Draft | None:
+        """The row that withdraws a release, or names its successor; None if it is there already."""
+        before = entry.withdrawal(digest)
+        if before is None:
+            if reason is None:
+                raise errors.ledger_no_reason(entry.id)
+            return ledger_rows.withdrawn(entry.id, digest, reason, after)
+        day = Notice.of(before).day
+        if reason not in (None, before.reason):
+            raise errors.ledger_withdrawn_already(self.path, entry.id, day, "reason")
+        if after in (None, before.superseded_by):
+            return None
+        if before.superseded_by is not None:
+            raise errors.ledger_withdrawn_already(self.path, entry.id, day, "successor")
+        return ledger_rows.withdrawn(entry.id, digest, before.reason, after)
+
+    def _successor(self, contents: Contents, folder: Path, withdrawn: Sequence[str]) -> str:
+        """The manifest of a release that may take the place of others."""
+        entry, digest = self._release(contents, folder)
+        if digest in withdrawn:
+            raise errors.ledger_bad_successor(folder, "it is itself to be withdrawn")
+        if entry.withdrawal(digest) is not None:
+            raise errors.ledger_bad_successor(folder, "it was withdrawn itself")
+        return digest
+
+    def _release(self, contents: Contents, folder: Path) -> tuple[Entry, str]:
+        """The entry and the manifest of the release in a folder, or of the one that was there if it is gone."""
+        if os.path.lexists(folder / manifest.NAME):
+            digest = manifest_of(folder)
+            found = [(entry, digest) for entry in contents.entries if digest in entry.manifests]
+            reason = "it was recorded in another ledger or in none, or was changed since"
+        else:
+            known = {(entry.id, one) for entry in contents.entries for one in _manifests_at(entry, folder)}
+            found = [(contents.entries[number - 1], one) for number, one in known]
+            reason = "nothing is there any more, and several were recorded there" if found else "nothing is there"
+            found = found if len(found) == 1 else []
+        if not found:
+            raise errors.ledger_not_recorded(self.path, folder, reason)
+        return found[0]
+
+    def withdrawn(self) -> str:
+        """The list of withdrawn releases, as JSON for the public: manifests, days, reasons, successors."""
+        contents = self._store.read()
+        return list_text(contents.dataset, contents.entries)
+
     def _add(
         self,
         specification: Specification,
@@ -366,7 +475,8 @@ class Ledger:
             within, left = _held_against(self.limit, counted, total)
         elif self.limit is not None and not self.limit.budget.is_curve:
             left = self.limit.budget.number
-        return Standing(len(entries), len(counted), total, self.limit, within, left)
+        withdrawn = sum(entry.state == "withdrawn" for entry in entries)
+        return Standing(len(entries), len(counted), withdrawn, total, self.limit, within, left)
 
     def _counted(self, entries: Iterable[Entry]) -> list[Specification]:
         return [self._specification(entry) for entry in entries if entry.counted]
@@ -404,8 +514,12 @@ class Ledger:
             found.append(_verify_seal(contents, wanted))
         found += [Verdict(*caution) for caution in store.cautions()]
         found.append(self._verify_total(entries))
-        problems = [verdict for entry in entries for verdict in _verify_releases(entry)]
-        found += problems or [Verdict(True, "releases", "every entry has its release, unchanged in its folder")]
+        known = frozenset(digest for entry in entries for digest in entry.manifests)
+        problems = [verdict for entry in entries for verdict in _verify_releases(entry, known)]
+        withdrawn = ", or it was withdrawn, and its folder states it or is gone"
+        words = "every entry has its release, unchanged in its folder"
+        words += withdrawn if any(entry.withdrawals for entry in entries) else ""
+        found += problems or [Verdict(True, "releases", words)]
         places = [place for entry in entries for place in (entry.folder, *(one.folder for one in entry.finishes))]
         left = [folder for parent in sorted({one.parent for one in places if one}) for folder in leftovers(parent)]
         words = "was left by a run that was killed; it may hold confidential rows: delete it"
@@ -426,6 +540,38 @@ class Ledger:
         if standing.total is None or standing.within:
             return Verdict(True, "total", f"the total of the {standing.counted} releases keeps the limit")
         return Verdict(False, "total", f"the total is not known to keep the limit: {standing.within}")
+
+
+def _manifests_at(entry: Entry, folder: Path) -> list[str]:
+    """The manifests of the releases that an entry says to be in a folder."""
+    return [digest for place, digest in _places(entry) if place == folder and digest is not None]
+
+
+def _places(entry: Entry) -> list[tuple[Path | None, str | None]]:
+    """The folders of an entry, each with the manifest of the release that was recorded there."""
+    return [(entry.folder, entry.manifest), *((one.folder, one.manifest) for one in entry.finishes)]
+
+
+def _place(entry: Entry, withdrawal: Withdrawal, named: Path | None) -> list[tuple[Path, str | None]]:
+    """Write the notice of a withdrawal into every known folder of its release; where and why not."""
+    folders = [folder for folder, digest in _places(entry) if digest == withdrawal.manifest]
+    placed: list[tuple[Path, str | None]] = []
+    for folder in dict.fromkeys(one for one in (*folders, named) if one is not None):
+        if not folder.is_dir():
+            placed.append((folder, "nothing is there any more"))
+        elif _is_place_of(withdrawal, folder):
+            place_notice(folder, Notice.of(withdrawal))
+            placed.append((folder, None))
+        else:
+            placed.append((folder, "what is there now is not that release"))
+    return placed
+
+
+def _is_place_of(withdrawal: Withdrawal, folder: Path) -> bool:
+    """Whether a folder has the release that was withdrawn, or only a notice that was left of it."""
+    if os.path.lexists(folder / manifest.NAME):
+        return manifest_of(folder) == withdrawal.manifest
+    return os.path.lexists(folder / manifest.WITHDRAWN)
 
 
 def manifest_of(folder: Path) -> str:
@@ -452,22 +598,40 @@ def _verify_seal(contents: Contents, wanted: str) -> Verdict:
 
 def _named(row: Row) -> str:
     entry = ledger_rows.entry_of_row(row)
-    return f"entry {entry} was spent" if row.kind == ledger_rows.SPENT else f"entry {entry} was finished"
+    return f"entry {entry} was {row.kind}"
 
 
-def _verify_releases(entry: Entry) -> list[Verdict]:
-    """What does not agree between an entry and its folders, if anything."""
+def _verify_releases(entry: Entry, known: frozenset[str]) -> list[Verdict]:
+    """What does not agree between an entry and its folders, if anything; ``known`` are all recorded manifests."""
     said = f"entry {entry.id} ({entry.what})"
     if entry.finishes:
-        return [verdict for one in entry.finishes for verdict in _verify_folder(said, one.folder, one.manifest)]
+        found = (_verify_finish(said, entry, one.folder, one.manifest, known) for one in entry.finishes)
+        return [verdict for one in found for verdict in one]
     there = entry.folder is not None and os.path.lexists(entry.folder)
-    if there and entry.manifest is not None:
-        return _verify_folder(said, entry.folder, entry.manifest)
+    if (there and entry.manifest is not None) or entry.withdrawals:
+        return _verify_finish(said, entry, entry.folder, entry.manifest, known)
     if there and entry.folder is not None and not (entry.folder / manifest.NAME).is_file():
         return [Verdict(False, "changed", f"{said}: {entry.folder} is not a release")]
     place = f"nothing is at {entry.folder}" if entry.folder and not there else "no release is noted"
     words = f"{said} spent budget, but {place}: its run was stopped or is still working; the entry stays"
     return [Verdict(False, "spent-without-release", words)]
+
+
+def _verify_finish(
+    said: str, entry: Entry, folder: Path | None, digest: str | None, known: frozenset[str]
+) -> list[Verdict]:
+    """What does not agree between a release and its folder.
+
+    One that was withdrawn may be gone, with or without a notice in its place, and a later release may be there.
+    """
+    if folder is None or (withdrawal := entry.withdrawal(digest)) is None:
+        return _verify_folder(said, folder, digest)
+    if not os.path.lexists(folder / manifest.NAME) or manifest_of(folder) in known - {digest}:
+        return []
+    if not has_notice(folder, Notice.of(withdrawal)):
+        words = f"{said} was withdrawn, and {folder} does not state it: repeat stirred ledger withdraw"
+        return [Verdict(False, "withdrawn-without-notice", words)]
+    return _verify_folder(said, folder, digest)
 
 
 def _verify_folder(said: str, folder: Path | None, digest: str | None) -> list[Verdict]:

@@ -9,7 +9,8 @@ SQLite notices a broken page; seals and the count of rows notice rows that were 
 indices are compared with those that a ledger is made with.
 
 A file of format version 1 (stirred 0.1) is read where it is, and nothing in it is changed by reading. The first row
-that is added turns it into format version 2, in the same transaction: its entries become rows that keep their seals.
+that is added turns it into the present format, in the same transaction: its entries become rows that keep their seals.
+Format version 2 has the same table, and no rows about withdrawals: the first of these raises it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,9 @@ from pathlib import Path
 from stirred import errors
 from stirred.releases import ledger_locks
 from stirred.releases.folder import flush_one
-from stirred.releases.ledger_rows import Contents, Draft, Row, read_rows, rows_of_form_1, seal_rows
+from stirred.releases.ledger_rows import FORM, WITHDRAWN, Contents, Draft, Row, read_rows, rows_of_form_1, seal_rows
 from stirred.releases.ledger_store import Decision, read_back
 
-FORM = 2
 _APPLICATION = int.from_bytes(b"Stir")
 _TABLES = {
     1: """
@@ -73,7 +73,10 @@ CREATE TRIGGER a_row_is_never_replaced BEFORE INSERT ON rows
     BEGIN SELECT RAISE (ABORT, 'a row of a ledger is never replaced'); END;
 """,
 }
-_COUNTED = {1: ("entries", "SELECT count(*) FROM entries"), 2: ("rows", "SELECT count(*) FROM rows")}
+_TABLES[FORM] = _TABLES[2]
+_COUNTED = {1: ("entries", "SELECT count(*) FROM entries")} | dict.fromkeys(
+    (2, FORM), ("rows", "SELECT count(*) FROM rows")
+)
 """By format version, the table whose rows are numbered without a gap, and how many it has."""
 _ENTRIES_OF_FORM_1 = (
     "SELECT id, what, spent_at, specification, derived_from, past, version, seal, folder, manifest, finished_at "
@@ -124,6 +127,8 @@ class FileStore:
                 self.require_recording()
                 if form == 1:
                     _leave_form_1(connection, before.rows)
+                elif any(row.kind == WITHDRAWN for row in rows):
+                    connection.execute(f"PRAGMA user_version = {FORM}")
                 _insert(connection, rows)
         return (read_back(self.read, rows, self.path) if rows else before), rows
 

@@ -2,9 +2,10 @@
 
 A ledger is a list of rows to which rows are only ever added, wherever it is kept. The first row names the dataset and
 the limit (``begun``). A release that spends budget is one row (``spent``); each folder finished from its draw is one
-more (``finished``). A row's seal is the SHA-256 of everything in it and of the seal before it, so whoever kept the
-last seal can tell a removed row, a replaced row and an older copy. Seals have no key: who can write the ledger can also
-compute them anew, and only a seal kept elsewhere tells.
+more (``finished``), and so is each release that is withdrawn, or gets a successor later (``withdrawn``). A row's seal
+is the SHA-256 of everything in it and of the seal before it, so whoever kept the last seal can tell a removed row, a
+replaced row and an older copy. Seals have no key: who can write the ledger can also compute them anew, and only a seal
+kept elsewhere tells.
 
 Ledgers of format version 1 (stirred 0.1) are read as the rows that they would be; their own seals are kept in the rows,
 and checked.
@@ -26,7 +27,9 @@ from stirred import __version__, errors
 from stirred._received import UNPRINTED
 from stirred.spec import Specification
 
-BEGUN, SPENT, FINISHED = "begun", "spent", "finished"
+FORM = 3
+"""The format version of new ledgers. Version 2 is the same without withdrawals, and the first of these raises it."""
+BEGUN, SPENT, FINISHED, WITHDRAWN = "begun", "spent", "finished", "withdrawn"
 LONGEST_WHO, LONGEST_WHY, LONGEST_WHAT = 200, 2000, 5000
 """Characters at most in who made a release, why, and in what was released."""
 NONCE = re.compile("[0-9a-f]{32}")
@@ -39,6 +42,7 @@ _FIELDS = {
         *("at", "version"),
     },
     FINISHED: {"entry", "folder", "manifest", "what", "at", "version"},
+    WITHDRAWN: {"entry", "manifest", "reason", "superseded_by", "at", "version"},
 }
 """What each kind of row says, no more and no less; only rows of 0.1 also keep a seal of that time."""
 _END_OF_TIME = 253_402_300_800
@@ -81,6 +85,19 @@ class Finish:
 
 
 @dataclass(frozen=True)
+class Withdrawal:
+    """One release that its publisher withdrew. All of it is public."""
+
+    manifest: str
+    """SHA-256 of the release's manifest."""
+    withdrawn_at: int
+    """Seconds since 1970, UTC; a successor may have been named later."""
+    reason: str
+    superseded_by: str | None
+    """SHA-256 of the manifest of the release that takes its place, if there is one."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """One release as recorded in a ledger."""
 
@@ -111,6 +128,8 @@ class Entry:
     """Every folder that was finished from the draw, oldest first."""
     token: str = field(default="", repr=False)
     """Unlike that of any other row of the ledger."""
+    withdrawals: tuple[Withdrawal, ...] = ()
+    """Which of its releases were withdrawn, oldest first. What was spent stays spent."""
 
     @property
     def counted(self) -> bool:
@@ -119,8 +138,14 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """``spent`` until the release is known to be out, then ``released``."""
+        """``spent`` until the release is known to be out, then ``released``; ``withdrawn`` if all its releases are."""
+        if self.withdrawals and all(self.withdrawal(digest) for digest in self.manifests):
+            return "withdrawn"
         return "spent" if self.finished_at is None else "released"
+
+    def withdrawal(self, manifest: str | None) -> Withdrawal | None:
+        """The withdrawal of the release with this manifest; None if it was not withdrawn."""
+        return next((one for one in self.withdrawals if one.manifest == manifest), None)
 
     @property
     def manifests(self) -> frozenset[str]:
@@ -211,6 +236,12 @@ def finished(entry: int, folder: Path | None, manifest: str | None, what: str = 
         "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
     }
     return Draft(FINISHED, fields | {"at": now(), "version": __version__})
+
+
+def withdrawn(entry: int, manifest: str, reason: str, superseded_by: str | None) -> Draft:
+    """A row for a release that is withdrawn."""
+    fields = {"entry": entry, "manifest": manifest, "reason": reason, "superseded_by": superseded_by}
+    return Draft(WITHDRAWN, fields | {"at": now(), "version": __version__})
 
 
 def seal_rows(drafts: Iterable[Draft], after: Sequence[Row] = ()) -> list[Row]:
@@ -308,6 +339,8 @@ class _Reading:
         for row in self._rows[1:]:
             if row.kind == SPENT:
                 self._spent(row)
+            elif row.kind == WITHDRAWN:
+                self._withdrawn(row)
             else:
                 self._finished(row)
         return Contents(dataset, limit, tuple(self._entries), tuple(self._rows), tuple(self._earlier))
@@ -361,6 +394,31 @@ class _Reading:
         if len(entry.finishes) == 1:
             entry = replace(entry, folder=finish.folder, manifest=finish.manifest, finished_at=finish.finished_at)
         self._entries[at] = entry
+
+    def _withdrawn(self, row: Row) -> None:
+        fields = _fields(row, WITHDRAWN)
+        at = _taken(fields, "entry", int) - 1
+        found = Withdrawal(
+            _taken(fields, "manifest", str),
+            _moment(fields),
+            _taken(fields, "reason", str),
+            _optional(fields, "superseded_by", str),
+        )
+        _taken(fields, "version", str)
+        known = {digest for entry in self._entries for digest in entry.manifests} - {found.manifest}
+        if at < 0 or found.manifest not in self._entries[at].manifests:
+            raise ValueError
+        if not 1 <= len(found.reason) <= LONGEST_WHY or one_line(found.reason) != found.reason:
+            raise ValueError
+        if found.superseded_by is not None and found.superseded_by not in known:
+            raise ValueError
+        entry = self._entries[at]
+        if (before := entry.withdrawal(found.manifest)) is not None:
+            if before.superseded_by is not None or found.superseded_by is None or before.reason != found.reason:
+                raise ValueError  # only a successor can be named later, and once
+            found = replace(found, withdrawn_at=before.withdrawn_at)
+        others = tuple(one for one in entry.withdrawals if one is not before)
+        self._entries[at] = replace(entry, withdrawals=(*others, found))
 
     def _check_earlier(self, fields: dict[str, Any], number: int, sealed: tuple[str | int | None, ...]) -> str | None:
         """The seal of format version 1 that a row keeps, checked; None if it keeps none."""

@@ -24,19 +24,21 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors
 from stirred.releases.ledger_address import ServerAddress
-from stirred.releases.ledger_rows import Contents, Draft, Row, one_line, read_rows, seal_rows
+from stirred.releases.ledger_rows import FORM, WITHDRAWN, Contents, Draft, Row, one_line, read_rows, seal_rows
 from stirred.releases.ledger_store import Decision, read_back
 
 if TYPE_CHECKING:
     import psycopg
 
-FORM = 2
+_FORMS = (2, FORM)
+"""Format versions that are read; the table is the same."""
 _GRACE = 30.0
 """Seconds beyond its patience after which a use of a connection is broken off, whatever the server does."""
 _IDLE = 10.0
 """Seconds after which the server ends a session that asks for nothing, and gives its lock to the next."""
 _PAUSE = 0.1
 _COMMENT = "a ledger of stirred, format version"
+_STATE_FORM = f"COMMENT ON SCHEMA {{schema}} IS '{_COMMENT} {FORM}'"
 _REFUSES = "BEGIN RAISE EXCEPTION 'a row of a ledger is never changed or taken back'; END"
 _TABLES = (
     "CREATE SCHEMA {schema}",
@@ -49,7 +51,7 @@ _TABLES = (
     "REVOKE ALL ON SCHEMA {schema} FROM PUBLIC",
     "REVOKE ALL ON {schema}.rows FROM PUBLIC",
     "REVOKE ALL ON FUNCTION {schema}.refuse() FROM PUBLIC",
-    f"COMMENT ON SCHEMA {{schema}} IS '{_COMMENT} {FORM}'",
+    _STATE_FORM,
 )
 _SCHEMA_QUERIES = (
     # Not relhasrules, which the server clears only at its next VACUUM.
@@ -164,6 +166,8 @@ class ServerStore:
                 rows = before.sealed(decide(before))
                 if not rows:
                     return before, rows
+                if any(row.kind == WITHDRAWN for row in rows):
+                    self._raise_form(connection)
                 self._insert(connection, rows)
             except psycopg.Error as problem:
                 if problem.sqlstate in (*_DEFINITE, "23505"):  # someone added a row with this number without the lock
@@ -201,17 +205,31 @@ class ServerStore:
         schema = self.address.schema
         if not _there(connection, schema):
             raise errors.ledger_missing(self.address)
+        if (form := self._form(connection)) not in _FORMS:
+            raise errors.ledger_version(self.address, form, FORM)
+        if _schema(connection, schema) != _expected_schema(schema):
+            raise errors.ledger_damaged(self.address, "its table or trigger is not what a ledger is made with")
+        rows = connection.execute(self._table(b"SELECT number, kind, token, body, seal FROM %b.rows ORDER BY number"))
+        return read_rows([Row(*row) for row in rows.fetchall()], self.address)
+
+    def _form(self, connection: psycopg.Connection[Any]) -> int:
+        """The format version that the schema states; raises if it is not of a ledger."""
+        schema = self.address.schema
         query = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
         (said,) = connection.execute(query, (schema,)).fetchone() or ("",)
         stated = re.fullmatch(_COMMENT + r" (\d+)", said or "")
         if stated is None:
             raise errors.not_a_ledger(self.address, f"the schema {schema} is of another program")
-        if int(stated[1]) != FORM:
-            raise errors.ledger_version(self.address, int(stated[1]), FORM)
-        if _schema(connection, schema) != _expected_schema(schema):
-            raise errors.ledger_damaged(self.address, "its table or trigger is not what a ledger is made with")
-        rows = connection.execute(self._table(b"SELECT number, kind, token, body, seal FROM %b.rows ORDER BY number"))
-        return read_rows([Row(*row) for row in rows.fetchall()], self.address)
+        return int(stated[1])
+
+    def _raise_form(self, connection: psycopg.Connection[Any]) -> None:
+        """State the present format version, so that versions that know no withdrawals refuse the ledger as newer."""
+        if self._form(connection) == FORM:
+            return
+        try:
+            connection.execute(_STATE_FORM.format(schema=self.address.schema).encode())
+        except _driver().errors.InsufficientPrivilege:
+            raise errors.ledger_owner_first(self.address) from None
 
     def _table(self, query: bytes) -> bytes:
         return query % self.address.schema.encode()

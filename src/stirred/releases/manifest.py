@@ -21,12 +21,14 @@ from stirred.releases.folder import LOCK
 NAME = "manifest.json"
 SIGNATURE = f"{NAME}.sig"
 """A signature of the manifest, which no manifest can list."""
+WITHDRAWN = "WITHDRAWN.txt"
+"""The notice that a release was withdrawn, which is put into its folder later."""
 FORM = 1
 MOST_FILES = 100_000
 """Files that a manifest may list."""
 _SHOWN = 20
 _DEEPEST = 8
-_BESIDE = frozenset({NAME, SIGNATURE, LOCK})
+_BESIDE = frozenset({NAME, SIGNATURE, WITHDRAWN, LOCK})
 _MAY_BE_EMPTY = frozenset({"invariants"})
 """Folders that versions before 0.3 made also where nothing was to be put into them."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,13 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, is_of_content, plain, read_text
+from stirred._received import Unacceptable, inside, is_file, is_of_content, plain, read_text
 from stirred.errors.output import why_unread
 from stirred.releases import documents
 from stirred.releases.documents import Certificate, ReleasedTable
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import differences, is_plain, read_manifest
+from stirred.releases.manifest import WITHDRAWN, differences, is_plain, read_manifest
 from stirred.releases.other_versions import UNSEEN, understates
 from stirred.releases.texts import with_report
 from stirred.releases.verdicts import Fault, Verdict, contradicted, not_checked, not_compared
@@ -90,6 +91,9 @@ class ReleaseFolder:
             raise errors.not_a_release(path, "there is no such folder")
         if is_unfinished(path):
             raise errors.not_a_release(path, "the run that was writing it did not finish")
+        if is_file(path / WITHDRAWN) and not os.path.lexists(path / MANIFEST):
+            reason = f"its release was withdrawn, and {WITHDRAWN} was left in its place"
+            raise errors.not_a_release(path, reason, f"Read {WITHDRAWN}: it says when and why.")
         read_manifest(path)
         certificate = documents.read_json(path, documents.CERTIFICATE, "stirred_certificate")
         if not all(isinstance(certificate.get(name), dict) for name in ("plan", "specification", "versions")):

@@ -20,7 +20,7 @@ from stirred._received import Unacceptable, inside, is_of_machine, plain, read_b
 from stirred.errors.output import why_unread
 from stirred.releases.folder import is_unfinished
 from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import SIGNATURE
+from stirred.releases.manifest import SIGNATURE, WITHDRAWN
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared, noted
 
 NAMESPACE = "stirred-release"
@@ -48,6 +48,8 @@ def sign(folder: str | Path, key: str | Path, partly: bool = False) -> Path:
     folder, key = Path(folder), Path(key)
     if is_unfinished(folder):
         raise errors.not_a_release(folder, "the run that was writing it did not finish")
+    if os.path.lexists(folder / WITHDRAWN):
+        raise errors.cannot_sign(folder, f"it was withdrawn, as {WITHDRAWN} in it says")
     content = _manifest(folder)
     target = folder / SIGNATURE
     if os.path.lexists(target):

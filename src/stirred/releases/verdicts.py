@@ -24,6 +24,8 @@ class State(StrEnum):
     CONTRADICTED = "contradicted"
     NOT_CHECKED = "could not be checked"
     NOT_COMPARED = "not compared"
+    WITHDRAWN = "withdrawn"
+    """By its publisher, after it was released: whatever else holds, it should no longer be used."""
     NOTE = "note"
     """A remark, about which there is nothing to check."""
 
@@ -33,6 +35,7 @@ _MARKS = {
     State.CONTRADICTED: "FAILS",
     State.NOT_CHECKED: "open ",
     State.NOT_COMPARED: "open ",
+    State.WITHDRAWN: "WITHDRAWN",
     State.NOTE: "note ",
 }
 
@@ -106,9 +109,9 @@ class Verdicts(list[Verdict]):
 
     @property
     def state(self) -> State:
-        """The answer: contradicted if anything is, else what is least known."""
+        """The answer: contradicted if anything is, else withdrawn if it is, else what is least known."""
         found = {verdict.state for verdict in self}
-        order = (State.CONTRADICTED, State.NOT_CHECKED, State.NOT_COMPARED)
+        order = (State.CONTRADICTED, State.WITHDRAWN, State.NOT_CHECKED, State.NOT_COMPARED)
         return next((state for state in order if state in found), State.HOLDS)
 
     @property
@@ -117,6 +120,9 @@ class Verdicts(list[Verdict]):
         if self.state is State.CONTRADICTED:
             failing = self._in(State.CONTRADICTED)
             return f"Contradicted: {len(failing)} of the lines below, those with FAILS."
+        if self.state is State.WITHDRAWN:
+            rest = Verdicts(verdict for verdict in self if verdict.state is not State.WITHDRAWN)
+            return f"Withdrawn, as the line with {_MARKS[State.WITHDRAWN]} says. Apart from that: {rest.answer}"
         if self.state is State.NOT_CHECKED:
             return f"Could not be checked, and nothing is known to contradict: {self._listed(State.NOT_CHECKED)}."
         if self.state is State.NOT_COMPARED:

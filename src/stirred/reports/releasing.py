@@ -105,7 +105,13 @@ def release(
     )  # fmt: skip
 
 
-def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: int | None = None) -> Verdicts:
+def verify(
+    path: str | Path,
+    *,
+    signers: str | Path | None = None,
+    withdrawn: str | Path | None = None,
+    most_rows: int | None = None,
+) -> Verdicts:
     """Check a release from its own files: manifest, plan, guarantee, columns, invariants, report, signature.
 
     The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
@@ -117,6 +123,9 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     signers
         A file of keys that you trust, in the format of OpenSSH's ``allowed_signers``: the release must then be signed
         by one of them.
+    withdrawn
+        The list of withdrawn releases that the publisher gives out (``stirred ledger withdrawn``). Without it only a
+        notice in the folder can tell that a release was withdrawn.
     most_rows
         How many rows a table may have; by default as many as the size of its file makes likely.
 
@@ -125,8 +134,9 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     Verdicts
         A list of everything that was checked, each with ``holds``, ``words`` and ``state``: ``"holds"``,
         ``"contradicted"``, ``"not compared"`` (another version wrote it), ``"could not be checked"`` (the machine did
-        not allow it) or ``"note"`` (a remark). ``holds`` is false for what was not compared or checked. The list's own
-        ``state`` is the answer for all, and ``answer`` says it in one line; printed, a line for each follows.
+        not allow it), ``"withdrawn"`` (by its publisher) or ``"note"`` (a remark). ``holds`` is true only of what was
+        compared and is so, and of remarks. The list's own ``state`` is the answer for all, and ``answer`` says it in
+        one line; printed, a line for each follows.
 
     Examples
     --------
@@ -145,13 +155,22 @@ def verify(path: str | Path, *, signers: str | Path | None = None, most_rows: in
     from stirred.releases.release_folder import failed, says_nothing, verify_with
     from stirred.releases.signatures import signature_verdicts
     from stirred.releases.verdicts import Verdicts
+    from stirred.releases.withdrawals import withdrawal_verdicts
 
     try:
         mechanism, opened = of_release(path, most_rows)
+        listed = None if withdrawn is None else Path(withdrawn)
+        status = withdrawal_verdicts(opened.path, _dataset(opened), listed)
         signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
     except Exception as problem:
         if not says_nothing(problem):
             raise
         return Verdicts([failed("the release", problem)])
     found = verify_with(opened, mechanism.verify, lambda one: report_verdicts(REPORT, mechanism, one))
-    return Verdicts([*found, *signed])
+    return Verdicts([*status, *found, *signed])
+
+
+def _dataset(opened: ReleaseFolder) -> str:
+    """The name of the dataset that a release's certificate states; empty if it states none that can be read."""
+    domain = opened.certificate["specification"].get("domain")
+    return str(domain.get("name", "")) if isinstance(domain, dict) else ""
