@@ -156,12 +156,13 @@ def test_a_study_reads_a_file_by_the_section_of_its_table(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (gzip.compress(RECORDS.encode()), "a gzip file. Name it a.csv.gz"),
+        (gzip.compress(RECORDS.encode(), mtime=0), "a gzip file. Name it a.csv.gz"),
         (bz2.compress(RECORDS.encode()), "a bzip2 file. Name it a.csv.bz2"),
         (b"PK\x03\x04\x14\x00" + SECRET.encode(), "an Excel workbook or another zip file"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1" + SECRET.encode(), "an Excel workbook of the older kind"),
         (b"PAR1\x15\x04" + SECRET.encode(), "a Parquet file"),
     ],
+    ids=["gzip", "bzip2", "xlsx", "xls", "parquet"],
 )
 def test_bytes_of_another_format_are_named(tmp_path, content, words):
     assert words in str(refused("unreadable-file", write(tmp_path / "a.csv", content)))
