@@ -155,12 +155,12 @@ def _recovered(given: Swapped, rows: Rows, agreeing: Agreeing) -> Undone:
     moves, shares = _laws(given, target)
     changed = float(np.sum(moves * (1 - shares)))
     members = gathered(rows, agreeing.columns, _GATHERED)
-    starts = _divided(members.starts)
+    starts, record = _dealt(members.starts, members.record, target, moves, shares)
     likely = np.zeros((len(starts) - 1, len(_CONCENTRATIONS)))
-    _likelihoods(starts, members.record, target, moves, shares, _CONCENTRATIONS, likely)
+    _likelihoods(starts, record, target, moves, shares, _CONCENTRATIONS, likely)
     weights = _mixtures(np.diff(starts), likely)
     back = np.zeros(len(target))
-    put = _posteriors(starts, members.record, target, moves, shares, _CONCENTRATIONS, likely, weights, SURE, back)
+    put = _posteriors(starts, record, target, moves, shares, _CONCENTRATIONS, likely, weights, SURE, back)
     right = float(back.sum())
     if rows.record is not None and members.weight > 1:  # records with several rows may stand in several groups
         right = float(np.sum(back / np.maximum(np.bincount(rows.record, minlength=len(target)), 1)))
@@ -195,13 +195,24 @@ def _laws(given: Swapped, target: NDArray[np.uint32]) -> tuple[NDArray[np.float6
     return moves, np.minimum(1.0, own / every)
 
 
-def _divided(starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Starts of groups with at most so many members."""
+def _dealt(
+    starts: NDArray[np.int64],
+    record: NDArray[np.integer],
+    target: NDArray[np.uint32],
+    moves: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    """Groups with at most so many members: larger ones are dealt like cards, sorted by swap value.
+
+    So each part is made up like its group, whatever the order of rows: parts of sorted rows would agree by that alone.
+    """
     sizes = np.diff(starts)
     parts = -(-sizes // _LARGEST)
-    which = np.repeat(np.arange(len(sizes)), parts)
-    number = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
-    return np.append(starts[which] + sizes[which] * number // parts[which], starts[-1])
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((moves[record], shares[record], target[record], group))
+    part = (np.arange(len(record)) - starts[group]) % parts[group]
+    ends = np.cumsum(np.bincount((np.cumsum(parts) - parts)[group] + part, minlength=int(parts.sum())))
+    return np.append(0, ends), record[order[np.lexsort((part, group))]]
 
 
 def _mixtures(sizes: NDArray[np.int64], likely: NDArray[np.float64]) -> NDArray[np.float64]:
