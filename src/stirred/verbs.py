@@ -64,9 +64,9 @@ def check(
     >>> round(float(stirred.check(plan, rows).specification.budget.number), 2)
     4.6
     """
-    mechanism, read = of_plan(plan)
     from stirred.releases.as_checked import checked
 
+    mechanism, read = of_plan(plan)
     return checked(mechanism, read, data, progress=progress, **options)
 
 

@@ -52,9 +52,10 @@ def init(
     if budget is not None and not limit:
         raise typer.BadParameter("a budget alone is not a guarantee; give its other parts with --limit.")
     started = Ledger.create(file, dataset, _limit(limit, budget, dataset) if limit else None)
+    refuses = _refuses(started)
     if as_json:
         _print_json(_standing_fields(started, started.standing()))
-        if (refuses := _refuses(started)) is not None:
+        if refuses is not None:
             note(refuses)
         return
     print(f"Started {started.path}, the ledger of '{dataset}'.")
@@ -62,7 +63,7 @@ def init(
         print("  limit: none. Releases of any cost are recorded; start a ledger with --limit to have one.")
     else:
         print(f"  limit: {_budget(started.limit)}, and all other parts as in {' and '.join(limit or [])}")
-    if (refuses := _refuses(started)) is not None:
+    if refuses is not None:
         print(f"  {refuses}")
     if isinstance(started.path, Path):
         print("It is confidential: keep it with the data. Use one file only: a copy lacks what is recorded later.")
