@@ -30,7 +30,7 @@ Every error meant for users is a ``StirredError``: its message says what is wron
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred import limits, loss, mechanisms, noise, semantics, spec, survey, swap, topdown
@@ -79,19 +79,4 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("limits", "loss", "mechanisms", "noise", "semantics", "spec", "survey", "swap", "topdown")
-_NAMES = by_module(
-    {
-        "stirred.errors": "StirredError",
-        "stirred.releases.ledger": "Ledger",
-        "stirred.reports.page": "report",
-        "stirred.reports.releasing": "release verify",
-        "stirred.spec": "Specification compose flavors",
-        "stirred.survey.plan": "SurveyPlan",
-        "stirred.swap.plan": "SwapPlan",
-        "stirred.swap.plan_sections": "LinkedTable",
-        "stirred.topdown.plan": "TopDownPlan",
-        "stirred.verbs": "calibrate check compare estimate explain lint read tabulate",
-    }
-)
-__getattr__, __dir__ = lazy(__name__, _NAMES | {name: f"stirred.{name}" for name in _MODULES})
+__getattr__, __dir__ = lazy(__name__)

@@ -1,39 +1,38 @@
 """Names of a package that are imported when they are first used, so that importing the package costs next to nothing.
 
-A package says in a table where each of its public names comes from, and repeats the imports under
-``if TYPE_CHECKING:`` for type checkers and editors::
+A package imports its public names for type checkers and editors, under ``if TYPE_CHECKING:``. The same lines say here
+where each of them comes from::
 
-    from stirred._lazy import by_module, lazy
+    from stirred._lazy import lazy
 
     if TYPE_CHECKING:
         from stirred.swap.plan import LinkedTable, SwapPlan
 
     __all__ = ["LinkedTable", "SwapPlan"]
-    __getattr__, __dir__ = lazy(__name__, by_module({"stirred.swap.plan": "LinkedTable SwapPlan"}))
+    __getattr__, __dir__ = lazy(__name__)
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions ``__getattr__`` and ``__dir__`` of a package whose names live in the modules of ``where``.
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The functions ``__getattr__`` and ``__dir__`` of a package that imports its names for type checkers only.
 
-    ``where`` maps each name to the module that defines it. A name that maps to the module of that very name in the
-    package (``"flavors": "stirred.spec.flavors"``) is the module itself. A name is looked up once: afterwards it is an
-    ordinary attribute of the package.
+    A name is looked up once: afterwards it is an ordinary attribute of the package.
 
-    >>> look_up, names = lazy("stirred", {"Counter": "collections"})
-    >>> look_up("Counter").__name__, "Counter" in names()
-    ('Counter', True)
+    >>> look_up, names = lazy("stirred")
+    >>> look_up("Ledger").__name__, "Ledger" in names()
+    ('Ledger', True)
     """
 
     def look_up(name: str) -> Any:
-        module = where.get(name)
+        module = None if name.startswith("__") else _imported_for_checkers(package).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
         found = import_module(module)
@@ -42,18 +41,29 @@ def lazy(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *where})
+        return sorted({*vars(sys.modules[package]), *_imported_for_checkers(package)})
 
     return look_up, names
 
 
-def by_module(names: Mapping[str, str]) -> dict[str, str]:
-    """Where each name comes from, written module by module.
+@cache
+def _imported_for_checkers(package: str) -> dict[str, str]:
+    """Where each name comes from: read in the package's own source, under ``if TYPE_CHECKING:``."""
+    import ast  # needed at the first name only: importing a package costs next to nothing
 
-    >>> by_module({"collections": "Counter deque", "fractions": "Fraction"})
-    {'Counter': 'collections', 'deque': 'collections', 'Fraction': 'fractions'}
-    """
-    return {name: module for module, together in names.items() for name in together.split()}
+    path = sys.modules[package].__file__
+    assert path is not None
+    where = {}
+    with open(path, encoding="utf-8") as source:  # noqa: PTH123
+        tree = ast.parse(source.read())
+    for block in tree.body:
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING":
+            for line in block.body:
+                assert isinstance(line, ast.ImportFrom)
+                for one in line.names:
+                    is_module = line.module == package
+                    where[one.name] = f"{package}.{one.name}" if is_module else str(line.module)
+    return where
 
 
 class _Later:

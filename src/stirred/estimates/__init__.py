@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.estimates.answers import Answers
@@ -35,17 +35,4 @@ __all__ = [
     "source_rows",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.estimates.answers": "Answers",
-            "stirred.estimates.coefficients": "Coefficients",
-            "stirred.estimates.derived": "Parts difference odds_ratio ratio",
-            "stirred.estimates.error_laws": "ErrorLaw Term",
-            "stirred.estimates.estimates": "Estimates MadeOf Source estimate_rows kind_lines source_rows",
-            "stirred.estimates.map_joins": "join_map",
-            "stirred.estimates.table_fits": "TableFit fit_table",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

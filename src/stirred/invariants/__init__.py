@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.invariants.believing import Belief, Beliefs, believe
@@ -36,15 +36,4 @@ __all__ = [
     "reveal",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.invariants.margins": "Margin fingerprint",
-            "stirred.invariants.believing": "Belief Beliefs believe",
-            "stirred.invariants.margin_posterior": "Posterior posterior",
-            "stirred.invariants.revealing": "Alike Revealed TwoMargins alike reveal",
-            "stirred.invariants.values": "Inequality agree digest evaluate recount",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

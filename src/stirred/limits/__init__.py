@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.limits.analysis import FiniteAnalysis
@@ -155,44 +155,4 @@ __all__ = [
     "with_component",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.limits.analysis": "FiniteAnalysis",
-            "stirred.limits.attackers": "all_but_one_known equal_records independent_records",
-            "stirred.limits.bounds": (
-                "FORMS LEVELS PRIORS Band Form Limit data_bounds density_bounds limit_at mixture_bounds "
-                "posterior_bounds power_bounds radius standard_limits"
-            ),
-            "stirred.limits.clamped": "ClampedCount",
-            "stirred.limits.exact_answers": (
-                "Beliefs laplace_count_beliefs laplace_count_densities laplace_power laplace_threshold "
-                "response_likelihood response_power"
-            ),
-            "stirred.limits.counts": "laplace_count_bounds laplace_count_mixture response_bounds",
-            "stirred.limits.densities": "Density",
-            "stirred.limits.distances_of_densities": "DensityDistances density_distances hockey_stick_of_densities",
-            "stirred.limits.distances": (
-                "LogRatios approximate_distance density_ratio_distance linear_vacuous_distance log_ratio_range "
-                "multiplicative_distance odds_ratio_distance total_variation_distance"
-            ),
-            "stirred.limits.distortions": (
-                "DISTORTING DistortingFunction DistortionModel Mixture approximate_function continuity_radius "
-                "convexity_counterexample distorting_function mixture"
-            ),
-            "stirred.limits.figures": "FIGURES Curve LimitFigure chapter_figure figures_at",
-            "stirred.limits.graphs": (
-                "DatabaseGraph Membership depends_on_component_only in_intervals privacy_loss with_component"
-            ),
-            "stirred.limits.intervals": "MeasureInterval ProbabilityInterval",
-            "stirred.limits.mixed": "MixedMeasure mixed_distances",
-            "stirred.limits.neighbourhoods": "DensityRatioNeighbourhood",
-            "stirred.limits.models": "DataModel Prior clamp_to",
-            "stirred.limits.noise_laws": "NoiseLaw",
-            "stirred.limits.posterior_draws": "PosteriorDraws WithError",
-            "stirred.limits.posteriors": "Posterior",
-            "stirred.limits.pufferfish": "Pufferfish PufferfishLoss",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

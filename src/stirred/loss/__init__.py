@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.loss.composition import Bounds, ComposedLoss, compose
@@ -193,44 +193,4 @@ __all__ = [
     "zcdp_to_total_variation",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.loss.composition": "Bounds ComposedLoss compose",
-            "stirred.loss.conversion_table": "CONVERSIONS Conversion",
-            "stirred.loss.conversions": (
-                "approximate_to_total_variation approximate_to_zcdp gaussian_epsilon gaussian_to_approximate "
-                "gaussian_to_zcdp group_approximate power_to_approximate pure_to_renyi pure_to_total_variation "
-                "pure_to_zcdp renyi_to_approximate zcdp_to_approximate zcdp_to_renyi zcdp_to_total_variation"
-            ),
-            "stirred.loss.curves": "Curve EpsilonProfile GaussianCurve PowerCurve approximate_power at_most pure_power",
-            "stirred.loss.distributions": (
-                "LossDistribution approximate_loss discrete_gaussian finite_loss gaussian geometric laplace "
-                "randomised_response sampling_loss"
-            ),
-            "stirred.loss.divergences": (
-                "approximate hockey_stick multiplicative normalised_renyi power_curve renyi total_variation"
-            ),
-            "stirred.loss.filters": (
-                "Filter PureFilter ZcdpFilter composed_approximate composed_pure composed_renyi composed_zcdp"
-            ),
-            "stirred.loss.pairs": "WorstPair WorstPowers worst_pair worst_power_curve",
-            "stirred.loss.swap_curves": (
-                "pair_beliefs pair_outcomes pair_power_curve swap_group_power_curve swap_power_curve "
-                "swap_power_curve_of_rates swap_power_curve_up_to swap_rates_power_curve"
-            ),
-            "stirred.loss.tails": (
-                "approximate_to_pbdp_delta approximate_to_pbdp_epsilon gaussian_to_pbdp_delta "
-                "gaussian_to_pbdp_epsilon gaussian_to_tail pbdp_curve_to_type_two_error pbdp_to_power "
-                "pbdp_to_pure pure_to_pbdp_delta pure_to_pbdp_epsilon renyi_orders_to_pbdp_delta "
-                "renyi_orders_to_pbdp_epsilon renyi_to_pbdp_delta renyi_to_pbdp_epsilon tradeoff_to_pbdp_delta "
-                "tradeoff_to_pbdp_epsilon zcdp_to_pbdp_delta zcdp_to_pbdp_epsilon"
-            ),
-            "stirred.loss.tradeoff_rules": (
-                "attaining_pair composed_power_curve inverted_power_curve symmetric_power_curve"
-            ),
-            "stirred.loss.tradeoffs": "RenyiCurve TradeOff ZcdpCurve level_at_power profile_power_curve",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

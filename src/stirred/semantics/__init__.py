@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.semantics.belief_bounds import (
@@ -75,25 +75,4 @@ __all__ = [
     "worst_change",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.semantics.belief_bounds": (
-                "AnyPriorBelief PredictiveBelief PureBelief TrueRecordBelief highest_posterior lowest_posterior"
-            ),
-            "stirred.semantics.beliefs": "Beliefs GaussianBelief",
-            "stirred.semantics.concern_changes": "WorstChange concerned_change worst_change",
-            "stirred.semantics.concerns": "Concern Exposure exposure overview published_exposures",
-            "stirred.semantics.counterfactuals": (
-                "Change change_of_record changed_group replaced_record smallest_change"
-            ),
-            "stirred.semantics.definition_searches": "audit audit_kind",
-            "stirred.semantics.definitions": "Audit Definition level_power",
-            "stirred.semantics.explaining": "Explanation explain",
-            "stirred.semantics.likelihood": "RatioTest best_test level_and_power uncertain_power",
-            "stirred.semantics.templates": "SECTIONS Statement",
-            "stirred.semantics.testing": "GroupCurve allowed_power gaussian_curve loss_power power power_bounds",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

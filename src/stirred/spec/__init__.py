@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.spec import flavors
@@ -79,27 +79,4 @@ __all__ = [
     "transferred",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.spec.flavors": "flavors",
-            "stirred.spec.algebra": (
-                "Composition change_unit compose may_publish_budget may_publish_invariants per_respondent "
-                "post_process retabulate"
-            ),
-            "stirred.spec.blocks": "Domain InputPremetric Multiverse",
-            "stirred.spec.comparison": "Comparison compare",
-            "stirred.spec.completion": (
-                "coarsens comparable completed is_complete laplace_scales least_budgets transferred"
-            ),
-            "stirred.spec.continuous": "ContinuousLaw ContinuousMechanism LossBounds NoiseLaw",
-            "stirred.spec.conversions": "as_approximate",
-            "stirred.spec.finite": "FiniteMechanism",
-            "stirred.spec.invariant": "Invariant",
-            "stirred.spec.linting": "lint",
-            "stirred.spec.premetrics": "Budget Kind OutputPremetric register",
-            "stirred.spec.specification": "Answer Counterfactual Finding Flavor Specification Step",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

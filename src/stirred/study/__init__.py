@@ -5,7 +5,7 @@ Nothing here writes a release: a simulator gives a frame, and a study tables and
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.study.data import StudyData, from_files, from_flat, generated
@@ -25,13 +25,4 @@ __all__ = [
     "study",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.study.data": "StudyData from_files from_flat generated",
-            "stirred.study.study_file": "StudyPlan read_study run_study",
-            "stirred.study.studying": "Asked Study study",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

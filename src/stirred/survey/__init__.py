@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.survey import selections
@@ -114,35 +114,4 @@ __all__ = [
     "vanishing",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.survey.allocations": "Allocation Equal Given Neyman Proportional",
-            "stirred.survey.composed_designs": "Stratified TwoStage cluster_sample",
-            "stirred.survey.designs": "Design Sample UnitFractions",
-            "stirred.survey.effective_size": "design_effect effective_sample_size",
-            "stirred.survey.frames": "Frame Groups",
-            "stirred.survey.simple_designs": "Bernoulli Census SimpleRandom WithReplacement",
-            "stirred.survey.size_designs": "Poisson Sampford SystematicBySize",
-            "stirred.survey.systematic": "EveryKth Systematic",
-            "stirred.survey.selections": "Selection UnitClass selections",
-            "stirred.survey.amplification": (
-                "Amplified OneSample SharedSampleCurves amplify before_sampling on_one_sample on_several_samples "
-                "shared_sample_curves"
-            ),
-            "stirred.survey.attackers": "Vanishing frame_record journalist knows_the_sample nosy_neighbour vanishing",
-            "stirred.survey.advice": "Advice advise",
-            "stirred.survey.facts": "Bounds SurveyFacts Units",
-            "stirred.survey.pipeline": "Pipeline",
-            "stirred.survey.sensitivity": "Estimator Sensitivity",
-            "stirred.survey.settings": "SETTINGS Setting setting",
-            "stirred.survey.claims": "Claim SamplingFacts may_claim",
-            "stirred.survey.renyi_amplification": "amplify_renyi amplify_zcdp sampled_gaussian",
-            "stirred.survey.sampled_mechanisms": "SampledMechanism",
-            "stirred.survey.public_weights": "PublicWeights",
-            "stirred.survey.weight_rules": "WeightEffects WeightRule",
-            "stirred.survey.weight_trade": "TradePoint WeightTrade",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

@@ -8,7 +8,7 @@ Fraction(1, 20)
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.swap.checking import SwapCheck, check
@@ -36,16 +36,4 @@ __all__ = [
     "verify",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.swap.checking": "SwapCheck check",
-            "stirred.swap.estimating": "SwappedRelease estimate",
-            "stirred.swap.plan": "SwapPlan",
-            "stirred.swap.plan_sections": "Coarsening LinkedTable PublishedTable RateRule Round",
-            "stirred.swap.releasing": "SwapRelease draw release",
-            "stirred.swap.verifying": "tabulate verify",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

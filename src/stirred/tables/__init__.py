@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.tables.columns import Column, Table
@@ -12,12 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Column", "Input", "InputOptions", "Table", "open_input"]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.tables.columns": "Column Table",
-            "stirred.tables.inputs": "Input InputOptions open_input",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

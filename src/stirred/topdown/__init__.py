@@ -8,7 +8,7 @@ Fraction(3, 4)
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.topdown.checking import TopDownCheck, check
@@ -42,21 +42,4 @@ __all__ = [
     "verify",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.topdown.checking": "TopDownCheck check",
-            "stirred.topdown.drawing": "TopDownDraw reopen",
-            "stirred.topdown.finishing": "TopDownRelease",
-            "stirred.topdown.estimating": "MeasuredRelease estimate",
-            "stirred.topdown.plan": "TopDownPlan",
-            "stirred.topdown.precision": "expected_errors",
-            "stirred.topdown.presets": "preset",
-            "stirred.topdown.releasing": "draw release",
-            "stirred.topdown.specifying": "specify",
-            "stirred.topdown.spine_file": "make_spine",
-            "stirred.topdown.verifying": "tabulate verify",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred._lazy import by_module, lazy
+from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.study.swappers.permutation_variants import (
@@ -28,16 +28,4 @@ __all__ = [
     "Targeted2010",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    by_module(
-        {
-            "stirred.study.swappers.permutation_variants": (
-                "AcrossStrata FrozenImputed NoVacuousSwaps PerturbedSwap RatesByRisk"
-            ),
-            "stirred.study.swappers.record_swap": "RecordSwap",
-            "stirred.study.swappers.simulated": "Simulated Swapper",
-            "stirred.study.swappers.targeted_2010": "Targeted2010",
-        }
-    ),
-)
+__getattr__, __dir__ = lazy(__name__)
