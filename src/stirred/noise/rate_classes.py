@@ -66,7 +66,7 @@ def reselect_by_class(
     surely, possibly = np.ascontiguousarray(bands[:, 0]), np.ascontiguousarray(bands[:, 1])
 
     def step(words: NDArray[np.uint16], state: State) -> None:
-        _reselect(words, *widths, starts, classes, surely, possibly, chosen, state)
+        _reselect_by_class(words, *widths, starts, classes, surely, possibly, chosen, state)
 
     def finish(state: State, own: RandomSource) -> bool:
         row = int(state[ROW])
@@ -88,7 +88,7 @@ def _positions(classes, wanted, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _reselect(words, head_bits, full_bits, starts, classes, surely, possibly, chosen, state):  # type: ignore[no-untyped-def]
+def _reselect_by_class(words, head_bits, full_bits, starts, classes, surely, possibly, chosen, state):  # type: ignore[no-untyped-def]
     """Toss for each record in turn; FIRST is the group, SECOND the number selected in it so far."""
     row = state[ROW]
     word = state[WORD]

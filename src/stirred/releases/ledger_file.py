@@ -135,7 +135,7 @@ class FileStore:
     def cautions(self) -> list[tuple[bool, str, str]]:
         """Whether locks hold here, in words."""
         with self._in_our_words():
-            problem = ledger_locks.problem(self.path)
+            problem = ledger_locks.locks_problem(self.path)
         if problem is None:
             return [(True, "locks", "locks keep two processes from recording at once")]
         return [(False, "locks", f"locks do not protect this ledger: {problem}; nothing can be recorded in it here")]
@@ -166,7 +166,7 @@ class FileStore:
     def require_recording(self) -> None:
         """Raise if locks do not keep two processes from adding rows at once."""
         with self._in_our_words():
-            problem = ledger_locks.problem(self.path)
+            problem = ledger_locks.locks_problem(self.path)
         if problem is not None:
             raise errors.ledger_without_locks(self.path, problem)
 

@@ -30,7 +30,7 @@ _OVER_A_NETWORK = frozenset(
 _CHILD = "import fcntl, sys\ntry: fcntl.lockf(0, fcntl.LOCK_EX | fcntl.LOCK_NB)\nexcept OSError: sys.exit(7)"
 
 
-def problem(path: Path) -> str | None:
+def locks_problem(path: Path) -> str | None:
     """Why locks cannot be relied on for a ledger in this file; None if nothing speaks against them."""
     folder = Path(os.path.realpath(path)).parent
     kind = file_system(folder)

@@ -76,7 +76,7 @@ def _panel(panel: Panel, style: Style, room: int, width: int) -> alt.LayerChart 
     across = alt.Scale(domain=[0, highest / (1 - room_right)], nice=False)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("name:N", title=None, sort=names, axis=labels),
-        x=alt.X("value:Q", title=None, scale=across, axis=_axis(style)),
+        x=alt.X("value:Q", title=None, scale=across, axis=_panel_axis(style)),
         tooltip=["name:N", "about:N"],
     )
     shown = alt.condition("datum.marked", alt.value(style.colours[1]), alt.value(style.colours[0]))
@@ -91,7 +91,7 @@ def _panel(panel: Panel, style: Style, room: int, width: int) -> alt.LayerChart 
     return alt.layer(points, texts).properties(width=width, height=alt.Step(_STEP * style.step), title=title)
 
 
-def _axis(style: Style) -> alt.Axis:
+def _panel_axis(style: Style) -> alt.Axis:
     return alt.Axis(tickCount=4 if style.total is None else 2, grid=False, labelFontSize=style.small)
 
 

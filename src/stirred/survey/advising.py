@@ -120,12 +120,12 @@ def advise_lines(
         fields |= {"plan": asdict(stands), "sampling": None if buys is None else asdict(buys), "weights": _json(trade)}
         return json.dumps(fields, indent=2, default=written).splitlines()
     parts = [
-        _filled(advice.headline),
+        _filled_lines(advice.headline),
         _standing_text(read, stands),
         *advice.sections,
         _sampling_text(read, buys),
         _weights_text(read, of, trade),
-        _filled(
+        _filled_lines(
             "Computed from the plan alone; no data were read. Tables, sections, theorems: chapter 6 of J. Bailie, "
             "Topics in Privacy, Data Privacy and Differential Privacy (2025). stirred docs surveys explains the words."
         ),
@@ -204,11 +204,13 @@ def _standing_text(plan: SurveyPlan, stands: Standing) -> str:
         else "",
     ]
     rows = [("query", "share of the budget", "one record moves it by", "noise (standard deviation)")]
-    rows += [(one.query, one.share, _shown(near(one.moved)), _shown(one.noise_sd)) for one in stands.queries]
+    rows += [
+        (one.query, one.share, _digits_shown(near(one.moved)), _digits_shown(one.noise_sd)) for one in stands.queries
+    ]
     law = "Laplace" if plan.noise == "laplace" else "Gaussian"
     return (
         "Where this plan stands\n"
-        + _filled(" ".join(part for part in said if part), "  ")
+        + _filled_lines(" ".join(part for part in said if part), "  ")
         + f"\n  What it costs, with {law} noise in each cell of each query:\n"
         + columns(rows, numbers_right=True)
     )
@@ -258,10 +260,10 @@ def _claim(plan: SurveyPlan) -> Claim:
 
 def _sampling_text(plan: SurveyPlan, buys: SamplingAdvice | None) -> str:
     head = "What sampling would buy\n"
-    reasons = "".join("\n" + _filled(f"- {reason}", "    ", "      ") for reason in _claim(plan).reasons)
-    refused = _filled("This plan may not claim it, since", "  ") + reasons
+    reasons = "".join("\n" + _filled_lines(f"- {reason}", "    ", "      ") for reason in _claim(plan).reasons)
+    refused = _filled_lines("This plan may not claim it, since", "  ") + reasons
     if buys is None:
-        return head + refused + "\n" + _filled("How much it would be elsewhere: add --sampled n/N.", "  ")
+        return head + refused + "\n" + _filled_lines("How much it would be elsewhere: add --sampled n/N.", "  ")
     at = f" at delta {buys.delta}" if buys.delta else ""
     also = " (rho itself does not become smaller by sampling, so it is read as an epsilon here)" if buys.delta else ""
     design = plan.design
@@ -275,7 +277,7 @@ def _sampling_text(plan: SurveyPlan, buys: SamplingAdvice | None) -> str:
         f"{_up(buys.on_frame)} on the frame{also}.{apart} For these nothing is gained, and epsilon stays "
         f"{_up(buys.on_sample)}: {'; '.join(buys.vanishes_for)} (section 6.5.1)."
     )
-    return head + _filled(text, "  ") + "\n" + refused
+    return head + _filled_lines(text, "  ") + "\n" + refused
 
 
 # -- weights ---------------------------------------------------------------------------------------------------------
@@ -335,15 +337,15 @@ def _weights_text(plan: SurveyPlan, of: str | None, trade: WeightTrade | None) -
             "groups have few records, or the weights themselves are public, more can be said: stirred docs weights."
         )
         rows = "\n".join(f"  {line}" for line in trade.table().splitlines()[1:] if line.strip() != "shrunk by")
-        return head + _filled(text, "  ") + "\n" + rows
+        return head + _filled_lines(text, "  ") + "\n" + rows
     low, high = plan.stratum_weights()
     if low == high:
         return head + "  Nothing: all weights are equal."
     if weights_may_move(plan):
-        return head + _filled(_moving(plan), "  ")
+        return head + _filled_lines(_moving(plan), "  ")
     if _largest_query(plan, of) is None:
-        return head + _filled(f"Not computed: the plan has no query of {of or 'weighted counts'}.", "  ")
-    return head + _filled(
+        return head + _filled_lines(f"Not computed: the plan has no query of {of or 'weighted counts'}.", "  ")
+    return head + _filled_lines(
         "Not computed: it needs [sample] most and population, the most records that the sample can have and the "
         "public number of units.",
         "  ",
@@ -379,11 +381,11 @@ def _json(trade: WeightTrade | None) -> dict[str, Any] | None:
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _filled(text: str, indent: str = "", then: str | None = None) -> str:
+def _filled_lines(text: str, indent: str = "", then: str | None = None) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent if then is None else then)
 
 
-def _shown(value: float) -> str:
+def _digits_shown(value: float) -> str:
     return f"{Decimal(significant(value, 4)):,f}" if math.isfinite(value) else "infinite"
 
 

@@ -106,10 +106,10 @@ def rake(
     must_converge: bool = True,
 ) -> AdjustedWeights:
     """Multiply weights by one factor for each margin (codes of records, totals of codes), in turn, until all agree."""
-    base = record_columns.weights(weights)
+    base = record_columns.checked_weights(weights)
     wanted = [_wanted(totals, flat=True) for _, totals in _some(margins)]
     codes = [
-        record_columns.codes(f"codes of margin {place}", given, len(total), len(base))
+        record_columns.checked_codes(f"codes of margin {place}", given, len(total), len(base))
         for place, ((given, _), total) in enumerate(zip(margins, wanted, strict=True), 1)
     ]
     cells, own = _joint(codes, [len(total) for total in wanted])
@@ -138,7 +138,7 @@ def calibrate(
 
     With ``bounds`` (lowest and highest factor, around 1), factors are cut at them. Without, they can be negative.
     """
-    base = record_columns.weights(weights)
+    base = record_columns.checked_weights(weights)
     variables = _variables(auxiliary, len(base))
     found = _calibrate(
         base, variables, _wanted(totals, variables.shape[1], negative=True), bounds, tolerance, most_rounds

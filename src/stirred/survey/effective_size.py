@@ -74,8 +74,8 @@ def _sums(weights: Iterable[Any]) -> tuple[int, int, int]:
     for weight, count in times.items():
         numbers[as_fraction(weight)] += count  # 1 and "1" are one weight
     unit = 1
-    for number in numbers:
-        unit = math.lcm(unit, number.denominator)
+    for one in numbers:
+        unit = math.lcm(unit, one.denominator)
         if unit.bit_length() > _MOST_BITS:
             raise errors.weights_do_not_fit(
                 f"The {len(numbers):,} different weights have no common denominator of less than {_MOST_BITS:,} bits",

@@ -75,9 +75,9 @@ class FirstStage:
         """
         if strata is None and clusters is None and records is None:
             raise errors.survey_column("design", "has no strata, clusters or number of records", "Give one of them")
-        given = None if clusters is None else record_columns.codes("clusters", clusters, None, records)
+        given = None if clusters is None else record_columns.checked_codes("clusters", clusters, None, records)
         records = records if given is None else len(given)
-        stratum = None if strata is None else record_columns.codes("strata", strata, None, records)
+        stratum = None if strata is None else record_columns.checked_codes("strata", strata, None, records)
         if stratum is None:
             assert records is not None
             stratum = np.zeros(records, dtype=np.int64)
@@ -161,7 +161,7 @@ class WeightedSample:
         weights came about, if they were adjusted to public totals: they must be its weights, and variances are then
         those of residuals. Records outside of a domain must stay in the sample: they tell which clusters there are.
         """
-        column = record_columns.weights(weights, negative=negative_weights)
+        column = record_columns.checked_weights(weights, negative=negative_weights)
         stage = FirstStage.of(len(column)) if first_stage is None else first_stage
         if stage.records != len(column):
             raise errors.survey_column(
@@ -171,7 +171,7 @@ class WeightedSample:
             )
         if domains is None:
             domains, number_of_domains = np.zeros(len(column), dtype=np.int64), 1
-        within = record_columns.codes("domains", domains, number_of_domains, len(column), outside=True)
+        within = record_columns.checked_codes("domains", domains, number_of_domains, len(column), outside=True)
         if calibration is not None and not np.array_equal(calibration.weights, column):
             raise errors.weights_do_not_fit(
                 "The weights are not those that the calibration gave", "Give the weights of the calibration"
@@ -189,7 +189,7 @@ class WeightedSample:
 
     def inside(self, column: str, values: Any) -> Numbers:
         """A column of values, of the records that are in a domain."""
-        return record_columns.numbers(column, values, self.records)[self.layout.records]
+        return record_columns.checked_numbers(column, values, self.records)[self.layout.records]
 
     @cached_property
     def weights_inside(self) -> Numbers:
@@ -249,7 +249,7 @@ def ratios(sample: WeightedSample, numerators: Any, denominators: Any) -> Estima
 
 def proportions(sample: WeightedSample, categories: Any, number_of_categories: int | None = None) -> Estimates:
     """Shares of categories (codes from 0 on) in the weight of each domain: arrays of domains by categories."""
-    given = record_columns.codes("categories", categories, number_of_categories, sample.records)
+    given = record_columns.checked_codes("categories", categories, number_of_categories, sample.records)
     number = record_columns.number_of("categories", given, number_of_categories)
     columns = [means(sample, given == category) for category in range(number)]
     shape = (sample.number_of_domains, number)

@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def numbers(column: str, values: Any, records: int | None = None, *, negative: bool = True) -> Numbers:
+def checked_numbers(column: str, values: Any, records: int | None = None, *, negative: bool = True) -> Numbers:
     """A column of finite numbers; ``negative=False`` refuses those below 0."""
     array = _array(column, values, records)
     if array.dtype.kind not in "biuf":
@@ -35,12 +35,14 @@ def numbers(column: str, values: Any, records: int | None = None, *, negative: b
     return array
 
 
-def weights(values: Any, records: int | None = None, *, negative: bool = False) -> Numbers:
+def checked_weights(values: Any, records: int | None = None, *, negative: bool = False) -> Numbers:
     """A column of weights: 0 is allowed (a record that stands for nobody), a negative number only on request."""
-    return numbers("weights", values, records, negative=negative)
+    return checked_numbers("weights", values, records, negative=negative)
 
 
-def codes(column: str, values: Any, number: int | None, records: int | None = None, *, outside: bool = False) -> Codes:
+def checked_codes(
+    column: str, values: Any, number: int | None, records: int | None = None, *, outside: bool = False
+) -> Codes:
     """A column of codes below ``number`` (``None``: as many as there are); ``outside`` allows -1, in no category."""
     array = _array(column, values, records)
     if array.dtype.kind not in "biu":

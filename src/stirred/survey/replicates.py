@@ -59,7 +59,7 @@ class ReplicatedSample:
         (n - 1) / n, where n is the number of clusters of the stratum from which the replicate leaves one out; and for
         ``"given"``. Domains are codes from 0 on; -1 in none; without them there is one.
         """
-        column = record_columns.weights(weights)
+        column = record_columns.checked_weights(weights)
         matrix = np.asarray(replicates)
         if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or matrix.shape[1] < 2 or len(matrix) != len(column):
             raise errors.survey_column(
@@ -75,7 +75,7 @@ class ReplicatedSample:
             raise errors.design_choice("centre", "is not known", f"Choose {errors.listed(get_args(Centre), 'or')}")
         if domains is None:
             domains, number_of_domains = np.zeros(len(column), dtype=np.int64), 1
-        within = record_columns.codes("domains", domains, number_of_domains, len(column), outside=True)
+        within = record_columns.checked_codes("domains", domains, number_of_domains, len(column), outside=True)
         number = record_columns.number_of("domains", within, number_of_domains)
         return cls(
             column, matrix, replicate_coefficients(method, matrix.shape[1], fay, coefficients), centre, within, number
@@ -150,7 +150,7 @@ def ratios(sample: ReplicatedSample, numerators: Any, denominators: Any) -> Esti
 
 def proportions(sample: ReplicatedSample, categories: Any, number_of_categories: int | None = None) -> Estimates:
     """Shares of categories (codes from 0 on) in the weight of each domain: arrays of domains by categories."""
-    given = record_columns.codes("categories", categories, number_of_categories, sample.records)
+    given = record_columns.checked_codes("categories", categories, number_of_categories, sample.records)
     number = record_columns.number_of("categories", given, number_of_categories)
     below = _sums(sample, None)
     columns = [_quotients(sample, _sums(sample, given == category), below) for category in range(number)]
@@ -189,7 +189,7 @@ def _covariances(
 
 def _sums(sample: ReplicatedSample, values: Any) -> tuple[Numbers, Numbers]:
     """Weighted sums by domain, with the full weights, and with each column of replicate weights."""
-    column = None if values is None else record_columns.numbers("values", values, sample.records)
+    column = None if values is None else record_columns.checked_numbers("values", values, sample.records)
     replicates = sample.replicates.shape[1]
     number = sample.number_of_domains
     whole = np.zeros(number + 1)

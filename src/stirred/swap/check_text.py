@@ -31,7 +31,7 @@ _NOT_FORECAST = (
 )
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
-_SHOWN_PLACES = 8
+_PLACES_SHOWN = 8
 
 
 def describe(check: SwapCheck) -> str:
@@ -141,7 +141,7 @@ def _strata(check: SwapCheck) -> str:
     rows = [
         (
             one.size,
-            f"{_many(one.strata, 'stratum', 'strata')}, {one.records:,} records, of which "
+            f"{_count(one.strata, 'stratum', 'strata')}, {one.records:,} records, of which "
             f"{100 * one.moved_share:.2f}% move and {100 * one.changed_share:.2f}% end with other swap values",
         )
         for one in check.movement.by_size
@@ -149,11 +149,11 @@ def _strata(check: SwapCheck) -> str:
     rows.append(
         (
             "nothing can change",
-            f"{_many(int(np.count_nonzero(fixed)), 'stratum', 'strata')}, {int(strata.sizes[fixed].sum()):,} records "
+            f"{_count(int(np.count_nonzero(fixed)), 'stratum', 'strata')}, {int(strata.sizes[fixed].sum()):,} records "
             "(one held or one swap value)",
         )
     )
-    rows.append(("of one record", f"{_many(strata.singletons, 'stratum', 'strata')}, never swapped"))
+    rows.append(("of one record", f"{_count(strata.singletons, 'stratum', 'strata')}, never swapped"))
     merged = ""
     if (rule := check.plan.coarsen) is not None:
         merged = "\n" + fill(
@@ -177,7 +177,7 @@ def _movement(check: SwapCheck) -> str:
 def _fixed(found: Unchangeable) -> str:
     shown = [
         f"{'(null)' if value is None else value} {fixed:,} of {many:,}"
-        for value, many, fixed in found.places[:_SHOWN_PLACES]
+        for value, many, fixed in found.places[:_PLACES_SHOWN]
     ]
     more = len(found.places) - len(shown)
     return fill(
@@ -193,7 +193,7 @@ def _telling(check: SwapCheck) -> str:
     looked = "all" if telling.rows >= check.records else f"a sample of {telling.rows:,} of"
     head = (
         "What held columns tell about swap variables, of the records that the match variables alone do not tell "
-        f"({_many(telling.columns, 'column', 'columns')}, {_many(telling.pairs, 'pair', 'pairs')} and a decision tree "
+        f"({_count(telling.columns, 'column', 'columns')}, {_count(telling.pairs, 'pair', 'pairs')} and a decision tree "
         f"of all were tried on {looked} {check.records:,} {check.plan.records}; combinations of three and more only by "
         "the tree, and knowledge from elsewhere not at all)"
     )
@@ -208,7 +208,7 @@ def _undoing(check: SwapCheck) -> str:
     """How many changed records could be put back, and what was looked for."""
     undoing, worst, most = check.undoing, check.undoing.worst, 100 * float(check.plan.most_recovered)
     looked = (
-        f"Looked at: {_many(undoing.columns, 'column', 'columns')}, up to {LOOKED_COLUMNS} of a table in pairs, and "
+        f"Looked at: {_count(undoing.columns, 'column', 'columns')}, up to {LOOKED_COLUMNS} of a table in pairs, and "
         "what the best of them grow to. Not looked at: all combinations, and what somebody knows from elsewhere."
     )
     if worst is None:
@@ -219,15 +219,15 @@ def _undoing(check: SwapCheck) -> str:
         return fill(f"{text} {looked}") + _together(check)
     text = (
         f"Records that could be put back: about {worst.recovered * worst.changed:,.0f} of {worst.changed:,.0f} that "
-        f"change ({_share(worst.recovered)}), {_share(worst.precision)} of what is put back rightly, by whoever knows "
+        f"change ({_part(worst.recovered)}), {_part(worst.precision)} of what is put back rightly, by whoever knows "
         f"that rows of table '{worst.table}' that agree on {listed(worst.columns)} mostly share "
         f"{listed(worst.variables)} (groups of {worst.rows:.1f} rows in the mean). The plan accepts {most:.3g}%."
     )
-    rows = [(one.words, f"{_share(one.left)} would remain") for one in undoing.remedies]
+    rows = [(one.words, f"{_part(one.left)} would remain") for one in undoing.remedies]
     return fill(f"{text} {looked}") + (f"\n{named_rows(rows)}" if rows else "") + _together(check)
 
 
-def _share(share: float) -> str:
+def _part(share: float) -> str:
     return "less than 1%" if share < 0.01 else f"{100 * share:.0f}%"
 
 
@@ -236,10 +236,10 @@ def _together(check: SwapCheck) -> str:
     if found is None:
         return ""
     return "\n" + fill(
-        f"Together with {_many(found.releases, 'earlier swap', 'earlier swaps')} of the ledger: "
-        f"{_share(found.linked_share)} of the records are unique on what all of them hold, so that their rows are "
+        f"Together with {_count(found.releases, 'earlier swap', 'earlier swaps')} of the ledger: "
+        f"{_part(found.linked_share)} of the records are unique on what all of them hold, so that their rows are "
         "found again in each. Where two releases differ, one of the two shows the true place. About "
-        f"{_share(found.recovered)} of the records that this release would change could be put back."
+        f"{_part(found.recovered)} of the records that this release would change could be put back."
     )
 
 
@@ -414,5 +414,5 @@ def _inward(rate: float) -> str:
     return f"{digits if rate < 0.5 else 1 - digits:f}"
 
 
-def _many(count: int, one: str, several: str) -> str:
+def _count(count: int, one: str, several: str) -> str:
     return f"{count:,} {one if count == 1 else several}"

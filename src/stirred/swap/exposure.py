@@ -49,8 +49,8 @@ def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
             found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
     for opened in (dataset.input, *(entry.input for entry in dataset.linked)):
         in_text = (dataset.plan.format or opened.format) == "csv"
-        for name, cells in opened.rewritten.items():
-            if (count := cells.in_text if in_text else cells.lost) > 0:
+        for name, written in opened.rewritten.items():
+            if (count := written.in_text if in_text else written.lost) > 0:
                 found.append(errors.text_changes(opened.table, name, _TYPE_NAMES[opened.kinds[name]], count))
     return found
 

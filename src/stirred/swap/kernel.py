@@ -142,7 +142,7 @@ def _scatter(ids, selected, cursor, grouped):  # type: ignore[no-untyped-def]
 
 @kernel
 def _givers(grouped, starts, order, giver):  # type: ignore[no-untyped-def]
-    for group in range(len(starts) - 1):
-        start = starts[group]
-        for i in range(start, starts[group + 1]):
+    for stratum in range(len(starts) - 1):
+        start = starts[stratum]
+        for i in range(start, starts[stratum + 1]):
             giver[i] = grouped[start + order[i]]

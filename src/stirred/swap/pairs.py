@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 LOOKED_AT = 201
 """Pairs of which the median is the typical one."""
 
-_MOST_KINDS = 2000
+_MOST_PAIR_KINDS = 2000
 """Kinds of strata, by the rates of their records, up to which each is looked at."""
 _MOST_CANDIDATES = 1000
 _MOST_STRATA = 20_000
@@ -160,7 +160,7 @@ class ReleasedPairs:
             return swap_power_curve(np.unique(self.sizes).tolist(), one_rate(self.plan))
         changeable = np.unique(self.cells.stratum)
         kinds = np.unique(self.rates.counts[changeable], axis=0)
-        if len(kinds) <= _MOST_KINDS:
+        if len(kinds) <= _MOST_PAIR_KINDS:
             return swap_rates_power_curve(_by_rate(self.rates.rates, counts) for counts in kinds.tolist())
         used = [rate for rate, many in zip(self.rates.rates, kinds.sum(axis=0).tolist(), strict=True) if many]
         if 2 * max(used) > 1:

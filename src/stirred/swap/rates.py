@@ -117,7 +117,7 @@ def record_rates(
                 sharing = _sharing(group(table.pick(one.counted), table.rows))
             else:
                 if shared is None:
-                    shared = _sharing(_whole(plan, held, table, linked))
+                    shared = _sharing(_whole_rate(plan, held, table, linked))
                 sharing = shared
             fits &= sharing <= (one.at_most or 1)
         rule[fits] = number
@@ -138,7 +138,7 @@ def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
 
 def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
     """Which records no other equals in match and held values, linked rows included."""
-    whole = _whole(dataset.plan, dataset.held, dataset.table, _linked_labels(dataset))
+    whole = _whole_rate(dataset.plan, dataset.held, dataset.table, _linked_labels(dataset))
     return np.asarray(_sharing(whole) == 1)
 
 
@@ -182,7 +182,7 @@ def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[
     return fits
 
 
-def _whole(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedLabels | None) -> Groups:
+def _whole_rate(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedLabels | None) -> Groups:
     """Records that agree in all that a swap keeps."""
     parts = table.pick([*plan.match, *held])
     for labels in linked() if linked else ():

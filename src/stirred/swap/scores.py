@@ -31,7 +31,7 @@ from stirred.tables.groups import Groups, anonymous, cells, group
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_MOST_PAIRS = 20_000_000
+_MOST_SCORE_PAIRS = 20_000_000
 """Cells of strata: they take twice the memory of those of plain counts."""
 
 
@@ -73,7 +73,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     records = anonymous(strata.ids, strata.count), anonymous(swapped.ids, swapped.count)
     by_swapped = cells(records, dataset.records)
     row_of = outer % kept.count
-    stratum, h, s = pairs(strata.count, (outer // kept.count,), by_swapped.codes, _MOST_PAIRS)
+    stratum, h, s = pairs(strata.count, (outer // kept.count,), by_swapped.codes, _MOST_SCORE_PAIRS)
     if stratum is None:
         return None
     at, found = look_up(inner, key_of(stratum, row_of[h], by_swapped.codes[1][s], kept.count, swapped.count))

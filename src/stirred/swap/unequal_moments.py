@@ -33,7 +33,7 @@ from stirred.swap.unequal import NODES, WEIGHTS, kept_shares, moved_probabilitie
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
 
-_AT_ONCE = 1 << 12
+_STRATA_AT_ONCE = 1 << 12
 """Cells that are computed together."""
 _ON_CIRCLE, _RADIUS, _COEFFICIENTS = 64, 0.5, 24
 
@@ -76,8 +76,8 @@ def unequal_cell_moments(
     """Mean and variance of cells: the stratum of each, and its records in h, in s and in both, by rule."""
     mean, variance = np.empty(len(stratum)), np.empty(len(stratum))
     moved, kept = moved_probabilities(strata), kept_shares(strata)
-    for start in range(0, len(stratum), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
+    for start in range(0, len(stratum), _STRATA_AT_ONCE):
+        part = slice(start, start + _STRATA_AT_ONCE)
         where = stratum[part]
         mean[part], variance[part] = _moments(
             RatesByStratum(strata.rates, strata.counts[where]),

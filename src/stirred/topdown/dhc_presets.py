@@ -17,9 +17,9 @@ from typing import Any
 
 from stirred.spec.allocations import Allocation, AllocationPart, allocation
 
-LEVELS = ("state", "county", "prim", "tract_subset_group", "tract_subset", "block_group", "block")
+DHC_LEVELS = ("state", "county", "prim", "tract_subset_group", "tract_subset", "block_group", "block")
 """What the columns of the list of places are called, unless they are named."""
-NATION = "us"
+DHC_NATION = "us"
 
 GROUP_QUARTERS = (
     "101 federal detention centers", "102 federal prisons", "103 state prisons", "104 local jails",
@@ -63,12 +63,12 @@ _OLDER: Mapping[int, Sequence[int]] = {
 def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[str], nation: bool) -> dict[str, Any]:
     """The fields of a plan: ``dhc-persons`` or ``dhc-units``."""
     shares = allocation("dhc-2020")
-    named = (NATION, *levels)
-    spine = {"levels": tuple(levels), **({"root": NATION} if nation else {"absent": (NATION,)})}
+    named = (DHC_NATION, *levels)
+    spine = {"levels": tuple(levels), **({"root": DHC_NATION} if nation else {"absent": (DHC_NATION,)})}
     state, block = levels[0], levels[-1]
     if name == "dhc-units":
         units = {
-            **_table(shares, shares.part("units"), "units", named, ["tenvacgq"]),
+            **_dhc_table(shares, shares.part("units"), "units", named, ["tenvacgq"]),
             "attributes": [{"name": "tenvacgq", "values": (*HOUSING, *GROUP_QUARTERS)}],
             "recodes": [_recode("unit_type", "tenvacgq", (*HOUSING, *GROUP_QUARTERS), _unit_types())],
         }
@@ -78,7 +78,7 @@ def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[s
     values |= {"hispanic": domains.get("hispanic", ("no", "yes")), "cenrace": domains["cenrace"]}
     part = shares.part("persons")
     persons = {
-        **_table(shares, part, "persons", named, [query.name for query in part.queries]),
+        **_dhc_table(shares, part, "persons", named, [query.name for query in part.queries]),
         "attributes": [{"name": one, "values": tuple(listed)} for one, listed in values.items()],
         "recodes": [*_age_recodes(), *_relation_recodes()],
         "zeros": _zeros(),
@@ -92,7 +92,7 @@ def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[s
     return {"spine": spine, "tables": [persons, facilities], "invariants": kept, "constraints": constraints}
 
 
-def _table(
+def _dhc_table(
     shares: Allocation, part: AllocationPart, name: str, named: Sequence[str], wanted: Sequence[str]
 ) -> dict[str, Any]:
     """A table with some queries of a part, each with the rho that it had, and shares that add up to one."""

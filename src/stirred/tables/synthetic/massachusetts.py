@@ -62,7 +62,7 @@ Not printed: worked out from the printed counts."""
 _TENURES = ("owned", "rented")
 
 # Ours: dwellings per 10,000 with 1, 2, ..., 15 persons.
-_SIZE_SHARES = (800, 2310, 2000, 1850, 1200, 760, 450, 270, 160, 95, 50, 30, 15, 7, 3)
+_SIZE_SHARES_1940 = (800, 2310, 2000, 1850, 1200, 760, 450, 270, 160, 95, 50, 30, 15, 7, 3)
 
 # Ours: a cell's share of a size is multiplied by 1 + tilt (size - 4) / 1000, so a positive tilt means larger
 # households. Small, because size must stay nearly independent of county and tenure for swapping within sizes
@@ -111,7 +111,7 @@ def massachusetts_1940(scale: float | None = None) -> pl.DataFrame:
     cells = np.repeat(np.arange(counts.size, dtype=np.uint32), counts.ravel())
     generator = np.random.default_rng(_ORDER_SEED)
     generator.shuffle(cells)
-    county_and_tenure, size = np.divmod(cells, np.uint32(len(_SIZE_SHARES)))
+    county_and_tenure, size = np.divmod(cells, np.uint32(len(_SIZE_SHARES_1940)))
     county, tenure = np.divmod(county_and_tenure, np.uint32(len(_TENURES)))
     return pl.DataFrame(
         {
@@ -147,7 +147,7 @@ def _counts(scale: Fraction) -> list[list[int]]:
 
 def _size_weights(county: str, tenure: str) -> list[int]:
     tilt = _COUNTY_TILT[county] + _TENURE_TILT[tenure]
-    return [share * (1000 + tilt * (size - 4)) for size, share in enumerate(_SIZE_SHARES, start=1)]
+    return [share * (1000 + tilt * (size - 4)) for size, share in enumerate(_SIZE_SHARES_1940, start=1)]
 
 
 def _apportion(total: int, weights: Sequence[Fraction] | Sequence[int]) -> list[int]:
