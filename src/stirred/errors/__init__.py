@@ -9,35 +9,17 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
-from stirred.errors.appendix import *
 from stirred.errors.arguments import *
-from stirred.errors.audits import *
-from stirred.errors.calibrations import *
 from stirred.errors.data import *
-from stirred.errors.deployments import *
-from stirred.errors.draws import *
-from stirred.errors.earlier_places import *
 from stirred.errors.estimates import *
-from stirred.errors.figures import *
 from stirred.errors.kinds import *
+from stirred.errors.laboratory import *
 from stirred.errors.ledgers import *
-from stirred.errors.limits import *
-from stirred.errors.loss import *
-from stirred.errors.margins import *
-from stirred.errors.noise import *
-from stirred.errors.noisy_files import *
 from stirred.errors.output import *
-from stirred.errors.places import *
 from stirred.errors.plans import *
-from stirred.errors.programs import *
-from stirred.errors.registries import *
-from stirred.errors.relations import *
+from stirred.errors.probability import *
 from stirred.errors.reports import *
-from stirred.errors.signatures import *
 from stirred.errors.specifications import *
-from stirred.errors.spines import *
 from stirred.errors.stops import *
-from stirred.errors.studies import *
-from stirred.errors.survey_plans import *
 from stirred.errors.surveys import *
 from stirred.errors.topdown import *

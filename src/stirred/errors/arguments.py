@@ -1,4 +1,7 @@
-"""Errors about arguments of the wrong type, and calls whose arguments do not fit the function."""
+"""Errors about arguments of the wrong type, and calls whose arguments do not fit the function.
+
+Errors about figures.
+"""
 
 from __future__ import annotations
 
@@ -45,3 +48,7 @@ def kind_of(given: object) -> str:
     """
     name = type(given).__name__
     return _KINDS.get(name, f"a '{name}'")
+
+
+def option_needs(option: str, other: str) -> StirredError:
+    return StirredError("option-needs", f"The option {option} has no effect without {other}.", f"Add {other}.")

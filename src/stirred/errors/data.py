@@ -1,4 +1,7 @@
-"""Errors about the data: files that cannot be read, or data that do not fit the plan."""
+"""Errors about the data: files that cannot be read, or data that do not fit the plan.
+
+Errors about files of places and about joining estimates to a map; names of units and places are public.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from shlex import quote
 
-from stirred.errors.kinds import FEW, DataError, listed
+from stirred.errors.kinds import FEW, DataError, few, listed
 
 _WIDTH = 110
 _NO_HEADER = (
@@ -406,3 +409,31 @@ def id_types_differ(table: str, column: str) -> DataError:
         f"The column '{column}' of table '{table}' and the column it refers to are of different types.",
         "Give both the same type: in the file, or for CSV files by types in [input] and [linked.input].",
     )
+
+
+_SEE = "docs/estimates.md says what such a file must be (stirred docs estimates)."
+
+
+def places_file(file: object, problem: str, remedy: str = _SEE) -> DataError:
+    return DataError("places-file", f"The file of places {file} {problem}.", remedy)
+
+
+def places_unknown(file: object, unit: str, number: int, named: Sequence[str]) -> DataError:
+    return DataError(
+        "places-unknown",
+        f"The file of places {file} lists {number:,} codes in column '{unit}' that the release's list of geounits does "
+        f"not have: {few(named, number)}.",
+        "Correct them: codes are compared as text, leading zeros included.",
+    )
+
+
+def places_twice(file: object, unit: str, number: int, named: Sequence[str]) -> DataError:
+    return DataError(
+        "places-twice",
+        f"The file of places {file} lists {number:,} pairs of '{unit}' and place more than once: {few(named, number)}.",
+        "Leave each pair once. One code may lie in several places, each in a row of its own.",
+    )
+
+
+def map_join(what: str, problem: str, remedy: str) -> DataError:
+    return DataError("map-join", f"{what} {problem}.", remedy)

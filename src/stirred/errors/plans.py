@@ -1,11 +1,16 @@
-"""Errors about plans, whatever the data."""
+"""Errors about plans, whatever the data.
+
+Errors about tables and their margins in any plan: attributes, recodes, levels of a geography, shares of a budget.
+
+Errors about calibration: targets that cannot be read, that a mechanism does not know, or that nothing reaches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import PlanError, listed
+from stirred.errors.kinds import DataError, PlanError, StirredError, listed, one_line
 
 
 def plan_not_toml(path: Path, line: str) -> PlanError:
@@ -396,4 +401,88 @@ def seeded_release() -> PlanError:
         "seeded-release",
         "This was drawn from a seeded random source, which is for tests: it is not for release.",
         "Draw without source=, or pass for_tests=True to write it for a test.",
+    )
+
+
+def margin_plan(what: str, must: str) -> PlanError:
+    return PlanError(
+        "margin-plan",
+        f"In a plan this must hold: {what} {must}.",
+        "Correct the plan's attributes, recodes or margins.",
+    )
+
+
+def nested_levels(level: str, problem: str) -> DataError:
+    return DataError("topdown-geography", f"The level '{level}' {problem}.", "Correct the list of geounits.")
+
+
+def not_nested(level: str, unit: str, above: str, both: Sequence[str]) -> DataError:
+    unit, first, second = (one_line(name, 60) for name in (unit, *both))
+    return DataError(
+        "topdown-geography",
+        f"The levels '{above}' and '{level}' are not nested: {level} {unit} lies in two units of level '{above}', "
+        f"{first} and {second}.",
+        "Correct the list of geounits.",
+    )
+
+
+def measured_margin(what: str, must: str) -> StirredError:
+    return StirredError("measured-margin", f"{what} {must}.", "Correct the list of measured margins.")
+
+
+def shares_question(what: str, must: str) -> StirredError:
+    return StirredError(
+        "shares-question", f"{what} {must}.", "Change the shares or the queries that they are asked for."
+    )
+
+
+_PAGE = "docs/calibrate.md has examples (stirred docs calibrate)."
+
+
+def bad_target(text: str, problem: str) -> PlanError:
+    return PlanError("bad-target", f"The target {one_line(text, 200)!r} cannot be read: {problem}.", _PAGE)
+
+
+def no_targets() -> PlanError:
+    return PlanError(
+        "no-targets",
+        "No limit was given to calibrate for.",
+        "Give at least one --target, such as 'power at 5% <= 20%' or 'error of total at county <= 5'. " + _PAGE,
+    )
+
+
+def target_not_for(text: str, what: str, instead: str) -> PlanError:
+    """``what`` names what was to be calibrated, ``instead`` says what can be asked of it."""
+    return PlanError(
+        "target-not-for", f"The target {one_line(text, 200)!r} cannot be asked of {what}.", f"{instead} {_PAGE}"
+    )
+
+
+def target_not_measured(text: str, table: str) -> PlanError:
+    return PlanError(
+        "target-not-measured",
+        f"The target {one_line(text, 200)!r} can never be met: no query that the plan measures for '{table}' tells "
+        "what it asks for.",
+        "Add a query to the plan that has these attributes, with a share at that level or below it.",
+    )
+
+
+def out_of_reach(text: str, why: str, remedy: str) -> PlanError:
+    return PlanError("target-out-of-reach", f"The target {one_line(text, 200)!r} cannot be met: {why}.", remedy)
+
+
+def targets_disagree(why: str, remedy: str) -> PlanError:
+    return PlanError("targets-disagree", f"The targets cannot be met together: {why}.", remedy)
+
+
+def calibration_option(option: str, must: str) -> PlanError:
+    return PlanError("calibration-option", f"The option {option} {must}.", _PAGE)
+
+
+def moved_to_calibrate(option: str, target: str) -> PlanError:
+    """An option of another command that ``stirred calibrate`` has taken over."""
+    return PlanError(
+        "moved-to-calibrate",
+        f"{option} is no option of this command any more: stirred calibrate answers it.",
+        f"Type: stirred calibrate PLAN --target {target!r}. " + _PAGE,
     )

@@ -1,10 +1,20 @@
-"""Errors about TopDown: its plans, its geography and its tables."""
+"""Errors about TopDown: its plans, its geography and its tables.
+
+Errors about spines that are made for target areas. Lists of blocks are public, so codes of them may be named.
+
+Errors about relations between two released tables of a TopDown plan.
+
+Errors about the geographies of two releases that must agree.
+
+Errors about noisy measurement files: their folders, columns, codes and values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from stirred.errors.kinds import DataError, PlanError, few, listed, one_line
+from stirred.errors.kinds import DataError, OutputError, PlanError, few, listed, one_line
 
 
 def topdown_plan(what: str, must: str) -> PlanError:
@@ -105,4 +115,103 @@ def topdown_memory(needed: str, available: str) -> DataError:
         "topdown-memory",
         f"A release would need about {needed} of memory, and this machine has {available} free.",
         "Use a machine with more memory, or a plan with fewer cells or finest geounits.",
+    )
+
+
+def spine_question(what: str, must: str) -> PlanError:
+    return PlanError(
+        "spine-question",
+        f"For a spine this must hold: {what} {must}.",
+        "docs/spines.md explains the choices (stirred docs spines).",
+    )
+
+
+def block_twice(level: str, code: str, blocks: int) -> DataError:
+    return DataError(
+        "block-twice",
+        f"The list has {blocks:,} {level} codes more than once; the first is {one_line(code, 60)}.",
+        "List every block once: one that lies in two areas of a sort must be given to one of them, or the sort must be "
+        "divided into two columns.",
+    )
+
+
+def relations_in_a_circle(tables: Sequence[str]) -> PlanError:
+    return PlanError(
+        "relations-circle",
+        f"The relations of a TopDown plan go round in a circle among {listed(list(tables))}: a table "
+        "is fitted after those that its relations count, and none of these could be the first.",
+        "Leave out one of the relations, or turn it round: docs/relations.md (stirred docs relations).",
+    )
+
+
+def relation_unsure(relation: str, problem: str) -> PlanError:
+    return PlanError(
+        "relation-unsure",
+        f"It cannot be guaranteed that every fit can keep {relation}: {problem}.",
+        "Nothing was drawn or spent. Leave out one of the two, or relate other groups: docs/relations.md says which "
+        "plans are sure (stirred docs relations).",
+    )
+
+
+def earlier_levels(folder: object, theirs: Sequence[str], mine: Sequence[str]) -> PlanError:
+    return PlanError(
+        "topdown-earlier",
+        f"The plan cannot agree with the earlier release {folder}: its levels ({listed(theirs)}) and those of this "
+        f"plan ({listed(mine)}) have none in common, by name.",
+        "Call a level that both geographies have by the same name in both plans.",
+    )
+
+
+def earlier_places(folder: object, level: str, units: int, named: Sequence[str], *, earlier: bool) -> PlanError:
+    whose = "the earlier release lists" if earlier else "this plan lists"
+    other = "this plan" if earlier else "the earlier release"
+    return PlanError(
+        "topdown-earlier",
+        f"The plan cannot agree with the earlier release {folder}: at level '{level}', the finest that both have, "
+        f"{whose} {units:,} units ({few(named, units)}) that {other} does not.",
+        "Both lists must have the same units at that level; give the level another name where they are not the same.",
+    )
+
+
+_PAGE = "docs/noisy-measurements.md describes the form that is read (stirred docs noisy-measurements)."
+
+
+def noisy_folder(path: object, problem: str, remedy: str = "") -> DataError:
+    """A folder of noisy measurement files is not laid out as described."""
+    return DataError(
+        "noisy-folder",
+        f"The noisy measurement files in {path} are not laid out as described: {problem}.",
+        f"{remedy} {_PAGE}".strip(),
+    )
+
+
+def noisy_column(file: Path, column: str, found: str, expected: str) -> DataError:
+    """A column of a noisy measurement file is missing, or of another type or content than described."""
+    return DataError(
+        "noisy-column",
+        f"{file}: the column '{column}' {one_line(found, 200)}; expected {expected}.",
+        f"If the files were published in this form, the description that stirred follows is wrong there. {_PAGE}",
+    )
+
+
+def noisy_file(file: Path) -> DataError:
+    """A noisy measurement file cannot be read."""
+    return DataError(
+        "noisy-file",
+        f"{file} cannot be read as Parquet: it is damaged or was not copied whole.",
+        f"Get the file again. {_PAGE}",
+    )
+
+
+def noisy_question(what: str, must: str) -> DataError:
+    """A question about noisy measurement files that these files cannot answer."""
+    return DataError("noisy-question", f"{what} {must}.", _PAGE)
+
+
+def not_exportable(path: object, problem: str) -> OutputError:
+    """Measurements that cannot be written as noisy measurement files."""
+    return OutputError(
+        "not-exportable",
+        f"The measurements of {path} cannot be written as noisy measurement files: {problem}.",
+        _PAGE,
     )

@@ -8,8 +8,7 @@ from typing import Any
 
 from stirred import errors
 from stirred.spec.allocations import AllocationPart, allocation
-from stirred.topdown.dhc_presets import DHC_LEVELS
-from stirred.topdown.dhc_presets import dhc_plan
+from stirred.topdown.dhc_presets import DHC_LEVELS, dhc_plan
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL
 
