@@ -33,7 +33,9 @@ from stirred.noise import (
     discrete_gaussian_each,
     discrete_laplace,
     discrete_laplace_each,
-    feeding,
+)
+from stirred.noise import (
+    source as feeding,
 )
 
 OPENDP = "opendp==0.16.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from stirred.noise.bernoulli import gap_table
+from stirred.noise.selection import gap_table
 
 
 def reach_of(rate):

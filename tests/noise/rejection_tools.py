@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.noise.enclosures import exp_bounds
-from stirred.noise.feeding import EMPTY, FIRST, ROW, SECOND, STATUS, UNDECIDED, WORD
+from stirred.noise.fixed_point import exp_bounds
+from stirred.noise.source import EMPTY, FIRST, ROW, SECOND, STATUS, UNDECIDED, WORD
 
 REJECTED, OPEN_BLOCK, OPEN_ACCEPTANCE = "rejected", "open block", "open acceptance"
 

@@ -15,7 +15,7 @@ import pytest
 from gap_tools import Untouchable, exact_cuts, reach_of
 
 from stirred.noise import SeededSource, reselect, select
-from stirred.noise.bernoulli import MOST_CUTS, gap_table
+from stirred.noise.selection import MOST_CUTS, gap_table
 
 TWENTIETH, THIRD, HALF = Fraction(1, 20), Fraction(1, 3), Fraction(1, 2)
 RATES = [

@@ -10,10 +10,9 @@ import pytest
 from exact_laws import Patterned, fits, head_and_rest, share_between, weights
 from rejection_tools import OPEN_ACCEPTANCE, OPEN_BLOCK, REJECTED, Tally, attempt, certain, chances
 
-from stirred.noise import SeededSource, feeding
-from stirred.noise.blocks import _blocks, bits_within, block_table, draw_blocks
-from stirred.noise.enclosures import exp_bounds
-from stirred.noise.fixed_point import exp_steps
+from stirred.noise import SeededSource, source
+from stirred.noise.fixed_point import exp_bounds, exp_steps
+from stirred.noise.gaussian import _blocks, bits_within, block_table, draw_blocks
 from stirred.noise.inversion import Widths
 
 PRODUCTION = Fraction(214437516707, 177339451520)
@@ -92,7 +91,7 @@ def test_all_bit_strings_together_give_each_value_its_probability(variance, with
 @pytest.mark.parametrize(("variance", "within_bits"), [(Fraction(9), 1), (PRODUCTION, 1), (Fraction(400), 3)], ids=str)
 def test_the_law_survives_narrow_words_and_short_blocks(variance, within_bits, widths, monkeypatch):
     """20,000 draws, open comparisons being common. False alarm below 1e-9."""
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 50)
+    monkeypatch.setattr(source, "WORDS_BYTES", 50)
     out = np.empty(20_000, dtype=np.int64)
     draw_blocks(block_table(variance, within_bits, widths), out, SeededSource(31))
     values = np.arange(-200, 201)
@@ -141,7 +140,7 @@ def test_open_draws_are_settled_by_exact_arithmetic(monkeypatch):
     x = (k << table.within_bits) + within
     exponent = (x**2 - (k << table.within_bits) ** 2) / (2 * variance)
     near = int(exp_fraction(exponent) * 2**128)
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 22)
+    monkeypatch.setattr(source, "WORDS_BYTES", 22)
     block = [int(np.flatnonzero(table.blocks.cells == k)[0])]
     plain = [int(np.flatnonzero(table.blocks.cells == 3)[0]), 1, 0]
     for change, expected in ((-1, x), (1, (3 << table.within_bits) + 1)):
@@ -157,7 +156,7 @@ def test_the_tail_follows_the_exact_conditional_law(monkeypatch):
     """Blocks whose first 16 bits are ones, one attempt for each block of words. False alarm below 1e-9."""
     variance = Fraction(900)
     table, stream = block_table(variance, 3), SeededSource(32)
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 22)
+    monkeypatch.setattr(source, "WORDS_BYTES", 22)
 
     def pattern(number, count):
         words = np.frombuffer(stream.take(22), dtype="<u2").copy()

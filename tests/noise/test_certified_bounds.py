@@ -10,14 +10,11 @@ import pytest
 from exact_laws import DIGITS, decimal, distribution
 
 from stirred.noise import SeededSource
-from stirred.noise.blocks import block_table
-from stirred.noise.enclosures import exp_bounds, exp_floor
-from stirred.noise.fixed_point import exp_steps
-from stirred.noise.gaussian import gaussian_law
-from stirred.noise.inversion import Widths, certified_cuts, cut_table
+from stirred.noise.fixed_point import exp_bounds, exp_floor, exp_steps
+from stirred.noise.gaussian import block_table, gaussian_law
+from stirred.noise.inversion import Law, Widths, _side, certified_cuts, cut_table, floors, happens, resolve
 from stirred.noise.laplace import digit_tables
-from stirred.noise.laws import Law, _side, floors, happens, resolve
-from stirred.noise.universal import references
+from stirred.noise.scale_per_row import references
 
 PRODUCTION = Fraction(214437516707, 177339451520)
 VARIANCES = [Fraction(1), Fraction(3, 7), Fraction(100), Fraction(12345, 7), Fraction(10**4), PRODUCTION]

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from exact_laws import Continued, counts_fit, head_and_rest
 
-from stirred.noise import SeededSource, bernoulli_exp, feeding, randomised_response, uniform_integers
+from stirred.noise import SeededSource, bernoulli_exp, randomised_response, uniform_integers
+from stirred.noise import source as feeding
 from stirred.noise.coins import _band_of_exp, _pair_bands, _pair_bands_exp, band_of_fraction, below, bernoulli, toss
-from stirred.noise.enclosures import exp_bounds
-from stirred.noise.fixed_point import exp_steps
-from stirred.noise.integers import draw_below
-from stirred.noise.inversion import Widths
-from stirred.noise.laws import happens
+from stirred.noise.fixed_point import exp_bounds, exp_steps
+from stirred.noise.inversion import Widths, happens
+from stirred.noise.uniform import draw_below
 
 PROBABILITIES = [
     Fraction(n, d) for n, d in [(0, 1), (1, 1), (1, 2), (3, 8), (1, 3), (1, 20), (2**62 - 1, 2**62), (1, 2**62)]

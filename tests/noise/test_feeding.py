@@ -17,9 +17,11 @@ from stirred.noise import (
     discrete_gaussian_each,
     discrete_laplace,
     discrete_laplace_each,
-    feeding,
     randomised_response,
     uniform_integers,
+)
+from stirred.noise import (
+    source as feeding,
 )
 
 SIZE = 400_000

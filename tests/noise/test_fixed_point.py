@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.noise.enclosures import exp_bounds
 from stirred.noise.fixed_point import (
     EXPONENT_SLACK,
     divide,
+    exp_bounds,
     exp_steps,
     exponent_of,
     leading_zeros,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from exact_laws import Continued, Patterned, decimal, distribution, fits, head_and_rest, share_between
 
-from stirred.noise import SeededSource, feeding
+from stirred.noise import SeededSource
+from stirred.noise import source as feeding
 from stirred.noise.gaussian import gaussian_law
-from stirred.noise.inversion import Widths, cut_table, invert
-from stirred.noise.laws import Law
+from stirred.noise.inversion import Law, Widths, cut_table, invert
 
 LAWS = [
     gaussian_law(Fraction(1)),

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from exact_laws import Patterned, fits, head_and_rest, share_between, weights
 
-from stirred.noise import SeededSource, feeding
-from stirred.noise.enclosures import exp_bounds
-from stirred.noise.feeding import EMPTY, FIRST, SECOND, STATUS, UNDECIDED
+from stirred.noise import SeededSource, source
+from stirred.noise.fixed_point import exp_bounds
 from stirred.noise.inversion import Widths
 from stirred.noise.laplace import LARGEST_SCALE, LARGEST_TABLE, _digits, digit_bits, digit_tables, draw_digits
+from stirred.noise.source import EMPTY, FIRST, SECOND, STATUS, UNDECIDED
 
 
 def test_digits_bring_every_scale_down_to_one_table():
@@ -109,7 +109,7 @@ def test_all_bit_strings_together_give_each_value_its_probability(scale, bits, w
 @pytest.mark.parametrize("widths", [Widths(3, 6), Widths(5, 8)], ids=str)
 def test_the_law_survives_narrow_words_and_short_blocks(scale, bits, widths, monkeypatch):
     """20,000 draws, open digits being common. False alarm below 1e-9."""
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 50)
+    monkeypatch.setattr(source, "WORDS_BYTES", 50)
     out = np.empty(20_000, dtype=np.int64)
     draw_digits(digit_tables(scale, bits, widths), out, SeededSource(51))
     values = np.arange(-2000, 2001)
@@ -123,7 +123,7 @@ def test_the_tail_follows_the_exact_conditional_law(head, monkeypatch):
     scale = Fraction(60)
     tables, stream = digit_tables(scale, (3,)), SeededSource(52)
     settled = np.flatnonzero(tables.lower[0].cells >= 0)
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 16)
+    monkeypatch.setattr(source, "WORDS_BYTES", 16)
 
     def pattern(number, count):
         """One draw for each block: a low digit that its head settles (or not: then the high part is drawn as usual)."""

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from chi_square import FALSE_ALARM, p_value
-from stirred.noise import SeededSource, feeding, reselect_by_class, select_by_class
-from stirred.noise import rate_classes as module
+from stirred.noise import SeededSource, reselect_by_class, select_by_class, source
+from stirred.noise import selection as module
 from stirred.noise.inversion import Widths
 
 RATES = [Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)]
@@ -46,7 +46,7 @@ def test_every_subset_of_a_group_has_its_probability(mix):
 @pytest.mark.parametrize("mix", [(0, 1), (0, 1, 2)], ids=str)
 def test_the_law_survives_narrow_words_and_short_blocks(mix, block_bytes, widths, monkeypatch):
     """20,000 groups; draws that few bits leave undecided are common. False alarm below 1e-9."""
-    monkeypatch.setattr(feeding, "WORDS_BYTES", block_bytes)
+    monkeypatch.setattr(source, "WORDS_BYTES", block_bytes)
     settled = []
     original = module.below
     monkeypatch.setattr(module, "below", lambda *given: settled.append(original(*given)) or settled[-1])

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from exact_laws import counts_fit, fits
 
+from stirred.lab.definitions.reference_sampler import (
+    coin,
+    coin_exp,
+    one_discrete_gaussian,
+    one_discrete_laplace,
+    uniform,
+)
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace
-from stirred.noise.reference import coin, coin_exp, one_discrete_gaussian, one_discrete_laplace, uniform
 
 PRODUCTION = Fraction(214437516707, 177339451520)
 DRAWS = 6000

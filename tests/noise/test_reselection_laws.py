@@ -12,7 +12,7 @@ from scipy import stats
 
 from chi_square import FALSE_ALARM, p_value
 from stirred.noise import SeededSource, reselect, source
-from stirred.noise.bernoulli import gap_table
+from stirred.noise.selection import gap_table
 
 TWENTIETH, THIRD, HALF = Fraction(1, 20), Fraction(1, 3), Fraction(1, 2)
 NARROW = (3, 6)

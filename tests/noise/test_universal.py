@@ -11,12 +11,11 @@ from exact_laws import fits, share_between, weights
 from rejection_tools import OPEN_ACCEPTANCE, OPEN_BLOCK, REJECTED, Tally, attempt, certain, chances
 from scipy import stats
 
-from stirred.noise import SeededSource, discrete_gaussian_each, discrete_laplace_each, feeding, universal
-from stirred.noise.enclosures import exp_bounds
-from stirred.noise.fixed_point import exp_steps, mantissa_of
+from stirred.noise import SeededSource, discrete_gaussian_each, discrete_laplace_each, scale_per_row, source
+from stirred.noise.fixed_point import exp_bounds, exp_steps, mantissa_of
 from stirred.noise.inversion import Widths
+from stirred.noise.scale_per_row import BOTTOM, _universal, draw_universal, placed, references
 from stirred.noise.scales import CodedRows, PairRows
-from stirred.noise.universal import BOTTOM, _universal, draw_universal, placed, references
 
 PRODUCTION = Fraction(214437516707, 177339451520)
 
@@ -157,7 +156,7 @@ def test_every_rate_finds_a_reference_at_or_below_it_and_within_an_eighth(power)
 )
 def test_the_law_survives_narrow_words_and_short_blocks(power, scale, monkeypatch):
     """10,000 rows, open comparisons being common; pairs, and fractions too long for pairs. False alarm below 1e-9."""
-    monkeypatch.setattr(feeding, "WORDS_BYTES", 64)
+    monkeypatch.setattr(source, "WORDS_BYTES", 64)
     tables = references(power, Widths(4, 7), Widths(3, 6))
     values = np.arange(-1000, 1001)
     pmf = np.exp(-(np.abs(values) ** power) / (power * float(scale)))
@@ -212,7 +211,7 @@ def law_fits(drawn, power, scale):
 
 def test_few_scales_are_grouped_and_many_are_not(monkeypatch):
     asked = []
-    monkeypatch.setattr(universal, "references", lambda power: asked.append(power) or references(power))
+    monkeypatch.setattr(scale_per_row, "references", lambda power: asked.append(power) or references(power))
     discrete_gaussian_each((np.arange(1000) % 3 + 1, np.ones(1000, dtype=np.int64)), SeededSource(1))
     assert asked == []
     discrete_gaussian_each(np.arange(1, 1001), SeededSource(1))

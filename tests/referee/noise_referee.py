@@ -15,10 +15,9 @@ from mpmath import mp, mpf
 from referee_harness import Case, claim
 from referee_numbers import number
 
-from stirred.noise.enclosures import exp_bounds, exp_floor
-from stirred.noise.integers import draw_below
-from stirred.noise.inversion import Widths, certified_cuts, cut_table, invert
-from stirred.noise.laws import Law, floors, happens, resolve
+from stirred.noise.fixed_point import exp_bounds, exp_floor
+from stirred.noise.inversion import Law, Widths, certified_cuts, cut_table, floors, happens, invert, resolve
+from stirred.noise.uniform import draw_below
 
 DIGITS = 70
 

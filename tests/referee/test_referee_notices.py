@@ -19,7 +19,7 @@ from referee_harness import ROOMS, SEED, judge
 
 from stirred import limits, loss, semantics
 from stirred.loss.composition import Bounds, ComposedLoss
-from stirred.noise.enclosures import exp_bounds
+from stirred.noise.fixed_point import exp_bounds
 from stirred.spec import Invariant, Specification
 from stirred.swap import guarantee
 

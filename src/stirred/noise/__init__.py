@@ -6,18 +6,15 @@ which memory it touches, depends on what is drawn, so an observer who can time s
 caches may learn about the noise. Draw in batches, away from such observers.
 
 Coins with a rational probability are in :mod:`stirred.noise.coins`, one draw at a time as published by Canonne, Kamath
-and Steinke in :mod:`stirred.noise.reference`.
+and Steinke in :mod:`stirred.lab.definitions.reference_sampler`.
 """
 
-from stirred.noise.bernoulli import reselect, select
-from stirred.noise.coins import bernoulli_exp
+from stirred.noise.coins import bernoulli_exp, randomised_response
 from stirred.noise.gaussian import discrete_gaussian, discrete_gaussian_each
-from stirred.noise.integers import uniform_integers
 from stirred.noise.laplace import discrete_laplace, discrete_laplace_each
-from stirred.noise.permutations import derange_groups, shuffle_groups
-from stirred.noise.rate_classes import reselect_by_class, select_by_class
-from stirred.noise.response import randomised_response
+from stirred.noise.selection import reselect, reselect_by_class, select, select_by_class
 from stirred.noise.source import RandomSource, SeededSource, SystemSource
+from stirred.noise.uniform import derange_groups, shuffle_groups, uniform_integers
 
 __all__ = [
     "RandomSource",

@@ -5,13 +5,23 @@ The law: P(True) = p, or exp(-x), exactly. A uniform number U is compared with t
 
 Error budget: every probability is a pair of 64-bit integers with this meaning for the first 64 bits w of U. w < surely
 implies U < probability, w > possibly implies U >= probability, and in between the draw is undecided and settled by
-:func:`stirred.noise.laws.happens`, or by comparing with the fraction. A fraction p has surely = floor(2^64 p) =
+:func:`stirred.noise.inversion.happens`, or by comparing with the fraction. A fraction p has surely = floor(2^64 p) =
 possibly, and possibly one less where 2^64 p is whole and positive; 0 and 1 become (0, 0) and (2^64 - 1, 2^64 - 1), one
 draw in 2^64 being undecided. A single x has surely = possibly = floor(2^64 exp(-x)), certified. An x for each row has
 the band of :mod:`stirred.noise.fixed_point`, about 1,000 wide: its exponent is the leading 64 bits of x, less than 3
 units of 2^-57 too small.
 
 :func:`stirred.noise.select` draws the positions of the rows that come up True, and is faster for small p.
+
+Randomised response: each value is kept with probability 1 - p, else replaced by *another* one, uniformly.
+
+The law, independently for each value v among k categories: P(v) = 1 - p and P(u) = p / (k - 1) for each u other than v,
+exactly. With two categories the value is flipped with probability p. (Some texts replace by any of the k, the value
+itself included: that is this law with p (k - 1) / k in place of p.) For p <= 1 - 1/k it satisfies epsilon-differential
+privacy for a value with exp(epsilon) = (1 - p)(k - 1) / p.
+
+Whether a value is replaced is a coin of :mod:`stirred.noise.coins`, by which one of the others a uniform integer of
+:mod:`stirred.noise.uniform`; both are exact. Every value takes both draws, whatever the first one says.
 """
 
 from __future__ import annotations
@@ -25,13 +35,32 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred.noise.enclosures import exp_floor
-from stirred.noise.feeding import BITS, DONE, EMPTY, ROW, STATUS, UNDECIDED, WORD, State, counted, feed, in_chunks
-from stirred.noise.fixed_point import divide, exp_steps, exponent_of, leading_zeros, probability_band, quotient_of
-from stirred.noise.inversion import WIDE, Widths, seen
-from stirred.noise.laws import happens
+from stirred.noise.fixed_point import (
+    divide,
+    exp_floor,
+    exp_steps,
+    exponent_of,
+    leading_zeros,
+    probability_band,
+    quotient_of,
+)
+from stirred.noise.inversion import WIDE, Widths, happens, seen
 from stirred.noise.scales import CodedRows, Number, Numbers, Range, Rows, exact_number, exact_rows
-from stirred.noise.source import RandomSource
+from stirred.noise.source import (
+    BITS,
+    DONE,
+    EMPTY,
+    ROW,
+    STATUS,
+    UNDECIDED,
+    WORD,
+    RandomSource,
+    State,
+    counted,
+    feed,
+    in_chunks,
+)
+from stirred.noise.uniform import LARGEST_BOUND, uniform_integers
 
 _PROBABILITY = Range("from 0 to 1", zero=True, most=1)
 _EXPONENT = Range("0 or greater", zero=True)
@@ -214,3 +243,31 @@ def below(p: Fraction, bits: int, width: int, source: RandomSource) -> bool:
             return True
         if bits >= scaled:
             return False
+
+
+def randomised_response(values: NDArray[Any], p: Number, source: RandomSource, *, categories: int = 2) -> NDArray[Any]:
+    """``values``, whole numbers below ``categories`` or booleans, each replaced by another one with probability ``p``.
+
+    >>> from stirred.noise import SeededSource
+    >>> randomised_response(np.array([0, 1, 2, 2, 1, 0]), "1/2", SeededSource(3), categories=3).tolist()
+    [2, 2, 1, 1, 1, 0]
+    """
+    known = np.asarray(values)
+    if isinstance(categories, bool) or not isinstance(categories, int | np.integer):
+        raise errors.noise_not_a_number("The number of categories", categories)
+    if not 2 <= categories <= LARGEST_BOUND:
+        raise errors.noise_out_of_range("The number of categories", int(categories), "from 2 to 2^63")
+    if known.ndim != 1 or known.dtype.kind not in "iub" or (known.dtype.kind == "b" and categories != 2):
+        raise errors.response_values(int(categories))
+    if len(known) and (int(known.min()) < 0 or int(known.max()) >= categories):
+        raise errors.response_values(int(categories))
+    replaced = bernoulli(p, len(known), source)
+    out: NDArray[Any]
+    if categories == 2:
+        out = known ^ replaced.astype(known.dtype)
+        return out
+    # Among the others in increasing order: those from the value itself on are one further.
+    other = uniform_integers(int(categories) - 1, len(known), source)
+    other += other >= known
+    out = np.where(replaced, other, known).astype(known.dtype)
+    return out

@@ -7,10 +7,11 @@ base. All of them are drawn by method T; nothing is rejected, and a scale up to 
 
 Error budget: none is spent; see :mod:`stirred.noise.inversion`. An undecided digit, and those that follow it, are drawn
 with exact arithmetic. Limit: a scale of 2^40, where x stays within 64 bits; a value beyond (probability below
-exp(-2^22)) raises OverflowError. For a scale in each row see :mod:`stirred.noise.universal`, which has the same limit.
+exp(-2^22)) raises OverflowError. For a scale in each row see :mod:`stirred.noise.scale_per_row`, which has the same
+limit.
 
 Noise of this law on an integer query of sensitivity d satisfies epsilon-differential privacy with epsilon = d / scale.
-Running time is not constant: see :mod:`stirred.noise.feeding`.
+Running time is not constant: see :mod:`stirred.noise.source`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred.noise.feeding import (
+from stirred.noise.inversion import WIDE, CutTable, Law, Widths, cut_table, invert, resolve, search, seen
+from stirred.noise.scale_per_row import draw_each
+from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
+from stirred.noise.source import (
     BITS,
     DONE,
     EMPTY,
@@ -33,16 +37,12 @@ from stirred.noise.feeding import (
     STATUS,
     UNDECIDED,
     WORD,
+    RandomSource,
     State,
     counted,
     feed,
     in_chunks,
 )
-from stirred.noise.inversion import WIDE, CutTable, Widths, cut_table, invert, search, seen
-from stirred.noise.laws import Law, resolve
-from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
-from stirred.noise.source import RandomSource
-from stirred.noise.universal import draw_each
 
 LARGEST_SCALE = 1 << 40
 LARGEST_TABLE = 128

@@ -42,7 +42,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred.noise.feeding import BITS, DONE, EMPTY, FIRST, ROW, SECOND, STATUS, UNDECIDED, WORD, State, feed, in_chunks
 from stirred.noise.fixed_point import (
     EXPONENT_SLACK,
     FRACTION_BITS,
@@ -52,10 +51,23 @@ from stirred.noise.fixed_point import (
     multiply,
     probability_band,
 )
-from stirred.noise.inversion import Widths, cells_of, certified_cuts, seen
-from stirred.noise.laws import Law, happens, resolve
+from stirred.noise.inversion import Law, Widths, cells_of, certified_cuts, happens, resolve, seen
 from stirred.noise.scales import Rows
-from stirred.noise.source import RandomSource
+from stirred.noise.source import (
+    BITS,
+    DONE,
+    EMPTY,
+    FIRST,
+    ROW,
+    SECOND,
+    STATUS,
+    UNDECIDED,
+    WORD,
+    RandomSource,
+    State,
+    feed,
+    in_chunks,
+)
 
 BOTTOM = {1: 5, 2: 11}
 TABLE = Widths(12, 64)
