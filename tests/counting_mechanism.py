@@ -36,8 +36,8 @@ from stirred.releases.verdicts import Verdict
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.tables import Column, Table, open_input
-from stirred.tables.read import read_parts
-from stirred.tables.write import Cell, write_table
+from stirred.tables.reading.table_reader import read_parts
+from stirred.tables.writing import Cell, write_table
 
 
 class CountPlan(Plan):

@@ -10,7 +10,7 @@ import pytest
 
 from stirred.spec.exact import display
 from stirred.swap import guarantee
-from stirred.tables.synthetic.massachusetts import TABLE_3_1
+from stirred.tables.synthetic.examples import TABLE_3_1
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 FIRST = README.partition("\n## ")[0]

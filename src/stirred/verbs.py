@@ -168,7 +168,7 @@ def tabulate_places(
     most_rows: int | None = None,
 ) -> tuple[pa.Table, tuple[str, ...]]:  # fmt: skip
     """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
-    from stirred.releases.place_tables import places_of, put_together
+    from stirred.tables.places import places_of, put_together
 
     mechanism, opened = of_release(path, most_rows)
     with _as_received(path):

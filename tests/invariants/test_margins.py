@@ -5,7 +5,7 @@ import pytest
 
 from stirred.invariants import Margin, fingerprint
 from stirred.tables import Table, open_input
-from stirred.tables.read import read_table
+from stirred.tables.reading.table_reader import read_table
 
 ROWS = [("A", 1, "x"), ("A", 1, "y"), ("A", 2, "x"), ("B", 2, "x"), ("B", 2, "x")]
 

@@ -12,7 +12,7 @@ from stirred.errors import StirredError
 from stirred.invariants import Inequality, Margin, agree, digest, evaluate, recount
 from stirred.spec import Invariant
 from stirred.tables import Table, open_input
-from stirred.tables.read import read_table
+from stirred.tables.reading.table_reader import read_table
 
 NAMES = ("block", "size", "tenure")
 COUNTY = {"b1": "c1", "b2": "c1", "b3": "c2"}

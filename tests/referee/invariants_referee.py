@@ -13,7 +13,7 @@ from stirred.invariants import Inequality, Margin, agree, digest, evaluate, reco
 from stirred.spec import Invariant
 from stirred.spec.invariant import merged, missing
 from stirred.tables import Table, open_input
-from stirred.tables.read import read_table
+from stirred.tables.reading.table_reader import read_table
 
 COLUMNS = ("block", "county", "size", "tenure")
 COUNTY = {"b1": "c1", "b2": "c1", "b3": "c2"}

@@ -27,7 +27,7 @@ from stirred.releases import documents
 from stirred.swap.releasing import draw, release
 from stirred.swap.rows import SortedRows
 from stirred.swap.verifying import verify
-from stirred.tables import write
+from stirred.tables import writing
 
 
 class Today(dt.datetime):
@@ -163,8 +163,8 @@ def uncompressed(monkeypatch: pytest.MonkeyPatch) -> None:
     def plain_writer(*given: Any, **named: Any) -> Any:
         return writer(*given, **(named | {"compression": "none", "compression_level": None}))
 
-    monkeypatch.setattr(write.pq, "ParquetWriter", plain_writer)
-    monkeypatch.setattr(write.pa.ipc, "new_file", lambda path, schema, options: new_file(path, schema))
+    monkeypatch.setattr(writing.pq, "ParquetWriter", plain_writer)
+    monkeypatch.setattr(writing.pa.ipc, "new_file", lambda path, schema, options: new_file(path, schema))
 
 
 def marked_parquet(frame: pl.DataFrame, path: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.tables import InputOptions, open_input
-from stirred.tables.read import ReadTable, read_table
+from stirred.tables.reading.table_reader import ReadTable, read_table
 
 SECRET = "SECRET-7731"
 

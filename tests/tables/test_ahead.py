@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from stirred.tables.ahead import ahead
+from stirred._threads import ahead
 
 
 def test_the_items_are_the_same():

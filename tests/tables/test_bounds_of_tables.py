@@ -17,8 +17,8 @@ from reading_tools import refused
 
 from stirred.errors import StirredError
 from stirred.tables import open_input
-from stirred.tables.inputs import MOST_COLUMNS
-from stirred.tables.read import read_parts, read_table
+from stirred.tables.reading.inputs import MOST_COLUMNS
+from stirred.tables.reading.table_reader import read_parts, read_table
 
 D = decimal.Decimal
 
@@ -212,7 +212,7 @@ def test_a_damaged_dictionary_in_an_arrow_file_is_refused_and_does_not_end_the_p
     nested = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), inner)})
     as_arrow(path, nested)  # the file says "dictionary of texts", and holds something else
     code = (
-        "import sys; from stirred.tables import open_input; from stirred.tables.read import read_table\n"
+        "import sys; from stirred.tables import open_input; from stirred.tables.reading.table_reader import read_table\n"
         "from stirred.errors import StirredError\n"
         "try: read_table(open_input('t', sys.argv[1]), ['c'])\n"
         "except StirredError as refusal: print(refusal.kind)\n"

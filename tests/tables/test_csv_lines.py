@@ -8,8 +8,8 @@ import weakref
 import pytest
 
 from stirred import errors
-from stirred.tables import csv_files
-from stirred.tables.inputs import InputOptions, open_input
+from stirred.tables.reading import csv_files
+from stirred.tables.reading.inputs import InputOptions, open_input
 
 SECRET = "SECRET-7731"
 

@@ -10,11 +10,10 @@ from reading_tools import SECRET, cells, write
 
 from stirred.errors import StirredError
 from stirred.tables import InputOptions, open_input
-from stirred.tables.csv_files import typed
-from stirred.tables.form import Form, form_of
-from stirred.tables.inputs import Rewritten
-from stirred.tables.looking import look
-from stirred.tables.read import read_table
+from stirred.tables.reading.csv_files import typed
+from stirred.tables.reading.first_look import Form, form_of, look
+from stirred.tables.reading.inputs import Rewritten
+from stirred.tables.reading.table_reader import read_table
 
 GERMAN = "größe;stadt;einkommen\r\n2;Fürth;1,50\r\n10;Köln;-2,25\r\n"
 ROWS = [("2", "Fürth", "1,50"), ("10", "Köln", "-2,25")]

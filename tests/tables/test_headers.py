@@ -15,7 +15,7 @@ from stirred.swap.checking import check
 from stirred.swap.draft import draft_plan as swap_draft
 from stirred.swap.plan import SwapPlan
 from stirred.tables import open_input
-from stirred.tables.form import form_of
+from stirred.tables.reading.first_look import form_of
 from stirred.topdown.draft import draft_plan as topdown_draft
 
 RECORDS = f"h1,MA,1,{SECRET}\nh2,MA,2,{SECRET}\nh3,NH,2,Coos\n"

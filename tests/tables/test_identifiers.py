@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stirred.tables import identifiers
-from stirred.tables.identifiers import IdentifierCollector, count_repeated, locate
+from stirred.tables.reading import table_reader
+from stirred.tables.reading.table_reader import IdentifierCollector, count_repeated, locate
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -128,7 +128,7 @@ def test_integers_are_collected_whatever_was_said_about_their_number(rows):
 
 
 def test_repeated_integers_are_counted_bucket_by_bucket(monkeypatch):
-    monkeypatch.setattr(identifiers, "_BUCKET", 64)
+    monkeypatch.setattr(table_reader, "_BUCKET", 64)
     values = np.random.default_rng(4).integers(-500, 500, 3000)
     expected = len(values) - len(set(values.tolist()))
     assert count_repeated(pa.chunked_array([pa.array(values)])) == expected

@@ -26,7 +26,8 @@ from hypothesis import strategies as st
 from reading_tools import SECRET, cells, read, refused, write
 
 from stirred.errors import StirredError
-from stirred.tables import csv_files, open_input
+from stirred.tables import open_input
+from stirred.tables.reading import csv_files
 
 # -- CSV ------------------------------------------------------------------------------------------------------
 

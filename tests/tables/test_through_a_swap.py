@@ -25,7 +25,7 @@ from stirred.noise import SeededSource
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw
 from stirred.swap.verifying import verify
-from stirred.tables.write import EXTENSIONS
+from stirred.tables.writing import EXTENSIONS
 
 FORMATS = list(EXTENSIONS)
 MOMENTS = [dt.datetime(2020, 2, 29, 23, 59, 58, 678901), dt.datetime(1905, 6, 7, 8, 9, 10, 111)]

@@ -19,8 +19,8 @@ from reading_tools import arrow_of
 
 from stirred.tables import Column, open_input
 from stirred.tables.columns import ColumnEncoder, as_text, recast
-from stirred.tables.read import read_table
-from stirred.tables.write import EXTENSIONS, Cell, as_arrow, write_table
+from stirred.tables.reading.table_reader import read_table
+from stirred.tables.writing import EXTENSIONS, Cell, as_arrow, write_table
 
 FORMATS = list(EXTENSIONS)
 

@@ -20,7 +20,7 @@ from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.ledger import Ledger
 from stirred.releases.manifest import write_manifest
-from stirred.tables.write import write_table
+from stirred.tables.writing import write_table
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking import check
 from stirred.topdown.counting import count_tables

@@ -37,7 +37,7 @@ def read_draws(path: str, column: str | None = None) -> NDArray[Any]:
     """Draws from a file of numbers, a table with ``column``, or standard input (``-``)."""
     if path == "-":
         return numbers_of(_bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input"), "standard input")
-    from stirred.tables.inputs import format_of
+    from stirred.tables.reading.inputs import format_of
 
     told = format_of(Path(path))
     if column is not None or (told is not None and told != ("csv", None)):
@@ -150,8 +150,8 @@ def _is_number(line: bytes) -> bool:
 def _column(path: Path, column: str | None) -> NDArray[Any]:
     import pyarrow as pa
 
-    from stirred.tables.inputs import open_input
-    from stirred.tables.read import read_table
+    from stirred.tables.reading.inputs import open_input
+    from stirred.tables.reading.table_reader import read_table
 
     opened = open_input("draws", path)
     names = list(opened.kinds)

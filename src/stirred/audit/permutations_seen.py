@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred.audit.swap_inputs import Integers, MadeFile
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import mixed
 
 if TYPE_CHECKING:
     import polars as pl

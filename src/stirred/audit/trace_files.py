@@ -25,7 +25,7 @@ from stirred._received import MOST_BYTES, Unacceptable, plain, read_bytes
 from stirred.audit.results import Result
 from stirred.releases.manifest import NAME as MANIFEST
 from stirred.releases.manifest import differences, read_manifest
-from stirred.tables.inputs import format_of
+from stirred.tables.reading.inputs import format_of
 
 _PATHS = re.compile(r"(?<![\w.:/#<~-])(?:~|[A-Za-z]:)?[/\\](?:[\w.@+ -]+[/\\])+[\w.@+-]+|\\\\[\w.-]+\\[\w.$-]+")
 _TIMES = re.compile(

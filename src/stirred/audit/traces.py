@@ -29,8 +29,8 @@ from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.tables import open_input
-from stirred.tables.form import form_of
-from stirred.tables.inputs import format_of
+from stirred.tables.reading.first_look import form_of
+from stirred.tables.reading.inputs import format_of
 
 CONFIDENTIAL = "Confidential: do not give this page away with the release."
 _FEWEST = 20

@@ -99,7 +99,7 @@ def show(table: pa.Table, by: Sequence[str] = ()) -> None:
     """Print a table as CSV: texts exactly where a file or a program takes them; to a person, one line for each row.
     Estimates that are no whole numbers have at most four decimals, but values of the columns ``by`` are data and stay
     as they are; files that a command writes have all decimals."""
-    from stirred.tables.write import csv_text
+    from stirred.tables.writing import csv_text
 
     table = _rounded(table, by)
     printed = sys.stdout

@@ -33,7 +33,7 @@ def tabulate(
     """Count the rows of a release by some columns. Reads only the release, and spends no budget."""
     from stirred import errors
     from stirred.cli.common import check_new, names, write_new, write_parquet
-    from stirred.tables.write import csv_text
+    from stirred.tables.writing import csv_text
     from stirred.verbs import tabulate as run
     from stirred.verbs import tabulate_note, tabulate_places
 

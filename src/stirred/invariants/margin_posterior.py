@@ -26,7 +26,7 @@ from stirred._compiled import helper, kernel
 from stirred._lazy import later
 from stirred._shown import withheld
 from stirred.invariants.revealing import require_margins
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import mixed
 
 special = later("scipy.special")
 

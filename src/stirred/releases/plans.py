@@ -25,7 +25,7 @@ from stirred._received import where_controls
 from stirred.releases.context import Context
 from stirred.spec import facts
 from stirred.tables import InputOptions
-from stirred.tables.inputs import TYPES
+from stirred.tables.reading.inputs import TYPES
 
 FORM = 1
 """The version of the plan format that this version writes."""

@@ -41,8 +41,8 @@ from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import cells
 from stirred.tables.labelled_files import Labels
-from stirred.tables.read import ReadTable, read_table
-from stirred.tables.write import EXTENSIONS
+from stirred.tables.reading.table_reader import ReadTable, read_table
+from stirred.tables.writing import EXTENSIONS
 
 NOT_FOR_RELEASE_WORDS = (
     "this is for release (it is not: it was drawn from a source of randomness that can be repeated, as tests do, so "

@@ -44,7 +44,7 @@ from stirred.swap.releasing import draw as draw_swap
 from stirred.swap.revealing import alone_in_a_margin, two_margins
 from stirred.swap.rounds import later_rounds
 from stirred.swap.specifying import specify as specify_swap
-from stirred.tables.write import as_arrow
+from stirred.tables.writing import as_arrow
 from stirred.topdown.drawing import draw_into, prepare
 from stirred.topdown.microdata import rows
 from stirred.topdown.plan import TopDownPlan

@@ -18,8 +18,7 @@ from typing import Any
 from stirred.releases.plans import Plan
 from stirred.survey.plan_sections import TO_FILL_IN
 from stirred.tables import open_input
-from stirred.tables.column_names import called_id, dataset_called, identifying
-from stirred.tables.form import form_of
+from stirred.tables.reading.first_look import called_id, dataset_called, form_of, identifying
 
 BLANK = f'"{TO_FILL_IN}"'
 """What stands where somebody must state a public fact."""
@@ -58,7 +57,7 @@ class Guess:
 
 def draft_plan(path: Path, folder: Path = Path(), **form_options: Any) -> str:
     """The draft as TOML; paths in it are relative to ``folder``. ``form_options`` are those of
-    :func:`stirred.tables.form.form_of`, where the file does not tell its form."""
+    :func:`stirred.tables.reading.first_look.form_of`, where the file does not tell its form."""
     form = form_of(path, **form_options)
     found = guess(list(open_input("survey", path, form.options()).kinds))
     place = path if path.is_absolute() else os.path.relpath(path, folder)

@@ -29,8 +29,8 @@ from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import as_text
 from stirred.tables.exact_numbers import largest, whole_array
-from stirred.tables.inputs import Told
-from stirred.tables.read import read_table
+from stirred.tables.reading.inputs import Told
+from stirred.tables.reading.table_reader import read_table
 
 Whole = NDArray[np.int64]
 Codes = NDArray[np.int32]

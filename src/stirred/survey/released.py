@@ -27,7 +27,7 @@ from stirred.survey.weight_rules import nearest
 from stirred.tables import Column, Table
 from stirred.tables.columns import ColumnEncoder, as_text
 from stirred.tables.exact_numbers import largest, whole_array
-from stirred.tables.write import EXTENSIONS, Cell, write_table
+from stirred.tables.writing import EXTENSIONS, Cell, write_table
 
 ATTRIBUTE, MEASURED = "attribute", "measured"
 """Roles of columns in the data dictionary."""

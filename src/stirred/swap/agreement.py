@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred._shown import withheld
 from stirred.tables.columns import Codes
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import mixed
 
 LOOKED_AT = 1 << 17
 """About how many rows a slice has."""

@@ -15,7 +15,7 @@ from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import table_names
 from stirred.swap.sources import Source
 from stirred.tables.groups import free_label
-from stirred.tables.write import write_table
+from stirred.tables.writing import write_table
 
 
 def write_comparison(folder: Path, plan: SwapPlan, true: Source, released: Source) -> None:

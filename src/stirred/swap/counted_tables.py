@@ -14,7 +14,7 @@ from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.exact_numbers import ExactNumbers, row_numbers
 from stirred.tables.groups import cells, free_label, group
-from stirred.tables.write import Cell, Chunk
+from stirred.tables.writing import Cell, Chunk
 
 
 @withheld

@@ -31,9 +31,8 @@ from stirred.swap.released_tables import copies_of
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type
 from stirred.tables.groups import Groups
-from stirred.tables.identifiers import count_repeated, locate
-from stirred.tables.inputs import Told, shares
-from stirred.tables.read import read_table
+from stirred.tables.reading.inputs import Told, shares
+from stirred.tables.reading.table_reader import count_repeated, locate, read_table
 
 _FEWEST_OF_GROUP, _MOST_OF_GROUP = 1.2, 100
 """How many rows share a value of a column that looks like the id of a household or a firm, in the mean."""

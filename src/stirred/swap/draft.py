@@ -24,11 +24,17 @@ from stirred.swap.flat import count_varying
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Input, open_input
-from stirred.tables.column_names import called_id, dataset_called, identifying, unit_called
-from stirred.tables.form import Form, form_of
-from stirred.tables.identifiers import count_repeated
-from stirred.tables.looking import Looked, look
-from stirred.tables.read import read_table
+from stirred.tables.reading.first_look import (
+    Form,
+    Looked,
+    called_id,
+    dataset_called,
+    form_of,
+    identifying,
+    look,
+    unit_called,
+)
+from stirred.tables.reading.table_reader import count_repeated, read_table
 
 _GUESSES = (
     (
@@ -67,10 +73,11 @@ def draft_plan(
     """The draft as TOML, with a guessed role for every column; paths in it are relative to ``folder``.
 
     ``names`` are those of the columns of ``path``, if it has no header line, and ``form_options`` the other options of
-    :func:`stirred.tables.form.form_of`, for both files, where they do not tell their form. With ``look_at_cells`` types
-    and nulls are proposed too, and the draft states that these were looked at. ``flat_id`` is the column
-    with the id of the record in a file whose rows belong to records, by default one that is called like an id, repeats,
-    and has other columns repeat with it. ``repeated`` are these columns of the record; by default those that do.
+    :func:`stirred.tables.reading.first_look.form_of`, for both files, where they do not tell their form. With
+    ``look_at_cells`` types and nulls are proposed too, and the draft states that these were looked at. ``flat_id`` is
+    the column with the id of the record in a file whose rows belong to records, by default one that is called like an
+    id, repeats, and has other columns repeat with it. ``repeated`` are these columns of the record; by default those
+    that do.
     """
     form = form_of(path, names=names, **form_options)
     opened = open_input(MAIN, path, form.options())

@@ -22,9 +22,8 @@ from stirred.swap.plan_sections import MAIN
 from stirred.swap.records import kinds_of, multiset_class
 from stirred.tables import Column
 from stirred.tables.columns import Codes
-from stirred.tables.groups import Groups, anonymous, group
-from stirred.tables.inputs import TYPES
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import Groups, anonymous, group, mixed
+from stirred.tables.reading.inputs import TYPES
 
 _DISTINCT_SHARE = 0.9
 _FEWEST_ROWS = 20

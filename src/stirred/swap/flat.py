@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.tables import Column, Table
-from stirred.tables.write import Cell, Chunk
+from stirred.tables.writing import Cell, Chunk
 
 FLAT = "flat"
 """The name of the flat file in a release."""

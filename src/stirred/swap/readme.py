@@ -25,7 +25,7 @@ from stirred.swap.plan_sections import table_names
 from stirred.swap.putting_back import PutBack
 from stirred.swap.released_tables import flat_labels
 from stirred.tables.labelled_files import TITLES
-from stirred.tables.write import EXTENSIONS
+from stirred.tables.writing import EXTENSIONS
 
 _NAMED = 12
 """Held columns that are named one by one."""

@@ -18,8 +18,7 @@ from stirred._shown import withheld
 from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks
-from stirred.tables.groups import Groups, group
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import Groups, group, mixed
 
 
 @withheld

@@ -16,7 +16,7 @@ from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Column, Table
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.labelled_files import Labels
-from stirred.tables.write import EXTENSIONS, csv_cells
+from stirred.tables.writing import EXTENSIONS, csv_cells
 
 
 def roles_of(plan: SwapPlan, table: str, columns: Sequence[str]) -> dict[str, str]:

@@ -57,7 +57,7 @@ from stirred.swap.undoing import stops_of as undoing_stops
 from stirred.tables import Input, Table
 from stirred.tables.groups import Cells, cells, free_label
 from stirred.tables.labelled_files import write_labelled
-from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
+from stirred.tables.writing import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

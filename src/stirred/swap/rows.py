@@ -21,7 +21,7 @@ from stirred.swap.dataset import Linked
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks, is_categorical
 from stirred.tables.groups import fits_one_key, packed, unpack
-from stirred.tables.write import Cell, Chunk
+from stirred.tables.writing import Cell, Chunk
 
 
 class Rows(Protocol):

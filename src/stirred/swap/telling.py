@@ -28,7 +28,7 @@ from stirred.swap.dataset import Dataset
 from stirred.swap.plan_sections import MAIN
 from stirred.swap.telling_tree import predicted_by_tree
 from stirred.tables.columns import Codes, Column
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import mixed
 
 SAMPLED = 1 << 16
 """About how many rows are looked at."""

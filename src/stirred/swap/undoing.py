@@ -36,8 +36,7 @@ from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN
 from stirred.swap.rates import RecordRates
 from stirred.tables import Table
-from stirred.tables.groups import Groups, group
-from stirred.tables.mixing import mixed
+from stirred.tables.groups import Groups, group, mixed
 
 SURE = 0.9
 """The share of right put-backs from which a pattern is used."""

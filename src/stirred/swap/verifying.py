@@ -66,8 +66,8 @@ from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
 from stirred.tables.labelled_files import CannotCompare, Labels, differs_from, write_labelled, writer_version
-from stirred.tables.read import ReadTable
-from stirred.tables.write import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
+from stirred.tables.reading.table_reader import ReadTable
+from stirred.tables.writing import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
 
 
 def verify(path: str | Path) -> list[Verdict]:

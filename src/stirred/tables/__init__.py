@@ -8,7 +8,7 @@ from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.tables.columns import Column, Table
-    from stirred.tables.inputs import Input, InputOptions, open_input
+    from stirred.tables.reading.inputs import Input, InputOptions, open_input
 
 __all__ = ["Column", "Input", "InputOptions", "Table", "open_input"]
 

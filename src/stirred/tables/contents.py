@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 from stirred import errors
 from stirred.tables.columns import plain_type
-from stirred.tables.inputs import Told, find_files, root_of, state_of
+from stirred.tables.reading.inputs import Told, find_files, root_of, state_of
 
 _PART = 1 << 22
 
 
 def settled(table: str, data: object) -> object:
     """The data as something that is the same whenever it is read: a lazy frame is collected."""
-    from stirred.tables.frames import collected
+    from stirred.tables.reading.frames import collected
 
     return data if isinstance(data, str | os.PathLike) else collected(table, data)
 
@@ -85,7 +85,7 @@ def _of_files(path: Path, told: Callable[[int], None]) -> bytes:
 
 def _of_frame(table: str, frame: object) -> bytes:
     """The same for the same names, types and cells, however the frame cuts its columns into pieces."""
-    from stirred.tables.frames import open_frame
+    from stirred.tables.reading.frames import open_frame
 
     opened = open_frame(table, frame)
     streams = {name: [hashlib.sha256() for _ in range(2)] for name in opened.kinds}

@@ -1,4 +1,6 @@
-"""Groups records by several columns at once: group numbers, and counts of cells.
+"""Scatters 64-bit numbers: for fingerprints, samples and keys, never for the law of a release.
+
+Groups records by several columns at once: group numbers, and counts of cells.
 
 Codes are packed into one 64-bit key per record (mixed radix). Where the number of possible keys is moderate a table
 indexed by the key does the work; otherwise keys are sorted. Columns too many for one key are folded: the groups of
@@ -14,9 +16,18 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._compiled import kernel
+from stirred._compiled import helper, kernel
 from stirred._shown import withheld
 from stirred.tables.columns import Codes, Column, chunks
+
+
+@helper
+def mixed(number):  # type: ignore[no-untyped-def]
+    """A number far from those of its neighbours (the last step of splitmix64); different numbers stay different."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
+
 
 _DIRECT = 1 << 24
 """Possible keys up to which a table indexed by the key is always used; beyond, up to one per record."""

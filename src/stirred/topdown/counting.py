@@ -28,8 +28,8 @@ from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, ColumnEncoder, as_text
-from stirred.tables.inputs import Told, shares
-from stirred.tables.read import read_parts, read_table
+from stirred.tables.reading.inputs import Told, shares
+from stirred.tables.reading.table_reader import read_parts, read_table
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms

@@ -24,10 +24,9 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred.releases.plans import InputSection, Plan
 from stirred.tables import open_input
-from stirred.tables.column_names import called_id, dataset_called, identifying, unit_called
 from stirred.tables.columns import as_text
-from stirred.tables.form import Form, form_of
-from stirred.tables.read import read_table
+from stirred.tables.reading.first_look import Form, called_id, dataset_called, form_of, identifying, unit_called
+from stirred.tables.reading.table_reader import read_table
 from stirred.topdown.domains import Domains, read_domains, read_labels
 from stirred.topdown.plan_sections import OPEN, PlacesInput, slug
 
@@ -84,7 +83,8 @@ def draft_plan(
     ``dictionary`` has the values of attributes, ``preset_name`` names a built-in plan whose queries and shares are
     taken, ``prefixes`` says how many characters of the finest code are that of each level, ``count`` names the column
     with the number of records that a row stands for. ``form_options`` are those of
-    :func:`stirred.tables.form.form_of` for ``path``, where the file does not tell its form; ``header`` is for both.
+    :func:`stirred.tables.reading.first_look.form_of` for ``path``, where the file does not tell its form; ``header`` is
+    for both.
     """
     if geography is None:
         raise errors.topdown_plan("A draft of it", "needs the public list of places: --geography FILE")

@@ -33,7 +33,7 @@ from stirred.releases.progress import Progress, Silent
 from stirred.releases.releasing import publish
 from stirred.spec import Specification
 from stirred.spec.exact import display
-from stirred.tables.write import write_table
+from stirred.tables.writing import write_table
 from stirred.topdown.accuracy import Accuracy, compare, write_accuracy
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted, count_tables

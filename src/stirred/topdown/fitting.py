@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._threads import ahead
 from stirred.margins.joint_recodes import Family
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
-from stirred.tables.ahead import ahead
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.design import Design
 from stirred.topdown.earlier import Agreement

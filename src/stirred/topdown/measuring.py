@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._received import inside, is_of_machine, plain, read_json
+from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.progress import Progress
-from stirred.tables.ahead import ahead
 from stirred.topdown.counting import Counted, marginal_by
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import slug

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stirred.margins.spine import Spine
 from stirred.releases.documents import ReleasedTable
 from stirred.tables import Column, Table
-from stirred.tables.write import EXTENSIONS, Cell, Chunk
+from stirred.tables.writing import EXTENSIONS, Cell, Chunk
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TableSection
 from stirred.topdown.problems import Histograms

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._received import plain
+from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
-from stirred.tables.ahead import ahead
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import Entry, entries
 from stirred.topdown.nmf_exact import ExactCounts, read_exact_counts, read_totals

@@ -19,7 +19,7 @@ from stirred.estimates.estimates import Estimates
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Spine
 from stirred.margins.unions import Unions, union_covariances
-from stirred.tables.place_files import PlaceFile, read_places
+from stirred.tables.places import PlaceFile, read_places
 from stirred.topdown.design import Answer, Design
 
 if TYPE_CHECKING:

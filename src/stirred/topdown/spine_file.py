@@ -25,10 +25,10 @@ from stirred.releases.texts import fill
 from stirred.semantics.formatting import columns
 from stirred.tables import Column, Input, open_input
 from stirred.tables.columns import as_text, chunks
-from stirred.tables.form import form_of
-from stirred.tables.inputs import find_files, format_of
-from stirred.tables.read import read_table
-from stirred.tables.write import EXTENSIONS, Cell, write_table
+from stirred.tables.reading.first_look import form_of
+from stirred.tables.reading.inputs import find_files, format_of
+from stirred.tables.reading.table_reader import read_table
+from stirred.tables.writing import EXTENSIONS, Cell, write_table
 from stirred.topdown.counting import prefix_columns
 
 BLOCKS = "blocks"

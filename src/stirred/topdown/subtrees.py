@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._threads import ahead
 from stirred.margins.joint_recodes import Family
 from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
-from stirred.tables.ahead import ahead
 from stirred.topdown import design as designs
 from stirred.topdown.constraints import Counts
 from stirred.topdown.measuring import Measurements

@@ -136,7 +136,7 @@ def _read(given: Any, column: str, names: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _converted(given: Any) -> pl.DataFrame:
-    from stirred.tables.inputs import open_input
+    from stirred.tables.reading.inputs import open_input
 
     opened = open_input("predictors", given)
     batches = list(opened.batches(list(opened.kinds)))

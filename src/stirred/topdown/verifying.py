@@ -34,8 +34,8 @@ from stirred.releases.release_folder import (
     verify_with,
 )
 from stirred.releases.verdicts import Verdict, contradicted
-from stirred.tables.read import read_parts
-from stirred.tables.write import write_table
+from stirred.tables.reading.table_reader import read_parts
+from stirred.tables.writing import write_table
 from stirred.topdown.constraints import (
     Counts,
     constraint_words,

@@ -33,7 +33,7 @@ from stirred.spec import (
 from stirred.spec.specification import Fact
 from stirred.tables import Table, open_input
 from stirred.tables.groups import Groups, anonymous, group
-from stirred.tables.read import read_table
+from stirred.tables.reading.table_reader import read_table
 
 SIMULATION = "not for release: made by a simulator, which promises nothing about its randomness and writes no release"
 """The mark of every simulator's specification."""

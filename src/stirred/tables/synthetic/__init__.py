@@ -4,14 +4,15 @@ The only place outside the tests and benchmarks where ``numpy.random`` is allowe
 confidential data, so nothing drawn here is part of a guarantee.
 """
 
-from stirred.tables.synthetic.households import households_and_persons, records
-from stirred.tables.synthetic.massachusetts import (
+from stirred.tables.synthetic.examples import (
     DWELLINGS,
     PUBLISHED_MAPE,
     TABLE_3_1,
     TWO_PERSON_HOUSEHOLDS,
     CountyRow,
+    households_and_persons,
     massachusetts_1940,
+    records,
 )
 
 __all__ = [

@@ -168,12 +168,12 @@ class Found:
 
 
 _OPENERS = {
-    "csv": ("stirred.tables.csv_files", "open_csv"),
-    "parquet": ("stirred.tables.arrow_files", "open_columnar"),
-    "arrow": ("stirred.tables.arrow_files", "open_columnar"),
-    "stata": ("stirred.tables.statistical_files", "open_statistical"),
-    "sas": ("stirred.tables.statistical_files", "open_statistical"),
-    "spss": ("stirred.tables.statistical_files", "open_statistical"),
+    "csv": ("stirred.tables.reading.csv_files", "open_csv"),
+    "parquet": ("stirred.tables.reading.typed_files", "open_columnar"),
+    "arrow": ("stirred.tables.reading.typed_files", "open_columnar"),
+    "stata": ("stirred.tables.reading.typed_files", "open_statistical"),
+    "sas": ("stirred.tables.reading.typed_files", "open_statistical"),
+    "spss": ("stirred.tables.reading.typed_files", "open_statistical"),
 }
 
 
@@ -187,7 +187,7 @@ def open_input(table: str, data: object, options: InputOptions | None = None, *,
     if isinstance(data, str | os.PathLike):
         opened = _open_path(table, Path(data), options)
     else:
-        from stirred.tables.frames import open_frame
+        from stirred.tables.reading.frames import open_frame
 
         opened = open_frame(table, data)
     if most_rows is not None and opened.rows is not None and opened.rows > most_rows:

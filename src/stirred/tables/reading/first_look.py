@@ -1,7 +1,11 @@
-"""Tells the form of a CSV file: its encoding, what separates its fields, whether it has decimal commas.
+"""What columns are called like, for drafts of plans: who or where a record is. Names are looked at, and no cell.
+
+Tells the form of a CSV file: its encoding, what separates its fields, whether it has decimal commas.
 
 The form is that of the whole file: bytes, separators, the header. Nothing is kept of a cell and nothing is said about
-a single column; what needs that, such as types and nulls, is in :mod:`stirred.tables.looking`.
+a single column; what needs that, such as types and nulls, is in :mod:`stirred.tables.reading.first_look`.
+
+Looks at the cells of a table to propose types, null values and columns with nulls: only where a user asks for it.
 """
 
 from __future__ import annotations
@@ -12,16 +16,74 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stirred import errors
-from stirred.tables.csv_files import usual_delimiter
-from stirred.tables.csv_style import DELIMITERS, TAB
-from stirred.tables.inputs import COMPRESSED, InputOptions, find_files, format_of
+from stirred._shown import withheld
+from stirred.tables.columns import Column
+from stirred.tables.csv_style import DELIMITERS, TAB, CsvStyle
+from stirred.tables.reading.csv_files import typed, usual_delimiter
+from stirred.tables.reading.inputs import COMPRESSED, TYPES, InputOptions, find_files, format_of, open_input
+from stirred.tables.reading.table_reader import read_table
+from stirred.tables.writing import csv_cells
+
+_IDENTIFYING = (
+    (r"(^|_)(name|surname|address|street|phone|email|ssn|passport)(_|$)", "names a person or a dwelling"),
+    (r"(^|_)(dob|date_of_birth|birth_?dat(e|um))(_|$)", "a date of birth nearly names a person; an age may do"),
+    (
+        r"(^|_)(lat|lon|lng|latitude|longitude|coords?|coordinates?|[xy]_?coord|easting|northing|gps)(_|$|\d)",
+        "coordinates tell the place",
+    ),
+)
+_IDENTIFIER = r"(^id$|_id$|^id_|serial|^hhid$|^hid$|^pid$|^(db|hb|rb|pb|rx|px)030$|^household$|^hh$|^hh_?n(o|r|um)$)"
+"""030 is what ids are called in the files of EU-SILC."""
+_UNITS = {
+    "household": r"hou?sehold|(^|_)hh|^hid$|dwelling",
+    "person": r"person|people|individual|^pid$",
+    "business": r"business|firm|compan",
+}
+
+
+def identifying(column: str) -> str:
+    """Why a column that is called so should not be released; empty for others.
+
+    >>> identifying("home_address"), identifying("GPS_lat"), identifying("latest")
+    ('names a person or a dwelling', 'coordinates tell the place', '')
+    """
+    return next((why for pattern, why in _IDENTIFYING if re.search(pattern, column.lower())), "")
+
+
+def called_id(column: str) -> bool:
+    """Whether a column is called like the id of records or rows.
+
+    >>> called_id("household_id"), called_id("SERIALNO"), called_id("idle")
+    (True, True, False)
+    """
+    return re.search(_IDENTIFIER, column.lower()) is not None
+
+
+def dataset_called(path: Path) -> str:
+    """A name for a dataset from that of a file, a folder or a pattern of files.
+
+    >>> dataset_called(Path("in/households-2030.csv.gz")), dataset_called(Path("part-*.csv"))
+    ('households-2030', 'part-')
+    """
+    return re.sub(r"[^\w-]+", " ", path.name.split(".")[0]).strip() or "data"
+
+
+def unit_called(name: str) -> str:
+    """What one row is, by what the file or its id is called; empty if that does not tell.
+
+    >>> unit_called("persons_2030"), unit_called("hhid"), unit_called("nist_ma2019")
+    ('person', 'household', '')
+    """
+    return next((unit for unit, pattern in _UNITS.items() if re.search(pattern, name.lower())), "")
+
 
 _BYTES = 1 << 26
 """How much of a file is read for its encoding."""
@@ -176,3 +238,60 @@ def _has_decimal_commas(text: str, delimiter: str, whole: bool) -> bool:
 
 
 _NUMBER = re.compile(r"\s*[+-]?(?:(?P<thousands>[1-9]\d{0,2}(?:,\d{3})+)|(?P<comma>\d+,\d+)|(?P<point>\d+\.\d+))\s*")
+
+
+MARKERS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "null", "None", "NaN", "nan", ".")
+"""How missing cells are written in practice."""
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
+
+
+@withheld
+@dataclass(frozen=True, eq=False, repr=False)
+class Looked:
+    """What was seen in the cells of a table."""
+
+    null_values: tuple[str, ...]
+    types: Mapping[str, str]
+    """Types that change no cell's text; columns that stay text are left out."""
+    nulls: tuple[str, ...]
+    """The columns that have nulls."""
+    columns: Mapping[str, Column]
+
+    def options(self, form: Form) -> InputOptions:
+        """How to read the file by what was seen."""
+        return replace(form.options(), null_values=self.null_values, types=dict(self.types))
+
+
+def look(table: str, path: Path, form: Form) -> Looked:
+    """Read every cell of a table."""
+    opened = open_input(table, path, form.options())
+    columns = read_table(opened, list(opened.kinds)).table.columns
+    if opened.format != "csv":
+        empty = tuple(name for name, column in columns.items() if column.values.null_count)
+        return Looked((), {}, empty, columns)
+    seen = {text for column in columns.values() for text in column.texts()}
+    markers = tuple(marker for marker in MARKERS if marker in seen)
+    types: dict[str, str] = {}
+    missing: list[str] = []
+    for name, column in columns.items():
+        texts = column.values
+        named = pc.is_in(texts, value_set=pa.array([None, *markers], pa.string()))
+        if pc.any(named).as_py():
+            missing.append(name)
+        if (kind := _type_of(texts.filter(pc.invert(named)), form)) is not None:
+            types[name] = kind
+    return Looked(markers, types, tuple(missing), columns)
+
+
+def _type_of(texts: pa.Array, form: Form) -> str | None:
+    """The type of whole or other numbers whose texts stay as they are; None for text."""
+    if not len(texts):
+        return None
+    if all(_INTEGER.fullmatch(text) for text in texts.to_pylist()):
+        return "integer"
+    try:
+        values = typed(texts, TYPES["number"], form.decimal or ".")
+    except ValueError:
+        return None
+    same = pc.all(pc.equal(csv_cells(values, CsvStyle(decimal=form.decimal or ".")), texts)).as_py()
+    return "number" if same and pc.all(pc.is_finite(values)).as_py() else None

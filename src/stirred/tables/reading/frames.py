@@ -13,7 +13,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from stirred import errors
-from stirred.tables.inputs import Input, check_columns
+from stirred.tables.reading.inputs import Input, check_columns
 
 
 def open_frame(table: str, frame: object) -> Input:

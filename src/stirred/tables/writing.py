@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred._shown import withheld
-from stirred.tables.ahead import ahead
+from stirred._threads import ahead
 from stirred.tables.columns import Column, Table, as_text
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import Cells

@@ -1,0 +1,1 @@
+"""Opens the files and frames that a user gives, and reads them into encoded columns."""
