@@ -81,7 +81,7 @@ def test_names_on_demand_are_those_that_type_checkers_see(path):
 def test_few_numbers_are_computed_without_the_compiler_and_come_out_the_same():
     code = """
 import numpy, sys
-from stirred.loss.tradeoffs import ZcdpCurve
+from stirred.loss.curves.tradeoffs import ZcdpCurve
 levels = [0, 1e-300, 1e-9, 0.01, 0.05, 0.3, 0.5, 0.9, 0.999, 1]
 def powers():
     curves = [ZcdpCurve(rho) for rho in (1e-4, 0.1, 2.63, 55.371)]

@@ -23,10 +23,11 @@ from stirred.loss import (
     power_curve,
     zcdp_to_approximate,
 )
-from stirred.loss import composition as composing
-from stirred.loss import laws as lawful
-from stirred.loss.composition import compose
-from stirred.loss.distributions import (
+from stirred.loss.distributions import composition as composing
+from stirred.loss.distributions import laws as lawful
+from stirred.loss.distributions.composition import compose
+from stirred.loss.distributions.lattice_sums import transform_error
+from stirred.loss.distributions.loss_distribution import (
     approximate_loss,
     discrete_gaussian,
     finite_loss,
@@ -36,7 +37,6 @@ from stirred.loss.distributions import (
     randomised_response,
     sampling_loss,
 )
-from stirred.loss.tilting import transform_error
 
 decimal.getcontext().prec = 60
 

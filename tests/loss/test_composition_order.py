@@ -8,7 +8,7 @@ import pytest
 
 from repeats import times
 from stirred.loss import compose, discrete_gaussian, gaussian, laplace, randomised_response
-from stirred.loss.composition import ComposedLoss
+from stirred.loss.distributions.composition import ComposedLoss
 
 pytestmark = pytest.mark.repeats
 

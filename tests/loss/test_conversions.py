@@ -42,7 +42,7 @@ from stirred.loss import (
     zcdp_to_renyi,
     zcdp_to_total_variation,
 )
-from stirred.loss.tradeoffs import ZcdpCurve
+from stirred.loss.curves.tradeoffs import ZcdpCurve
 
 CENSUS = {
     "55.371": 126.7843,

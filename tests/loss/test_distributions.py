@@ -12,8 +12,10 @@ import pytest
 
 from stirred.errors import LossError
 from stirred.loss import hockey_stick
-from stirred.loss.composition import compose
-from stirred.loss.distributions import (
+from stirred.loss.distributions.composition import compose
+from stirred.loss.distributions.lattice_sums import contracted, split
+from stirred.loss.distributions.laws import atoms, convolved, in_place_of
+from stirred.loss.distributions.loss_distribution import (
     approximate_loss,
     discrete_gaussian,
     finite_loss,
@@ -23,8 +25,6 @@ from stirred.loss.distributions import (
     randomised_response,
     sampling_loss,
 )
-from stirred.loss.lattices import contracted, split
-from stirred.loss.laws import atoms, convolved, in_place_of
 
 decimal.getcontext().prec = 60
 

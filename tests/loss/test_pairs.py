@@ -18,14 +18,14 @@ from stirred.loss import (
     approximate,
     multiplicative,
     normalised_renyi,
-    pair_measures,
     power_curve,
     renyi,
     total_variation,
     worst_pair,
+    worst_pairs,
     worst_power_curve,
 )
-from stirred.loss.pair_bounds import GRID, all_renyi, bound_normalised_renyi
+from stirred.loss.renyi_orders import GRID, all_renyi, bound_normalised_renyi
 
 MEASURES = [
     ("multiplicative", None),
@@ -99,7 +99,7 @@ def random_mechanism(generator, size=None, outputs=None):
 @pytest.fixture
 def as_if_many(monkeypatch):
     """Bounds for all pairs at once, as for thousands of them."""
-    monkeypatch.setattr(pair_measures, "FEW_PAIRS", 0)
+    monkeypatch.setattr(worst_pairs, "FEW_PAIRS", 0)
 
 
 # -- agreement with the plain functions ----------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_the_worst_of_really_many_pairs_is_that_of_the_plain_functions(measure, 
     rows = generator.dirichlet(np.ones(9), 80) + 1e-6
     rows /= rows.sum(axis=1, keepdims=True)
     distances = generator.integers(1, 9, (80, 80)).astype(float)
-    assert len(rows) * (len(rows) - 1) // 2 > pair_measures.FEW_PAIRS
+    assert len(rows) * (len(rows) - 1) // 2 > worst_pairs.FEW_PAIRS
     agree(rows, distances, measure, parameter)
 
 
@@ -158,7 +158,7 @@ def mechanisms(draw):
 def test_any_mechanism_agrees(mechanism, which, many):
     rows, distances = mechanism
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_measures, "FEW_PAIRS", 0 if many else pair_measures.FEW_PAIRS)
+        patch.setattr(worst_pairs, "FEW_PAIRS", 0 if many else worst_pairs.FEW_PAIRS)
         agree(rows, distances, *which)
 
 
@@ -176,7 +176,7 @@ def test_probabilities_at_the_end_of_floats_agree(measure, parameter, as_if_many
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_nothing_constrained_is_no_pair(measure, parameter):
     worst = worst_pair(RESPONSE, [[0, math.inf], [math.inf, 0]], measure, parameter)
-    assert worst == pair_measures.WorstPair(0.0, None, None, 0.0, math.inf)
+    assert worst == worst_pairs.WorstPair(0.0, None, None, 0.0, math.inf)
     assert worst_pair([[0.5, 0.5]], [[0]], measure, parameter).first is None
 
 
@@ -287,7 +287,7 @@ def test_the_largest_value_is_found_whatever_the_bounds_promise():
         def exactly(at, best, values=values):
             return np.where(values[at] > best, values[at], 0.0)
 
-        found = pair_measures._settle(upper, int(generator.integers(1000)), exactly)
+        found = worst_pairs._settle(upper, int(generator.integers(1000)), exactly)
         assert values[found] >= values.max() * (1 - 1e-9)
 
 
@@ -297,7 +297,7 @@ def test_the_answer_does_not_depend_on_the_number_of_cores(cores, monkeypatch):
     rows = generator.dirichlet(np.ones(5), 70)
     distances = 1.0 - np.eye(70)
     expected = [worst_pair(rows, distances, *which) for which in MEASURES]
-    monkeypatch.setattr(pair_measures.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(worst_pairs.os, "cpu_count", lambda: cores)
     assert [worst_pair(rows, distances, *which) for which in MEASURES] == expected
 
 

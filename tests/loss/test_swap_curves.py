@@ -31,8 +31,7 @@ from stirred.loss import (
     swap_power_curve_up_to,
     swap_rates_power_curve,
 )
-from stirred.loss.derangements import derangements
-from stirred.loss.swap_laws import equal_rates
+from stirred.loss.curves.swap_laws import derangements, equal_rates
 from stirred.swap.enumeration import released_law, tables_of
 
 LEVELS = [0.01, 0.05, 0.1]

@@ -23,7 +23,7 @@ from random_specifications import FILES, budgets_like, random_flavor, random_pai
 
 from stirred import errors
 from stirred.loss import worst_pair
-from stirred.loss.curves import EpsilonProfile, GaussianCurve
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve
 from stirred.spec import Flavor, InputPremetric, Specification, compose
 from stirred.spec.conversions import convert
 from stirred.spec.finite import FiniteMechanism

@@ -18,7 +18,7 @@ from composition_referee import composed_losses
 from referee_harness import ROOMS, SEED, judge
 
 from stirred import limits, loss, semantics
-from stirred.loss.composition import Bounds, ComposedLoss
+from stirred.loss.distributions.composition import Bounds, ComposedLoss
 from stirred.noise.fixed_point import exp_bounds
 from stirred.spec import Invariant, Specification
 from stirred.swap import guarantee

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from finite_oracle import random_rows
 
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, approximate_power, pure_power
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, approximate_power, pure_power
 from stirred.spec import Domain, Flavor, InputPremetric, Invariant, Multiverse, OutputPremetric, Specification
 from stirred.spec.finite import FiniteMechanism, explicit
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import StirredError
-from stirred.loss.curves import GaussianCurve, PowerCurve, pure_power
+from stirred.loss.curves.power_curves import GaussianCurve, PowerCurve, pure_power
 from stirred.reproduce.catalogue import items, published
 from stirred.spec import (
     Budget,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.loss.curves import EpsilonProfile, GaussianCurve
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve
 from stirred.spec import Budget, Domain, InputPremetric, Invariant, Multiverse, OutputPremetric, flavors
 from stirred.spec.exact import exact, written
 

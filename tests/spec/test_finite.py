@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stirred import errors
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve, pure_power
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve, pure_power
 from stirred.loss.divergences import power_curve
 from stirred.spec import (
     Budget,

@@ -8,7 +8,7 @@ import pytest
 from test_blocks import NAMED
 
 from stirred.errors import StirredError
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, approximate_power
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, approximate_power
 from stirred.spec import Budget, Domain, Finding, InputPremetric, Invariant, Multiverse, OutputPremetric, flavors
 from stirred.spec.json_format import schema
 from stirred.spec.specification import Flavor, Specification

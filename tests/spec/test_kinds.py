@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from stirred.errors import SpecificationError
-from stirred.loss.curves import PowerCurve, approximate_power
-from stirred.loss.pair_measures import Plain
+from stirred.loss.curves.power_curves import PowerCurve, approximate_power
+from stirred.loss.worst_pairs import Plain
 from stirred.reports.limits_section import of_explanation
 from stirred.semantics import allowed_power, explain
 from stirred.spec import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve, pure_power
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve, pure_power
 from stirred.spec import (
     Budget,
     Domain,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import SpecificationError, StirredError
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import flavors
 from stirred.spec.deployments import deployment
 from stirred.spec.loading import load

@@ -29,7 +29,7 @@ from random_specifications import (
 
 from repeats import times
 from stirred import errors
-from stirred.loss.curves import GaussianCurve, approximate_power, pure_power
+from stirred.loss.curves.power_curves import GaussianCurve, approximate_power, pure_power
 from stirred.spec import (
     Budget,
     Domain,

@@ -32,7 +32,7 @@ from finite_oracle import (
 
 from repeats import times
 from stirred import errors
-from stirred.loss.curves import PowerCurve
+from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Budget, InputPremetric, Kind, Multiverse, OutputPremetric, may_publish_budget, register
 from stirred.spec.finite import FiniteMechanism, bernoulli, comparability, realised_budgets

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from stirred.errors import SpecificationError
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import Invariant, flavors
 from stirred.spec.deployments import deployment, names
 from stirred.spec.registry import details, from_registry, to_registry

@@ -9,7 +9,7 @@ import pytest
 
 import stirred
 from stirred.errors import StirredError
-from stirred.loss.swap_curves import swap_power_curve, swap_power_curve_up_to
+from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.swap import guarantee
 from stirred.swap.plan import SwapPlan
 

@@ -25,7 +25,7 @@ from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred._shown import brief
 from stirred.audit.results import Result
-from stirred.loss.curves import PowerCurve, pure_power
+from stirred.loss.curves.power_curves import PowerCurve, pure_power
 from stirred.loss.divergences import log_ratios, power_curve
 from stirred.semantics.formatting import WIDTH, listed_plainly, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification

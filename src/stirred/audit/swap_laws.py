@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._lazy import later
-from stirred.loss.derangements import derangements
+from stirred.loss.curves.swap_laws import derangements
 
 stats = later("scipy.stats")
 

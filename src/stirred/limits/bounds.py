@@ -27,7 +27,7 @@ from stirred._shown import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
 from stirred.loss.argument_checks import Number, as_floats, non_negative
-from stirred.loss.tradeoffs import in_unit
+from stirred.loss.curves.tradeoffs import in_unit
 
 Array = NDArray[np.float64]
 Form = Literal["odds", "interval", "published"]

@@ -24,7 +24,7 @@ from stirred.limits.bounds import radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
 from stirred.loss.argument_checks import Number, finite
-from stirred.loss.tradeoffs import in_unit
+from stirred.loss.curves.tradeoffs import in_unit
 
 special = later("scipy.special")
 stats = later("scipy.stats")

@@ -27,7 +27,7 @@ from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair
 from stirred.loss.argument_checks import Number, non_negative, require_probabilities
-from stirred.loss.pair_measures import Multiplicative
+from stirred.loss.worst_pairs import Multiplicative
 
 sparse = later("scipy.sparse")
 csgraph = later("scipy.sparse.csgraph")

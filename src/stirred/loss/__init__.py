@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.loss.composition import Bounds, ComposedLoss, compose
-    from stirred.loss.conversion_table import CONVERSIONS, Conversion
+    from stirred.lab.definitions.composition_filters import (
+        Filter,
+        PureFilter,
+        ZcdpFilter,
+        composed_approximate,
+        composed_pure,
+        composed_renyi,
+        composed_zcdp,
+    )
+    from stirred.lab.definitions.conversion_table import CONVERSIONS, Conversion
     from stirred.loss.conversions import (
         approximate_to_total_variation,
         approximate_to_zcdp,
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
         zcdp_to_renyi,
         zcdp_to_total_variation,
     )
-    from stirred.loss.curves import (
+    from stirred.loss.curves.power_curves import (
         Curve,
         EpsilonProfile,
         GaussianCurve,
@@ -34,7 +42,29 @@ if TYPE_CHECKING:
         at_most,
         pure_power,
     )
-    from stirred.loss.distributions import (
+    from stirred.loss.curves.swap_curves import (
+        pair_beliefs,
+        pair_outcomes,
+        pair_power_curve,
+        swap_group_power_curve,
+        swap_power_curve,
+        swap_power_curve_of_rates,
+        swap_power_curve_up_to,
+        swap_rates_power_curve,
+    )
+    from stirred.loss.curves.tradeoffs import (
+        RenyiCurve,
+        TradeOff,
+        ZcdpCurve,
+        attaining_pair,
+        composed_power_curve,
+        inverted_power_curve,
+        level_at_power,
+        profile_power_curve,
+        symmetric_power_curve,
+    )
+    from stirred.loss.distributions.composition import Bounds, ComposedLoss, compose
+    from stirred.loss.distributions.loss_distribution import (
         LossDistribution,
         approximate_loss,
         discrete_gaussian,
@@ -53,26 +83,6 @@ if TYPE_CHECKING:
         power_curve,
         renyi,
         total_variation,
-    )
-    from stirred.loss.filters import (
-        Filter,
-        PureFilter,
-        ZcdpFilter,
-        composed_approximate,
-        composed_pure,
-        composed_renyi,
-        composed_zcdp,
-    )
-    from stirred.loss.pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
-    from stirred.loss.swap_curves import (
-        pair_beliefs,
-        pair_outcomes,
-        pair_power_curve,
-        swap_group_power_curve,
-        swap_power_curve,
-        swap_power_curve_of_rates,
-        swap_power_curve_up_to,
-        swap_rates_power_curve,
     )
     from stirred.loss.tails import (
         approximate_to_pbdp_delta,
@@ -94,13 +104,7 @@ if TYPE_CHECKING:
         zcdp_to_pbdp_delta,
         zcdp_to_pbdp_epsilon,
     )
-    from stirred.loss.tradeoff_rules import (
-        attaining_pair,
-        composed_power_curve,
-        inverted_power_curve,
-        symmetric_power_curve,
-    )
-    from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, level_at_power, profile_power_curve
+    from stirred.loss.worst_pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
 
 __all__ = [
     "CONVERSIONS",

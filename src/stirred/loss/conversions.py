@@ -21,7 +21,7 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
 from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
-from stirred.loss.curves import GaussianCurve, PowerCurve
+from stirred.loss.curves.power_curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import scaled
 
 special = later("scipy.special")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import says_what_it_takes
-from stirred.loss import orders
+from stirred.loss import renyi_orders
 from stirred.loss.argument_checks import Number, distributions, non_negative, probability, renyi_order
 
 Array = NDArray[np.float64]
@@ -122,7 +122,7 @@ def renyi(p: ArrayLike, q: ArrayLike, order: Number) -> float:
     """
     first, second = distributions(p, q)
     alpha = renyi_order(order)
-    return float(orders.renyi(first, second, alpha - 1))
+    return float(renyi_orders.renyi(first, second, alpha - 1))
 
 
 @says_what_it_takes
@@ -130,7 +130,8 @@ def normalised_renyi(p: ArrayLike, q: ArrayLike) -> float:
     """D_NoR, the root of the supremum over alpha > 1 and both directions of D_alpha / alpha: the metric of zCDP.
 
     P and Q satisfy rho-zCDP in the usual sense (Bun and Steinke 2016) when D_NoR <= sqrt(rho). The limit alpha -> 1,
-    the Kullback-Leibler divergence, belongs to the supremum. How it is found, and how well: :mod:`stirred.loss.orders`.
+    the Kullback-Leibler divergence, belongs to the supremum. How it is found, and how well:
+    :mod:`stirred.loss.renyi_orders`.
 
     >>> normalised_renyi([0.75, 0.25], [0.25, 0.75]) ** 2  # here the supremum is the limit at order 1
     0.549306...
@@ -138,7 +139,7 @@ def normalised_renyi(p: ArrayLike, q: ArrayLike) -> float:
     first, second = distributions(p, q)
     if bool(np.any((first > 0) != (second > 0))):
         return math.inf
-    return math.sqrt(float(orders.supremum(first, second, 0.0, orders.MOST_TERMS // len(first))))
+    return math.sqrt(float(renyi_orders.supremum(first, second, 0.0, renyi_orders.MOST_TERMS // len(first))))
 
 
 # -- tests of hypotheses -------------------------------------------------------------------------------------

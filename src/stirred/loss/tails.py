@@ -25,9 +25,9 @@ from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
 from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
-from stirred.loss.binary_kernels import TINY
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
-from stirred.loss.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.loss.curves.power_kernels import TINY
+from stirred.loss.curves.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
 
 special = later("scipy.special")
 

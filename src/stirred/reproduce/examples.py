@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.loss.curves import PowerCurve
+from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric
 

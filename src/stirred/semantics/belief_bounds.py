@@ -35,7 +35,7 @@ from stirred.loss import (
     zcdp_to_pbdp_epsilon,
 )
 from stirred.loss.argument_checks import Number, non_negative, probability, renyi_order
-from stirred.loss.tradeoffs import in_unit
+from stirred.loss.curves.tradeoffs import in_unit
 
 Array = NDArray[np.float64]
 Given = Literal["every", "predictive", "record"]

@@ -26,8 +26,8 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import divergences
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
-from stirred.loss.curves import EpsilonProfile
-from stirred.loss.tradeoffs import TradeOff, in_unit
+from stirred.loss.curves.power_curves import EpsilonProfile
+from stirred.loss.curves.tradeoffs import TradeOff, in_unit
 from stirred.spec.finite import divergence
 from stirred.spec.premetrics import Budget, OutputPremetric
 

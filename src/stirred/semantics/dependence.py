@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative
-from stirred.loss.tradeoffs import in_unit
+from stirred.loss.curves.tradeoffs import in_unit
 from stirred.semantics.beliefs import Dataset, checked_prior, checked_target
 
 Array = NDArray[np.float64]

@@ -22,7 +22,7 @@ import numpy as np
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
-from stirred.loss.curves import PowerCurve
+from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec.finite import FiniteMechanism
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, swap_power_curve
-from stirred.loss.swap_curves import least_overlap
+from stirred.loss.curves.swap_curves import least_overlap
 from stirred.spec import facts
 from stirred.spec.specification import Specification
 from stirred.spec.swap_trade_off import as_trade_off

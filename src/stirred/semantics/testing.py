@@ -28,7 +28,7 @@ from stirred.loss import (
     TradeOff,
     compose,
 )
-from stirred.loss.tradeoffs import in_unit
+from stirred.loss.curves.tradeoffs import in_unit
 from stirred.semantics.counterfactuals import smallest_change
 from stirred.spec.conversions import one_way
 from stirred.spec.exact import exact

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from stirred import errors
-from stirred.loss.curves import Curve
+from stirred.loss.curves.power_curves import Curve
 from stirred.spec.exact import exact
 from stirred.spec.kinds import Rule
 from stirred.spec.premetrics import Budget, OutputPremetric

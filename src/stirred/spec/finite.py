@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._shown import brief
-from stirred.loss.curves import Curve
-from stirred.loss.pair_measures import NOTHING, WorstPair
+from stirred.loss.curves.power_curves import Curve
+from stirred.loss.worst_pairs import NOTHING, WorstPair
 from stirred.spec.finite_curves import DELTAS, answer, loss_curves, within_curve
 from stirred.spec.finite_flavor import (
     Comparability,

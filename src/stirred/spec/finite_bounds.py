@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.finite_flavor import budgets_of, require_listed, universes_of
 from stirred.spec.premetrics import OutputPremetric
 from stirred.spec.specification import Specification

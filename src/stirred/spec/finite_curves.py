@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.loss.curves import Curve
+from stirred.loss.curves.power_curves import Curve
 from stirred.spec.finite_flavor import FiniteFlavor
 from stirred.spec.specification import Answer, Step
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from stirred.loss.curves import Curve, EpsilonProfile, at_most
+from stirred.loss.curves.power_curves import Curve, EpsilonProfile, at_most
 from stirred.spec.blocks import Domain, InputPremetric, Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.exact import display, display_down

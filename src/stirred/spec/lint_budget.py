@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec.algebra import may_publish_budget
 from stirred.spec.exact import near
 from stirred.spec.lint_domain import nothing_can_change

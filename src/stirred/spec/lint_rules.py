@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from stirred.loss.curves import GaussianCurve, at_most
+from stirred.loss.curves.power_curves import GaussianCurve, at_most
 from stirred.spec.exact import bound, exact, near, written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification

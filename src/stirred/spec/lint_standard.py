@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.lint_rules import also_before, fall, letter, number, rule, short, smaller, spent

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stirred import _received, errors
-from stirred.loss.curves import GaussianCurve
+from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import flavors, known
 from stirred.spec.exact import DECIMAL_COMMA, exact
 from stirred.spec.json_format import from_fields, from_json

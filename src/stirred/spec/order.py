@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from stirred.loss.curves import EpsilonProfile, GaussianCurve, at_most
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, at_most
 from stirred.spec.blocks import Multiverse
 from stirred.spec.conversions import convert
 from stirred.spec.distances import Change, bring

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
-from stirred.loss.curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.kinds import KINDS, Kind, register
 

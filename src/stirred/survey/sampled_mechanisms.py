@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import brief
 from stirred.loss.argument_checks import Number
-from stirred.loss.pairs import worst_pair
+from stirred.loss.worst_pairs import worst_pair
 from stirred.spec.finite import FiniteMechanism
 from stirred.survey.pairings import Sample
 from stirred.survey.selections import Neighbours, Samples, checked_samples

@@ -1,9 +1,9 @@
 """Which swap rate keeps stated limits: on epsilon, on the power of tests, on a belief, on the error of a table.
 
 Epsilon depends on the rate and on b, the size of the largest stratum (Theorem 3.2.4); power and beliefs are those of
-the swap itself, for two records that exchange their values (:mod:`stirred.loss.swap_curves`); the error of a table is
-its expected mean absolute percentage error. Low and high rates both cost privacy, so the rates that keep a limit on the
-guarantee lie between two numbers; errors grow with the rate.
+the swap itself, for two records that exchange their values (:mod:`stirred.loss.curves.swap_curves`); the error of a
+table is its expected mean absolute percentage error. Low and high rates both cost privacy, so the rates that keep a
+limit on the guarantee lie between two numbers; errors grow with the rate.
 
 The invariant a reader must know: with a typed largest stratum nothing is read and the answer is public. Without one the
 strata are counted in the data, the answer is confidential, and the plan that is made says that its rate was chosen from
@@ -20,8 +20,8 @@ from fractions import Fraction
 import numpy as np
 
 from stirred import errors
-from stirred.loss.curves import PowerCurve
-from stirred.loss.swap_curves import swap_power_curve, swap_power_curve_up_to
+from stirred.loss.curves.power_curves import PowerCurve
+from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.semantics.calibration import Calibration, Change, TargetAnswer

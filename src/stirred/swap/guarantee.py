@@ -21,7 +21,7 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.errors import rate_out_of_range
-from stirred.loss.derangements import derangements as derangements
+from stirred.loss.curves.swap_laws import derangements
 
 # -- the guarantee -------------------------------------------------------------------------------------------
 

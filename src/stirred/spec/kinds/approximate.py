@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from stirred import errors
 from stirred.loss import conversions
-from stirred.loss.curves import PowerCurve, approximate_power
-from stirred.loss.pair_measures import Approximate as Measured
-from stirred.loss.pair_measures import Measure
+from stirred.loss.curves.power_curves import PowerCurve, approximate_power
+from stirred.loss.worst_pairs import Approximate as Measured
+from stirred.loss.worst_pairs import Measure
 from stirred.spec.exact import near
 from stirred.spec.kinds.kind import Grouped, Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import MULTIPLICATIVE, errors_of_pure, odds_words

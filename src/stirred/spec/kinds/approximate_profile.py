@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stirred.loss import conversions
-from stirred.loss.curves import Curve, EpsilonProfile, PowerCurve
-from stirred.loss.pair_measures import Approximate
-from stirred.loss.tradeoffs import profile_power_curve
+from stirred.loss.curves.power_curves import Curve, EpsilonProfile, PowerCurve
+from stirred.loss.curves.tradeoffs import profile_power_curve
+from stirred.loss.worst_pairs import Approximate
 from stirred.spec.kinds.approximate import APPROXIMATE
 from stirred.spec.kinds.kind import Array, Kind, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import errors_of_pure

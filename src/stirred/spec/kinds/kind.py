@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.loss.curves import Curve, EpsilonProfile, PowerCurve, at_most
-from stirred.loss.pair_measures import Measure, Plain
-from stirred.loss.tradeoffs import TradeOff
+from stirred.loss.curves.power_curves import Curve, EpsilonProfile, PowerCurve, at_most
+from stirred.loss.curves.tradeoffs import TradeOff
+from stirred.loss.worst_pairs import Measure, Plain
 
 Number = Fraction | float
 Parameter = Fraction | float | None

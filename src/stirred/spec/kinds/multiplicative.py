@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from stirred.loss import conversions
-from stirred.loss.curves import PowerCurve, pure_power
-from stirred.loss.pair_measures import Measure
-from stirred.loss.pair_measures import Multiplicative as Measured
+from stirred.loss.curves.power_curves import PowerCurve, pure_power
+from stirred.loss.worst_pairs import Measure
+from stirred.loss.worst_pairs import Multiplicative as Measured
 from stirred.spec.exact import bound, near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 

@@ -6,9 +6,9 @@ import math
 from typing import Any, ClassVar
 
 from stirred.loss import conversions
-from stirred.loss.pair_measures import Measure
-from stirred.loss.pair_measures import NormalisedRenyi as Measured
-from stirred.loss.tradeoffs import ZcdpCurve
+from stirred.loss.curves.tradeoffs import ZcdpCurve
+from stirred.loss.worst_pairs import Measure
+from stirred.loss.worst_pairs import NormalisedRenyi as Measured
 from stirred.spec.exact import display, near
 from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import RESPONSE

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from stirred import errors
 from stirred.loss import conversions
-from stirred.loss.pair_measures import Measure
-from stirred.loss.pair_measures import Renyi as Measured
-from stirred.loss.tradeoffs import RenyiCurve
+from stirred.loss.curves.tradeoffs import RenyiCurve
+from stirred.loss.worst_pairs import Measure
+from stirred.loss.worst_pairs import Renyi as Measured
 from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 from stirred.spec.kinds.multiplicative import ORDERS
 

@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from stirred.loss.curves import PowerCurve, approximate_power
-from stirred.loss.pair_measures import Measure
-from stirred.loss.pair_measures import TotalVariation as Measured
+from stirred.loss.curves.power_curves import PowerCurve, approximate_power
+from stirred.loss.worst_pairs import Measure
+from stirred.loss.worst_pairs import TotalVariation as Measured
 from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from stirred import errors
 from stirred.loss import conversions, divergences
-from stirred.loss.curves import Curve, GaussianCurve, PowerCurve, at_most
-from stirred.loss.tradeoff_rules import composed_power_curve
-from stirred.loss.tradeoffs import TradeOff
+from stirred.loss.curves.power_curves import Curve, GaussianCurve, PowerCurve, at_most
+from stirred.loss.curves.tradeoffs import TradeOff, composed_power_curve
 from stirred.spec.kinds.kind import Array, Composed, Grouped, Kind, Number, Parameter, Rule
 
 NO_TEST = PowerCurve(((0, 0), (1, 1)))

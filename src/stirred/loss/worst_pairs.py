@@ -1,11 +1,23 @@
-"""How the pairs of a mechanism are measured, one class for each divergence, and how the worst of them is found.
+"""Divergences of many pairs of rows of one matrix, in loops that stop as soon as a pair cannot be the worst.
+
+The kernels get lists of pairs (``first[k]``, ``second[k]``) and fill one number for each. They are used to find the
+worst pair; its divergence is then computed by :mod:`stirred.loss.divergences`.
+
+How the pairs of a mechanism are measured, one class for each divergence, and how the worst of them is found.
 
 A measure knows its divergence between two distributions and the largest ratio of divergence to distance over the pairs
-of a matrix. :func:`stirred.loss.pairs.worst_pair` takes any of them; :class:`Plain` makes one of any function.
+of a matrix. :func:`stirred.loss.worst_pairs.worst_pair` takes any of them; :class:`Plain` makes one of any function.
 
 Keep in mind: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
 pairs, up to a relative 1e-10. What is fast is knowing early that a pair is not the worst: cheap bounds for all pairs,
 exact values only for those that can still win, the most promising first.
+
+The worst pair of a mechanism: the largest D(P_x, P_x') / d(x, x') over the pairs of datasets at a finite distance.
+
+A mechanism is a matrix with one distribution in each row; the distances say how far its datasets are from each other,
+infinity where a pair is not constrained. The largest ratio is the smallest budget for which the specification holds
+(Definition 2.4.9), as the D is Lipschitz in d with that constant. Which D is a :mod:`measure
+<stirred.loss.worst_pairs>`, and this module treats all of them alike.
 """
 
 from __future__ import annotations
@@ -21,11 +33,226 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._compiled import kernel
 from stirred._shown import brief
-from stirred.errors import distances_do_not_fit, not_a_distribution, parameter_not_used, unknown_choice
-from stirred.loss import divergences, orders, pair_kernels
+from stirred.errors import (
+    distances_do_not_fit,
+    not_a_distribution,
+    parameter_not_used,
+    parameter_out_of_range,
+    unknown_choice,
+)
+from stirred.loss import divergences, renyi_orders
 from stirred.loss.argument_checks import Number, probability, renyi_order, require_probabilities
-from stirred.loss.pair_bounds import all_renyi, bound_normalised_renyi, impossible_pairs
+from stirred.loss.divergences import ROUNDING
+from stirred.loss.renyi_orders import all_renyi, bound_normalised_renyi, impossible_pairs
+
+__all__ = [
+    "FEW_PAIRS",
+    "LEAST_ORDERS",
+    "NEGLIGIBLE",
+    "NOTHING",
+    "OVERFLOW",
+    "SAME",
+    "SETTLED",
+    "TERMS_AT_ONCE",
+    "Approximate",
+    "Array",
+    "Measure",
+    "Multiplicative",
+    "NormalisedRenyi",
+    "Plain",
+    "Renyi",
+    "TotalVariation",
+    "WorstPair",
+    "WorstPowers",
+    "approximate_of_pairs",
+    "between_of_pairs",
+    "largest_of_pairs",
+    "mechanism",
+    "multiplicative_of_pairs",
+    "named",
+    "powers_of_pairs",
+    "same_of_pairs",
+    "total_variation_of_pairs",
+    "worst_pair",
+    "worst_power_curve",
+]
+
+OVERFLOW = 690.0
+"""Logarithms of ratios above this are left to the plain functions; e^709 is the largest float."""
+
+
+@kernel
+def multiplicative_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
+    """The largest |ln p - ln q|, given logarithms; (-inf) - (-inf) is not a number and never the largest."""
+    outputs = logs.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = logs[first[k]]
+        q = logs[second[k]]
+        a = b = c = d = 0.0  # four maxima at a time, as each waits for its own last comparison
+        for i in range(0, whole, 4):
+            w = abs(p[i] - q[i])
+            x = abs(p[i + 1] - q[i + 1])
+            y = abs(p[i + 2] - q[i + 2])
+            z = abs(p[i + 3] - q[i + 3])
+            a = w if w > a else a
+            b = x if x > b else b
+            c = y if y > c else c
+            d = z if z > d else d
+        for i in range(whole, outputs):
+            w = abs(p[i] - q[i])
+            a = w if w > a else a
+        result[k] = max(max(a, b), max(c, d))
+
+
+@kernel
+def largest_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
+    """The largest ln p - ln q, one direction: the Rényi divergence of order infinity."""
+    outputs = logs.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = logs[first[k]]
+        q = logs[second[k]]
+        a = b = c = d = 0.0
+        for i in range(0, whole, 4):
+            w = p[i] - q[i]
+            x = p[i + 1] - q[i + 1]
+            y = p[i + 2] - q[i + 2]
+            z = p[i + 3] - q[i + 3]
+            a = w if w > a else a
+            b = x if x > b else b
+            c = y if y > c else c
+            d = z if z > d else d
+        for i in range(whole, outputs):
+            w = p[i] - q[i]
+            a = w if w > a else a
+        result[k] = max(max(a, b), max(c, d))
+
+
+@kernel
+def total_variation_of_pairs(rows, first, second, result):  # type: ignore[no-untyped-def]
+    """Half the sum of |p - q|."""
+    outputs = rows.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        a = b = c = d = 0.0
+        for i in range(0, whole, 4):
+            a += abs(p[i] - q[i])
+            b += abs(p[i + 1] - q[i + 1])
+            c += abs(p[i + 2] - q[i + 2])
+            d += abs(p[i + 3] - q[i + 3])
+        for i in range(whole, outputs):
+            a += abs(p[i] - q[i])
+        result[k] = ((a + b) + (c + d)) / 2
+
+
+@kernel
+def _smallest_factor(p, q, delta, enough, factor):  # type: ignore[no-untyped-def]
+    """The smallest c >= ``factor`` with P(S) <= c Q(S) + delta for every S, one direction.
+
+    The sum of max(p - c q, 0) is convex and falls with c, a polygon. Newton's steps from below, c = (P(S) - delta)/Q(S)
+    with S = {p > c q}, never pass its root and reach it after as many steps as they meet edges: a handful.
+    """
+    while True:
+        mass = 0.0
+        other = 0.0
+        for i in range(len(p)):
+            if p[i] > factor * q[i]:
+                mass += p[i]
+                other += q[i]
+        if mass <= enough:
+            return factor
+        if other == 0:
+            return np.inf
+        higher = (mass - delta) / other
+        if not higher > factor * (1 + 1e-15):
+            return factor
+        factor = higher
+
+
+@kernel
+def approximate_of_pairs(rows, first, second, distances, delta, best, result):  # type: ignore[no-untyped-def]
+    """D_Mult^delta / distance where it exceeds ``best``, the largest met so far; else 0.
+
+    A pair that is not the worst is passed over after one look at each direction. Not a number: left to the caller.
+    """
+    enough = delta * (1 + ROUNDING)
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        least = math.exp(min(best * distances[k], OVERFLOW))
+        factor = _smallest_factor(q, p, delta, enough, _smallest_factor(p, q, delta, enough, least))
+        result[k] = 0.0
+        if factor > least and factor > 1 + ROUNDING:
+            if np.isinf(factor) or math.log(factor) < OVERFLOW:
+                best = math.log(factor) / distances[k]
+                result[k] = best
+            else:
+                result[k] = np.nan
+
+
+@kernel
+def same_of_pairs(rows, first, second, rounding, result):  # type: ignore[no-untyped-def]
+    """Whether two rows are the same distribution up to rounding."""
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        result[k] = True
+        for i in range(len(p)):
+            if abs(p[i] - q[i]) > rounding * max(p[i], q[i]):
+                result[k] = False
+                break
+
+
+@kernel
+def between_of_pairs(distances, first, second, result):  # type: ignore[no-untyped-def]
+    """Whether some third row h lies between: d(i, h) + d(h, j) <= d(i, j), both smaller, for symmetric distances."""
+    for k in range(len(first)):
+        i = distances[first[k]]
+        j = distances[second[k]]
+        whole = i[second[k]]
+        result[k] = False
+        for h in range(len(i)):
+            if i[h] + j[h] <= whole and i[h] < whole and j[h] < whole:
+                result[k] = True
+                break
+
+
+@kernel
+def powers_of_pairs(rows, first, second, levels, powers, at):  # type: ignore[no-untyped-def]
+    """Raise ``powers`` to the largest power of any pair at each of the increasing ``levels``; ``at`` says whose."""
+    outputs = rows.shape[1]
+    ratios = np.empty(outputs)
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        power = 0.0
+        for i in range(outputs):
+            if p[i] > 0:
+                ratios[i] = -q[i] / p[i]
+            else:
+                ratios[i] = -np.inf
+                power += q[i]
+        order = np.argsort(ratios)
+        level = 0.0
+        step = 0
+        for g in range(len(levels)):
+            while step < outputs and (p[order[step]] == 0 or level + p[order[step]] <= levels[g]):
+                if p[order[step]] > 0:
+                    level += p[order[step]]
+                    power += q[order[step]]
+                step += 1
+            reached = power
+            if step < outputs:
+                reached += (levels[g] - level) * q[order[step]] / p[order[step]]
+            if min(1.0, reached) > powers[g]:
+                powers[g] = min(1.0, reached)
+                at[g] = k
+
 
 Array = NDArray[np.float64]
 
@@ -187,7 +414,7 @@ class TotalVariation(_Searched):
         return divergences.total_variation(p, q)
 
     def _worst(self, rows: Array, pairs: _Pairs) -> tuple[int, int]:
-        return _at(pairs, int(np.argmax(_filled(pair_kernels.total_variation_of_pairs, rows, pairs) / pairs.distances)))
+        return _at(pairs, int(np.argmax(_filled(total_variation_of_pairs, rows, pairs) / pairs.distances)))
 
 
 @dataclass(frozen=True)
@@ -270,7 +497,7 @@ def named(name: str, parameter: Number | None = None) -> Measure:
 
 
 def _multiplicative(rows: Array, pairs: _Pairs) -> Array:
-    return _filled(pair_kernels.multiplicative_of_pairs, _logs(rows), pairs)
+    return _filled(multiplicative_of_pairs, _logs(rows), pairs)
 
 
 def _approximate(rows: Array, pairs: _Pairs, delta: float) -> Array:
@@ -279,7 +506,7 @@ def _approximate(rows: Array, pairs: _Pairs, delta: float) -> Array:
         return _multiplicative(rows, pairs) / pairs.distances
 
     def values(some: _Pairs, best: float) -> Array:
-        found = _filled(pair_kernels.approximate_of_pairs, rows, some, some.distances, delta, best)
+        found = _filled(approximate_of_pairs, rows, some, some.distances, delta, best)
         for k in np.flatnonzero(np.isnan(found)):
             found[k] = divergences.approximate(rows[some.first[k]], rows[some.second[k]], delta) / some.distances[k]
         return found
@@ -297,7 +524,7 @@ def _worst_renyi(rows: Array, pairs: _Pairs, x: float) -> int:
 
     def exactly(at: NDArray[np.int64], best: float) -> Array:
         some = pairs.take(at)
-        return _filled(orders.renyi_of_pairs, rows, some, x) / some.distances
+        return _filled(renyi_orders.renyi_of_pairs, rows, some, x) / some.distances
 
     if len(pairs) <= FEW_PAIRS:
         return int(np.argmax(exactly(np.arange(len(pairs)), 0.0)))
@@ -306,11 +533,11 @@ def _worst_renyi(rows: Array, pairs: _Pairs, x: float) -> int:
     if bool(np.any(impossible)):
         return int(np.argmax(impossible))
     if math.isinf(x):
-        return int(np.argmax(_filled(pair_kernels.largest_of_pairs, logs, pairs) / pairs.distances))
+        return int(np.argmax(_filled(largest_of_pairs, logs, pairs) / pairs.distances))
     estimates, error = all_renyi(rows, logs, x)
     upper = estimates[pairs.first, pairs.second] + error
     unknown = np.flatnonzero(~np.isfinite(upper))
-    upper[unknown] = _filled(pair_kernels.largest_of_pairs, logs, pairs.take(unknown))
+    upper[unknown] = _filled(largest_of_pairs, logs, pairs.take(unknown))
     upper /= pairs.distances
     return _settle(upper, int(np.argmax(upper)), exactly)
 
@@ -325,7 +552,7 @@ def _worst_normalised_renyi(rows: Array, pairs: _Pairs) -> tuple[int, int]:
         between = np.full((len(rows), len(rows)), math.inf)
         between[pairs.first, pairs.second] = between[pairs.second, pairs.first] = pairs.distances
         np.fill_diagonal(between, 0)
-        pairs = pairs.take(_filled(pair_kernels.between_of_pairs, between, pairs) == 0)
+        pairs = pairs.take(_filled(between_of_pairs, between, pairs) == 0)
     largest = _multiplicative(rows, pairs)
     if len(pairs) > FEW_PAIRS:
         lower, upper = bound_normalised_renyi(rows, _logs(rows), pairs.first, pairs.second, largest)
@@ -336,8 +563,8 @@ def _worst_normalised_renyi(rows: Array, pairs: _Pairs) -> tuple[int, int]:
 
     def exactly(at: NDArray[np.int64], best: float) -> Array:
         some = pairs.take(at)
-        most = max(LEAST_ORDERS, min(orders.MOST_TERMS, TERMS_AT_ONCE // len(at)) // rows.shape[1])
-        return _filled(orders.suprema_of_pairs, rows, some, some.distances, best, most)
+        most = max(LEAST_ORDERS, min(renyi_orders.MOST_TERMS, TERMS_AT_ONCE // len(at)) // rows.shape[1])
+        return _filled(renyi_orders.suprema_of_pairs, rows, some, some.distances, best, most)
 
     return _at(pairs, _settle(upper / pairs.distances, start, exactly))
 
@@ -365,7 +592,7 @@ def _at(pairs: _Pairs, k: int) -> tuple[int, int]:
 
 
 def _same(rows: Array, pairs: _Pairs) -> NDArray[np.bool_]:
-    return np.asarray(_filled(pair_kernels.same_of_pairs, rows, pairs, SAME) == 1)
+    return np.asarray(_filled(same_of_pairs, rows, pairs, SAME) == 1)
 
 
 def _logs(rows: Array) -> Array:
@@ -412,3 +639,58 @@ def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(fill, pieces))
     return result
+
+
+@brief
+@dataclass(frozen=True)
+class WorstPowers:
+    """The largest power of telling neighbours apart, at each false-alarm probability, and the pair (-1: none)."""
+
+    levels: Array
+    powers: Array
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+
+def worst_pair(
+    rows: ArrayLike, distances: ArrayLike, measure: Measure | str, parameter: Number | None = None
+) -> WorstPair:
+    """The largest D(row i, row j) / distances[i, j] over pairs i != j of finite distance.
+
+    ``measure`` says which D: an object of :mod:`stirred.loss.worst_pairs`, or the name of one with its ``parameter``:
+    "multiplicative", "total-variation", "normalised-renyi" (the root, in its Lipschitz units), "approximate"
+    (``parameter`` is delta) or "renyi" (``parameter`` is the order). Rényi divergences are those of the ordered pair;
+    the others are symmetric, so the smaller of the distances between i and j counts. Two different distributions at
+    distance 0 make the ratio infinite, if their divergence is not 0.
+
+    >>> response = [[0.75, 0.25], [0.25, 0.75]]
+    >>> worst_pair(response, [[0, 1], [1, 0]], "multiplicative")
+    WorstPair(ratio=1.0986..., first=0, second=1, divergence=1.0986..., distance=1.0)
+    >>> worst_pair(response, [[0, np.inf], [np.inf, 0]], "multiplicative").first is None
+    True
+    """
+    chosen = named(measure, parameter) if isinstance(measure, str) else measure
+    return chosen.worst_pair(rows, distances)
+
+
+def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
+    """The largest power of a test of one dataset against another at distance 1, at each of ``levels`` (false alarms).
+
+    The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
+    are no neighbours it is the identity.
+
+    >>> worst_power_curve([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]], [0.05, 0.25]).powers.round(12).tolist()
+    [0.15, 0.75]
+    """
+    matrix, between = mechanism(rows, distances)
+    asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if asked.ndim != 1 or not bool(np.all((asked >= 0) & (asked <= 1))):
+        raise parameter_out_of_range("a level", "below 0, above 1 or not a number", "between 0 and 1")
+    order = np.argsort(asked, kind="stable")
+    first, second = np.nonzero(between == 1)
+    powers, at = asked[order], np.full(len(asked), -1)
+    powers_of_pairs(matrix, first, second, asked[order], powers, at)
+    back = np.argsort(order, kind="stable")
+    powers, at = powers[back], at[back]
+    chosen = [np.where(at >= 0, index[at], -1) if len(index) else at for index in (first, second)]
+    return WorstPowers(asked, powers, *chosen)

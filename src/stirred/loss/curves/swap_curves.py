@@ -26,10 +26,18 @@ from numpy.typing import NDArray
 from stirred._calls import says_what_it_takes
 from stirred._compiled import kernel
 from stirred.errors import parameter_out_of_range
-from stirred.loss.curves import PowerCurve
-from stirred.loss.derangements import derangements
+from stirred.loss.curves.power_curves import PowerCurve
+from stirred.loss.curves.swap_laws import (
+    REMAINDER,
+    PairLaw,
+    Rates,
+    checked_rate,
+    checked_size,
+    derangements,
+    equal_rates,
+    pair_law,
+)
 from stirred.loss.divergences import power_curve
-from stirred.loss.swap_laws import REMAINDER, PairLaw, Rates, checked_rate, checked_size, equal_rates, pair_law
 
 Array = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ decreasing function of X, and stays one in each factor of a product of independe
 one that is larger in the convex order of X for an upper bound, by a smaller one for a lower bound, before composing.
 
 Keep in mind: atoms tell how good they are. ``error`` bounds the relative error of every mass,
-``cut`` the mass that was left out. Losses are rounded to the nearest; :func:`stirred.loss.composition.compose` allows
-for that.
+``cut`` the mass that was left out. Losses are rounded to the nearest;
+:func:`stirred.loss.distributions.composition.compose` allows for that.
 """
 
 from __future__ import annotations

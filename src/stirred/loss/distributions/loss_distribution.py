@@ -2,7 +2,7 @@
 
 P is both what outputs are drawn from and what stands in the numerator (Kifer et al. 2022, section 4). P may give
 outputs that Q cannot, which makes mass at +infinity; Q's mass on outputs that P cannot give is the other direction's.
-Distributions of independent mechanisms are composed by :func:`stirred.loss.composition.compose`.
+Distributions of independent mechanisms are composed by :func:`stirred.loss.distributions.composition.compose`.
 
 Keep in mind: a distribution of a loss tells the two directions apart. Only where the two laws are
 the same one, as for every noise that is symmetric about its centre, they are the same object.
@@ -22,8 +22,18 @@ from stirred._fractions import as_fraction
 from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability
+from stirred.loss.distributions.laws import (
+    CUT,
+    UNIT,
+    Array,
+    Atoms,
+    GaussianLaw,
+    LaplaceLaw,
+    Law,
+    atoms,
+    lattice_atoms,
+)
 from stirred.loss.divergences import log_ratios
-from stirred.loss.laws import CUT, UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, atoms, lattice_atoms
 
 TAIL = math.sqrt(2 * math.log(4 / CUT))
 """Standard deviations beyond which both tails of a discrete Gaussian have less mass than what may be cut."""

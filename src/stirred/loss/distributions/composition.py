@@ -1,9 +1,27 @@
-"""Composition of privacy-loss distributions: delta, epsilon and power of many mechanisms together, as two bounds each.
+"""Choose the grid that losses are rounded to, where none is given and the losses share no lattice.
+
+Splitting adds about a sixth of the step's square to the variance of each part, in the bounds from above, and so it is
+below where atoms are dense. Atoms that stand alone and off the grid make lower bounds loose in proportion to the step.
+So the grid of each part begins at an atom of it, and the step is chosen so that the gaps between atoms of all parts
+that are lattices themselves come as near as can be to multiples of it; that of the part with the largest variance is
+one.
+
+Power curves from (epsilon, delta) pairs: by duality, each pair is a line above the curve, and the lowest counts.
+
+For a test of P with power against Q, at every epsilon >= 0,
+
+    power <= e^epsilon level + delta_QP(epsilon)   and   power <= 1 - e^-epsilon (1 - level - delta_PQ(epsilon)),
+
+and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas give higher lines, and
+where delta is straight in e^epsilon no epsilon between the ends gives a lower line than both of them. So bounds on
+delta at the points of a lattice give bounds on the power.
+
+Composition of privacy-loss distributions: delta, epsilon and power of many mechanisms together, as two bounds each.
 
 Losses of independent mechanisms add up (Kifer et al. 2022, Example 4.6). Where the sum has few values they are listed;
 where all parts are on one lattice it is computed there, and nothing is rounded; else on a grid, once with laws below
-and once with laws above those of the parts (:mod:`stirred.loss.lattices`). Sums on a lattice are formed by Fourier
-transforms of tilted laws (:mod:`stirred.loss.tilting`).
+and once with laws above those of the parts (:mod:`stirred.loss.distributions.lattice_sums`). Sums on a lattice are
+formed by Fourier transforms of tilted laws (:mod:`stirred.loss.distributions.lattice_sums`).
 
 Keep in mind: the truth lies between the bounds. The lower one is a number that no correct analysis
 can go below, the upper one a guarantee; what lies between them is the error of rounding to the grid, of the
@@ -20,20 +38,190 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred._calls import says_what_it_takes
+from stirred._compiled import kernel
 from stirred._shown import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
 from stirred.loss.argument_checks import Number, finite, non_negative, probability
-from stirred.loss.curves import PowerCurve
-from stirred.loss.distributions import LossDistribution
-from stirred.loss.envelopes import Polyline, envelope
-from stirred.loss.grids import Parts, chosen_step, ends, offset, points
-from stirred.loss.lattices import common_step, contracted, placed, split
-from stirred.loss.laws import UNIT, Atoms, GaussianLaw, Law, gathered, in_place_of
-from stirred.loss.listed_distributions import Listed
-from stirred.loss.one_way import Curve, Margins, OneWay
-from stirred.loss.tilting import MOST_POINTS, Sum
+from stirred.loss.curves.power_curves import PowerCurve
+from stirred.loss.distributions.lattice_sums import MOST_POINTS, Sum, common_step, contracted, placed, split
+from stirred.loss.distributions.laws import UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, gathered, in_place_of
+from stirred.loss.distributions.loss_distribution import LossDistribution
+from stirred.loss.distributions.one_direction import Curve, Listed, Margins, OneWay, Points
+
+Parts = list[tuple[Law, int]]
+
+ACCURACY = 1e-7
+"""The part of its variance by which rounding to a grid may change the loss."""
+
+FINEST = 1 << 19
+WORK = 1 << 23
+"""A grid has at most about so many points, and times the number of parts so many."""
+
+ALONE = 1 << 18
+"""Where atoms stand alone, the grid has at least about so many, divided by the number of parts."""
+
+REACH = 18
+"""How many standard deviations such points are meant to cover."""
+
+MOST_TRIED = 20_000
+
+
+def chosen_step(parts: Parts) -> float:
+    """A step for which rounding changes epsilon in about the seventh digit, a little more where atoms stand alone."""
+    spread = deviation(parts) or 1.0
+    step = spread * math.sqrt(6 * ACCURACY / sum(n for _, n in parts))
+    if any(_gap(law) > step for law, _ in parts):
+        step = min(step, REACH * spread * len(parts) / ALONE)
+    step = max(step, REACH * spread / FINEST, REACH * spread * len(parts) / WORK)
+    step = max(step, max(span(law) for law, _ in parts) / (2 * FINEST))  # the longest part must fit
+    gaps = sorted(((n * law.variance, _gap(law)) for law, n in parts if 2 * step < _gap(law) < math.inf), reverse=True)
+    if not gaps:
+        return step
+    first = math.ceil(gaps[0][1] / step)
+    pieces = np.arange(first, min(2 * first, first + MOST_TRIED) + 1, dtype=np.float64)
+    off = np.zeros(len(pieces))
+    for variance, gap in gaps[1:]:
+        places = gap / gaps[0][1] * pieces
+        # Atoms some gaps away are off as many times as much, until it does not matter.
+        gaps_across = 1 + 2 * math.sqrt(variance) / gap
+        off += variance / gap * np.minimum(0.5, gaps_across * np.abs(places - np.round(places)))
+    return float(gaps[0][1] / pieces[np.argmin(off / pieces)])
+
+
+def offset(law: Law) -> float:
+    """Where the grid of a part begins: at its last atom if it is a lattice, else at the heaviest one.
+
+    The largest loss of the sum is then on the grid, and delta just below it is not lost in the lower bounds.
+    """
+    if isinstance(law, LaplaceLaw):
+        return law.epsilon
+    if not isinstance(law, Atoms):
+        return 0.0
+    return float(law.losses[-1 if law.step is not None else int(np.argmax(law.masses))])
+
+
+def points(parts: Parts, step: float) -> float:
+    """About how many points of a grid are needed around the mean, and for the longest part."""
+    return max(16 * deviation(parts), *(span(law) for law, _ in parts)) / step
+
+
+def deviation(parts: Parts) -> float:
+    """The standard deviation of the sum of independent losses."""
+    return math.sqrt(math.fsum(n * law.variance for law, n in parts))
+
+
+def ends(law: Law) -> tuple[float, float]:
+    """The smallest and largest loss that are not cut."""
+    return (float(law.losses[0]), float(law.losses[-1])) if isinstance(law, Atoms) else law.interval()
+
+
+def span(law: Law) -> float:
+    """The length of the interval of losses that are not cut."""
+    low, high = ends(law)
+    return high - low
+
+
+def _gap(law: Law) -> float:
+    """The distance of atoms that stand alone: infinite where it is not one distance, 0 where there are none."""
+    if isinstance(law, LaplaceLaw):
+        return 2 * law.epsilon
+    if not isinstance(law, Atoms) or len(law.losses) == 1:
+        return 0.0
+    if law.step is not None:
+        return float(law.step)
+    crowded = len(law.losses) * math.sqrt(law.variance) > 1e3 * span(law)
+    return 0.0 if crowded else math.inf
+
+
+OUTWARDS = 16 * UNIT
+LARGEST = 690.0
+
+
+@dataclass(frozen=True, eq=False)
+class Polyline:
+    """The lower envelope of lines of descending slope on the unit interval, and where they meet."""
+
+    slopes: Array
+    heights: Array
+    levels: Array
+    above: bool
+
+    def at(self, level: float) -> float:
+        """The height at a level, rounded outwards."""
+        j = int(np.searchsorted(self.levels, level))
+        height = float(self.heights[j] + self.slopes[j] * level)
+        return min(1.0, height * (1 + OUTWARDS)) if self.above else max(level, min(1.0, height * (1 - OUTWARDS)))
+
+    def inside(self, most: int) -> PowerCurve:
+        """A curve of vertices on the polyline: nowhere above it."""
+        return self._curve(self.levels[_some(len(self.levels), most)])
+
+    def outside(self, most: int) -> PowerCurve:
+        """A curve made of some of the lines: nowhere below the polyline."""
+        chosen = _some(len(self.slopes), most)
+        fewer = _lowest(self.slopes[chosen], self.heights[chosen], self.above)
+        return fewer._curve(fewer.levels)
+
+    def _curve(self, levels: Array) -> PowerCurve:
+        levels = np.unique(np.concatenate([[0.0], levels[(levels > 0) & (levels < 1)], [1.0]]))
+        powers = np.maximum.accumulate([self.at(float(level)) for level in levels])
+        powers[-1] = 1.0
+        return PowerCurve(tuple(zip(levels.tolist(), powers.tolist(), strict=True)))
+
+
+def envelope(forward: Points, backward: Points, above: bool) -> Polyline:
+    """The power curve of a test of P against Q, from deltas of the pair (P, Q), forward, and of (Q, P)."""
+    # Slopes too large for floats: a lower line in place of them, or none.
+    steep = np.exp(np.minimum(backward.epsilons[::-1], LARGEST))
+    finite = (backward.epsilons[::-1] < LARGEST) | (not above)
+    gentle = np.exp(-forward.epsilons)
+    slopes = np.concatenate([steep[finite], gentle, [0.0]])
+    heights = np.concatenate(
+        [backward.deltas[::-1][finite], -np.expm1(-forward.epsilons) + gentle * forward.deltas, [1.0]]
+    )
+    return _lowest(slopes, heights, above)
+
+
+def _lowest(slopes: Array, heights: Array, above: bool) -> Polyline:
+    """The lowest of lines whose slopes do not ascend."""
+    chosen, levels = np.empty(len(slopes), dtype=np.int64), np.empty(len(slopes))
+    size = _hull(slopes, heights, chosen, levels)
+    return Polyline(slopes[chosen[:size]], heights[chosen[:size]], levels[1:size], above)
+
+
+def _some(size: int, most: int) -> NDArray[np.int64]:
+    """Evenly spaced positions, the ends among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, max(2, most))).round().astype(np.int64))
+
+
+@kernel
+def _hull(slopes, heights, chosen, levels):  # type: ignore[no-untyped-def]
+    """Fill ``chosen`` with the lines of the envelope for levels >= 0, ``levels`` with where they begin; how many."""
+    size = 0
+    for k in range(len(slopes)):
+        begin = 0.0
+        while size > 0:
+            last = chosen[size - 1]
+            if slopes[k] == slopes[last]:
+                if heights[k] >= heights[last]:
+                    begin = np.inf
+                    break
+                size -= 1
+                continue
+            begin = max(0.0, (heights[k] - heights[last]) / (slopes[last] - slopes[k]))
+            if begin > levels[size - 1] or (size == 1 and begin > 0.0):
+                break
+            size -= 1
+            begin = 0.0
+        if begin < np.inf:
+            chosen[size] = k
+            levels[size] = begin
+            size += 1
+    return size
+
 
 LONGEST_EXACT = 1 << 20
 """Up to so many points a common lattice is preferred to a grid."""

@@ -1,0 +1,1 @@
+"""Privacy losses as random variables: the law of one mechanism's loss, and bounds on the sum of many."""
