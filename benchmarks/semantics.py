@@ -23,9 +23,9 @@ from stirred.noise import SystemSource, discrete_gaussian
 from stirred.reports.figures import save
 from stirred.semantics import Beliefs, explain, exposure
 from stirred.semantics.explained_numbers import GRID
-from stirred.spec.allocations import allocation
-from stirred.spec.finite import FiniteMechanism, randomised_response
+from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.loading import load
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
 
 PEOPLE, DRAWS, LEVEL = 10, 1_000_000, 0.05
 

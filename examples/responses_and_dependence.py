@@ -16,7 +16,7 @@ from stirred.semantics.dependence import (
     prior_to_posterior_bounds,
 )
 from stirred.semantics.response_summary import summarise_responses
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 # 45 of 100 students say yes to "did you cheat?". Each tells the truth with probability 0.6, else the opposite.
 cheated = summarise_responses(yes=45, answers=100, keep="0.6")

@@ -19,7 +19,7 @@ import stirred
 from stirred.cli import app
 from stirred.releases.plans import InputSection, Section
 from stirred.releases.signatures import signers_line
-from stirred.spec import account_findings
+from stirred.spec.known_deployments import accounts
 from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
@@ -107,8 +107,8 @@ def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(t
     printed = capsys.readouterr().out
     assert "The standards differ" in printed and Path("pictures/known-deployments.svg").exists()
     page = (ROOT / "docs" / "deployments.md").read_text(encoding="utf-8")
-    assert "".join(f"* {one}\n" for one in account_findings.sentences()) in page
-    assert account_findings.table() in page and account_findings.differences() in page
+    assert "".join(f"* {one}\n" for one in accounts.sentences()) in page
+    assert accounts.table() in page and accounts.differences() in page
 
 
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):

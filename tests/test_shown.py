@@ -12,10 +12,10 @@ from stirred import limits, loss, semantics, spec, swap
 from stirred.estimates import Estimates
 from stirred.releases.ledger import Ledger
 from stirred.spec import flavors
-from stirred.spec.allocations import allocation
-from stirred.spec.deployments import deployment
-from stirred.spec.finite import randomised_response
+from stirred.spec.known_deployments.allocations import allocation
+from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.loading import load
+from stirred.spec.order.finite_mechanisms import randomised_response
 from stirred.swap.dataset import load as load_dataset
 
 MOST_LINES, WIDTH = 20, 120

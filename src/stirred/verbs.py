@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stirred.semantics.calibration import Calibration
     from stirred.semantics.side_by_side import SideBySide
     from stirred.spec import Finding, Specification
-    from stirred.spec.allocations import Allocation
+    from stirred.spec.known_deployments.allocations import Allocation
 
 CERTIFICATE = "certificate.json"
 

@@ -20,8 +20,8 @@ from stirred.cli.audit_exact import exact
 from stirred.errors import StirredError
 from stirred.loss import swap_power_curve
 from stirred.spec import FiniteMechanism, OutputPremetric, flavors
-from stirred.spec.finite import bernoulli, randomised_response
-from stirred.spec.finite_flavor import explicit
+from stirred.spec.order.finite_flavors import explicit
+from stirred.spec.order.finite_mechanisms import bernoulli, randomised_response
 from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, swap_flavor, tables_of
 
 RATES = ["0.01", "0.05", "0.1", "0.5", "0.9"]

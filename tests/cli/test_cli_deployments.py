@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from stirred.spec.accounts import accounts
-from stirred.spec.json_format import from_fields
-from stirred.spec.known import titles
+from stirred.spec.known_deployments.accounts import accounts
+from stirred.spec.known_deployments.names import titles
+from stirred.spec.specification import from_fields
 
 
 def test_all_deployments_are_in_one_table_that_fits_the_page(command):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stirred.spec.registry import from_registry
+from stirred.spec.known_deployments.registry import from_registry
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import release
 

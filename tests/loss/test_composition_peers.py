@@ -20,7 +20,7 @@ from stirred.loss import (
     laplace,
     randomised_response,
 )
-from stirred.spec.allocations import allocation
+from stirred.spec.known_deployments.allocations import allocation
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CENSUS = json.loads((GOLDEN / "accounting.json").read_text(encoding="utf-8"))

@@ -27,7 +27,7 @@ from stirred import semantics
 from stirred.loss import ZcdpCurve, approximate_power, pure_power
 from stirred.semantics import dependence, responses
 from stirred.spec import flavors
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 KINDS = ("pure", "zcdp", "approximate", "renyi")
 

@@ -25,8 +25,8 @@ from stirred import errors
 from stirred.loss import worst_pair
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve
 from stirred.spec import Flavor, InputPremetric, Specification, compose
-from stirred.spec.conversions import convert
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.conversions import convert
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 NAMES = tuple(FILES)
 SLACK = 1e-5

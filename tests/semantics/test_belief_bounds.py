@@ -35,7 +35,7 @@ from stirred.semantics.belief_bounds import (
 )
 from stirred.semantics.beliefs import Beliefs, GaussianBelief
 from stirred.spec import FiniteMechanism, flavors
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 ROUNDING = 1e-9
 ORDERS = (1.01, 1.3, 2, 5, 40)

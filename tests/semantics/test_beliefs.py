@@ -25,7 +25,7 @@ from stirred.spec import (
     OutputPremetric,
     flavors,
 )
-from stirred.spec.finite import explicit, randomised_response
+from stirred.spec.order.finite_mechanisms import explicit, randomised_response
 
 # -- the worlds, written out ---------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from stirred.semantics.concern_pictures import (
 )
 from stirred.semantics.concerns import Concern, exposure, overview
 from stirred.semantics.explained_numbers import setting
-from stirred.spec.allocations import allocation, from_allocation_fields
-from stirred.spec.deployments import deployment
+from stirred.spec.known_deployments.allocations import allocation, from_allocation_fields
+from stirred.spec.known_deployments.deployments import deployment
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.presets import preset
 

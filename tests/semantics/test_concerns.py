@@ -13,7 +13,7 @@ from stirred.loss import zcdp_to_approximate
 from stirred.semantics import Concern, concerned_change, exposure, overview, published_exposures
 from stirred.semantics.concern_changes import broken_invariants
 from stirred.spec import Invariant, flavors
-from stirred.spec.allocations import Allocation, AllocationPart, Query, allocation, read_allocation
+from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query, allocation, read_allocation
 from stirred.spec.loading import load
 
 PL94 = allocation("pl94-2020")

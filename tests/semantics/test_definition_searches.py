@@ -18,7 +18,7 @@ from stirred.loss import GaussianCurve, ZcdpCurve, approximate_power
 from stirred.semantics.definition_searches import Mixed, Processed, Sagging, audit, audit_kind
 from stirred.semantics.definitions import Audit, Definition, Verdict, coin, level_power, short, told
 from stirred.spec import Kind, OutputPremetric, register
-from stirred.spec.premetrics import KINDS
+from stirred.spec.blocks import KINDS
 
 TESTED = ("processing", "convexity", "concavity")
 FEW = 400

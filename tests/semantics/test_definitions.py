@@ -26,7 +26,7 @@ from stirred.loss import (
 )
 from stirred.semantics.definitions import ASKED, Definition, coin, edge, level_power
 from stirred.spec import OutputPremetric
-from stirred.spec.finite import FiniteMechanism, randomised_response
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
 
 LEVELS = np.array([0, 1e-6, 0.001, 0.01, 0.05, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 0.99, 1])
 

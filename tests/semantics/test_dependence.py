@@ -25,7 +25,7 @@ from stirred.semantics.dependence import (
     prior_to_posterior_bounds,
 )
 from stirred.spec import FiniteMechanism
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 E = math.e
 HALF = Fraction(1, 2)

@@ -10,7 +10,7 @@ from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
 from stirred.semantics.deployment_picture import deployment_picture
 from stirred.semantics.panels import Dot, Panel, Panels
-from stirred.spec.accounts import account, accounts
+from stirred.spec.known_deployments.accounts import account, accounts
 
 
 def panels_of(picture: Panels) -> list[Panel]:

@@ -28,10 +28,10 @@ from stirred.spec import (
     flavors,
     register,
 )
-from stirred.spec.allocations import allocation, read_allocation
-from stirred.spec.deployments import deployment, names
+from stirred.spec.blocks import KINDS
+from stirred.spec.known_deployments.allocations import allocation, read_allocation
+from stirred.spec.known_deployments.deployments import deployment, names
 from stirred.spec.loading import load
-from stirred.spec.premetrics import KINDS
 from stirred.spec.specification import Flavor
 
 CENSUS = load("topdown-2020-pl")

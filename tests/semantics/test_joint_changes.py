@@ -12,7 +12,7 @@ import pytest
 
 from stirred.semantics import Concern, explain, exposure, joint_changes, worst_change
 from stirred.spec import Invariant, flavors
-from stirred.spec.allocations import Allocation, AllocationPart, Query
+from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query
 
 LEVELS = ("us", "state", "block")
 ATTRIBUTES = ("a", "b")

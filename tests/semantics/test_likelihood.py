@@ -16,7 +16,7 @@ from stirred.errors import StirredError
 from stirred.loss import PowerCurve, pure_power
 from stirred.semantics import allowed_power, best_test, level_and_power, uncertain_power
 from stirred.spec import FiniteMechanism, flavors
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 from strategies import laws
 
 F = Fraction

@@ -26,9 +26,8 @@ from stirred.spec import (
     flavors,
     register,
 )
-from stirred.spec.blocks import Domain
-from stirred.spec.finite import randomised_response
-from stirred.spec.premetrics import KINDS
+from stirred.spec.blocks import KINDS, Domain
+from stirred.spec.order.finite_mechanisms import randomised_response
 from stirred.spec.specification import Flavor
 
 LEVELS = np.array([0.0, 1e-6, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.95, 1.0])

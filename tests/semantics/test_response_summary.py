@@ -11,7 +11,7 @@ import pytest
 from stirred.errors import StirredError
 from stirred.semantics import Beliefs
 from stirred.semantics.response_summary import summarise_responses
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 
 def test_slides_7_5_the_estimate_has_its_published_numbers():

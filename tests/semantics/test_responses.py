@@ -20,7 +20,7 @@ from stirred.semantics.responses import (
     variance_bound,
     variance_of_coins,
 )
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 KEEPS = [Fraction(3, 5), Fraction(9, 10), Fraction(1, 5), Fraction(1), Fraction(0)]
 

@@ -15,10 +15,10 @@ from stirred.reports.limits_section import of_explanation
 from stirred.semantics import explain
 from stirred.semantics.side_by_side import side_by_side
 from stirred.semantics.templates import templates
-from stirred.spec.deployments import deployment, names
 from stirred.spec.invariant import determined, plural
 from stirred.spec.kinds import KINDS, register
-from stirred.spec.known import tables
+from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.names import tables
 from stirred.spec.loading import load
 
 

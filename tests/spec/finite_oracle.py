@@ -1,7 +1,7 @@
 """Random small worlds, and Definition 2.4.5 written out: what the propositions are checked against.
 
-The oracle loops over universes and ordered pairs and shares no code with :mod:`stirred.spec.finite` but the divergences
-between two distributions, which have oracles of their own in ``tests/loss``.
+The oracle loops over universes and ordered pairs and shares no code with :mod:`stirred.spec.order.finite_mechanisms`
+but the divergences between two distributions, which have oracles of their own in ``tests/loss``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from stirred.loss import divergences
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 MULTIPLICATIVE = OutputPremetric("multiplicative")
 RHO = OutputPremetric("normalised-renyi")

@@ -15,10 +15,21 @@ import pytest
 
 from stirred.errors import SpecificationError
 from stirred.spec import compare
-from stirred.spec.account_findings import counts, is_taken_in
-from stirred.spec.accounts import BLOCKS, MARKS, QUESTIONS, STANDARDS, account, accounts, faults, find_account, one_axis
-from stirred.spec.deployments import deployment, names
-from stirred.spec.known import tables
+from stirred.spec.known_deployments.accounts import (
+    BLOCKS,
+    MARKS,
+    QUESTIONS,
+    STANDARDS,
+    account,
+    accounts,
+    counts,
+    faults,
+    find_account,
+    is_taken_in,
+    one_axis,
+)
+from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.names import tables
 from stirred.spec.loading import load
 
 TABLES = {name: fields for name, fields in tables().deployments.items() if "account" in fields}

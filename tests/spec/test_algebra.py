@@ -29,7 +29,7 @@ from stirred.spec import (
     register,
     retabulate,
 )
-from stirred.spec.held import Held, held
+from stirred.spec.specification import Held, held
 
 PEOPLE = Domain("census", free=True, nested=(("block", "county"), ("county", "state")))
 STATES = Invariant("person", by=("state",))

@@ -15,8 +15,8 @@ import pytest
 from stirred.errors import LossError
 from stirred.loss import composed_zcdp, zcdp_to_approximate
 from stirred.reproduce.catalogue import items, published
-from stirred.spec.allocations import allocation, allocation_names, from_allocation_fields
-from stirred.spec.deployments import deployment
+from stirred.spec.known_deployments.allocations import allocation, allocation_names, from_allocation_fields
+from stirred.spec.known_deployments.deployments import deployment
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "allocations.json").read_text(encoding="utf-8"))
 PL94 = allocation("pl94-2020")

@@ -6,7 +6,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.spec import Domain, Invariant, compare, flavors
-from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN
+from stirred.spec.order.block_by_block import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN
 
 FILE = Domain("file", free=True, nested=(("block", "county"),))
 

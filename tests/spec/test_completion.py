@@ -40,9 +40,9 @@ from stirred.spec import (
     least_budgets,
     transferred,
 )
-from stirred.spec.finite import FiniteMechanism, explicit
-from stirred.spec.finite_flavor import FiniteFlavor
-from stirred.spec.finite_order import implies_by_table, witness
+from stirred.spec.order.finite_flavors import FiniteFlavor
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, explicit
+from stirred.spec.order.implication import implies_by_table, witness
 
 by_number = pytest.mark.parametrize("output", NUMBERS, ids=str)
 by_metric = pytest.mark.parametrize("output", METRICS, ids=str)

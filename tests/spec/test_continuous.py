@@ -11,6 +11,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from stirred.errors import StirredError
+from stirred.lab.definitions.continuous_mechanisms import divergence_bounds
 from stirred.limits import Density, density_distances
 from stirred.spec import (
     Budget,
@@ -25,8 +26,7 @@ from stirred.spec import (
     laplace_scales,
     lint,
 )
-from stirred.spec.continuous import divergence_bounds
-from stirred.spec.finite import comparability, divergence
+from stirred.spec.order.finite_mechanisms import comparability, divergence
 
 PURE = OutputPremetric("multiplicative")
 VARIATION = OutputPremetric("total-variation")

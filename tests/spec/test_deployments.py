@@ -15,10 +15,10 @@ from stirred.loss.conversions import zcdp_to_approximate
 from stirred.loss.divergences import normalised_renyi
 from stirred.reproduce.catalogue import Item, chosen, items, published
 from stirred.spec import Invariant, Specification, as_approximate, compose, flavors, per_respondent
-from stirred.spec.deployments import deployment, names
+from stirred.spec.blocks import lipschitz
 from stirred.spec.exact import display
-from stirred.spec.finite import FiniteMechanism
-from stirred.spec.premetrics import lipschitz
+from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.swap.guarantee import epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "specifications.json").read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ from stirred.spec import (
     may_publish_budget,
     register,
 )
-from stirred.spec.finite import (
+from stirred.spec.order.finite_mechanisms import (
     FiniteFlavor,
     FiniteMechanism,
     bernoulli,
@@ -35,7 +35,7 @@ from stirred.spec.finite import (
     randomised_response,
     realised_budgets,
 )
-from stirred.spec.finite_order import implies_by_table
+from stirred.spec.order.implication import implies_by_table
 
 LN3 = math.log(3)
 FILES = {"": "", "0": "0", "1": "1", "00": "00", "01": "01", "10": "10", "11": "11"}

@@ -10,8 +10,7 @@ from test_blocks import NAMED
 from stirred.errors import StirredError
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, approximate_power
 from stirred.spec import Budget, Domain, Finding, InputPremetric, Invariant, Multiverse, OutputPremetric, flavors
-from stirred.spec.json_format import schema
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec.specification import Flavor, Specification, schema
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROFILE = Flavor(Domain("x"), Multiverse(), InputPremetric.neighbours(), OutputPremetric("approximate-profile"))

@@ -29,8 +29,8 @@ from stirred.spec import (
     lint,
     register,
 )
-from stirred.spec.finite import bernoulli, divergence
 from stirred.spec.kinds import KINDS, Rule
+from stirred.spec.order.finite_mechanisms import bernoulli, divergence
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "stirred"

@@ -22,9 +22,11 @@ from stirred.spec import (
     Specification,
     flavors,
     per_respondent,
-    premetrics,
 )
-from stirred.spec.linting import lint, rules
+from stirred.spec import (
+    blocks as premetrics,
+)
+from stirred.spec.linting.findings import lint, rules
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.swap import guarantee
 

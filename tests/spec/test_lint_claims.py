@@ -11,8 +11,8 @@ from test_lint import BLOCKS, PLAIN, RAW, STATES, TIDY, found, held, premetric, 
 
 from stirred import errors
 from stirred.spec import Budget, OutputPremetric, Specification, facts, flavors
-from stirred.spec.deployments import deployment, names
-from stirred.spec.linting import lint, rules, table
+from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.linting.findings import lint, rules, table
 
 ROOT = Path(__file__).parents[2]
 

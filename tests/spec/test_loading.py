@@ -11,7 +11,7 @@ import pytest
 from stirred.errors import SpecificationError, StirredError
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import flavors
-from stirred.spec.deployments import deployment
+from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.loading import load
 
 VISITS = Path(__file__).parent / "registry" / "counts-of-visits.yaml"

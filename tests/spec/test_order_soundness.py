@@ -42,9 +42,9 @@ from stirred.spec import (
     compose,
     flavors,
 )
-from stirred.spec.conversions import convert
-from stirred.spec.finite import FiniteMechanism, bernoulli, randomised_response
-from stirred.spec.finite_order import implies_by_table, witness
+from stirred.spec.order.conversions import convert
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, randomised_response
+from stirred.spec.order.implication import implies_by_table, witness
 
 pytestmark = pytest.mark.repeats
 

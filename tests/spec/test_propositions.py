@@ -32,12 +32,18 @@ from finite_oracle import (
 
 from repeats import times
 from stirred import errors
+from stirred.lab.definitions.multiverses import (
+    along_components,
+    as_pairs,
+    as_premetric,
+    sharpened,
+    with_declared_invariants,
+)
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Budget, InputPremetric, Kind, Multiverse, OutputPremetric, may_publish_budget, register
-from stirred.spec.finite import FiniteMechanism, bernoulli, comparability, realised_budgets
-from stirred.spec.finite_order import implies_by_table
-from stirred.spec.translations import along_components, as_pairs, as_premetric, sharpened, with_declared_invariants
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, comparability, realised_budgets
+from stirred.spec.order.implication import implies_by_table
 
 pytestmark = pytest.mark.repeats
 NAMES = tuple("abcd")

@@ -20,9 +20,17 @@ import yaml
 from stirred.errors import SpecificationError
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import Invariant, flavors
-from stirred.spec.deployments import deployment, names
-from stirred.spec.registry import details, from_registry, to_registry
-from stirred.spec.registry_format import FIELDS, REQUIRED, STATUSES, dump, validate
+from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.registry import (
+    FIELDS,
+    REQUIRED,
+    STATUSES,
+    details,
+    dump,
+    from_registry,
+    to_registry,
+    validate,
+)
 from stirred.spec.specification import NOT_FOR_RELEASE
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parents[3] / "shared" / "data"))

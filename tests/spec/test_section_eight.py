@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from finite_oracle import APPROXIMATE, MULTIPLICATIVE, NUMBERS, RENYI, RHO, apart, random_mechanism, random_rows
 
+from stirred.lab.definitions.multiverses import along_components
 from stirred.loss.divergences import approximate, multiplicative, normalised_renyi
 from stirred.spec import (
     Domain,
@@ -26,9 +27,14 @@ from stirred.spec import (
     flavors,
     per_respondent,
 )
-from stirred.spec.finite import FiniteMechanism, bernoulli, comparability, explicit, randomised_response
-from stirred.spec.finite_order import implies_by_table, witness
-from stirred.spec.translations import along_components
+from stirred.spec.order.finite_mechanisms import (
+    FiniteMechanism,
+    bernoulli,
+    comparability,
+    explicit,
+    randomised_response,
+)
+from stirred.spec.order.implication import implies_by_table, witness
 from stirred.swap.guarantee import epsilon, lower_bound
 from swap.swap_oracle import exact_loss_all_distinct, released_law, universe
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from stirred.lab.definitions.multiverses import as_pairs
 from stirred.loss.divergences import approximate, multiplicative, power_curve
 from stirred.reproduce.catalogue import published
 from stirred.spec import (
@@ -22,10 +23,9 @@ from stirred.spec import (
     flavors,
     per_respondent,
 )
-from stirred.spec.deployments import deployment
-from stirred.spec.finite import randomised_response
-from stirred.spec.finite_order import implies_by_table
-from stirred.spec.translations import as_pairs
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.order.finite_mechanisms import randomised_response
+from stirred.spec.order.implication import implies_by_table
 
 
 def test_sections_2_4_4_and_3_4_4_count_the_own_record_too():

@@ -12,7 +12,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.spec import InputPremetric, Invariant, Specification, change_unit, compose, flavors, lint
-from stirred.spec.distances import KNOWN_UNITS, Change, bring
+from stirred.spec.order.conversions import KNOWN_UNITS, Change, bring
 
 HERE = [("h1", "m"), ("h1", "f"), ("h2", "f")]
 MOVED = [("h1", "m"), ("h2", "f"), ("h2", "f")]

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 
 def alike(samples):

@@ -28,7 +28,7 @@ from repeats import times
 from stirred import errors
 from stirred.loss import worst_pair
 from stirred.reproduce.catalogue import published
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey import SampledMechanism, amplify, before_sampling, on_one_sample, on_several_samples, selections
 from stirred.survey.amplification import shared_sample_curves
 

@@ -15,7 +15,7 @@ from repeats import times
 from stirred import errors
 from stirred.loss import zcdp_to_approximate
 from stirred.loss.conversions import renyi_to_approximate
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey import SampledMechanism, amplify, amplify_renyi, amplify_zcdp, sampled_gaussian, selections
 
 SLACK = 1e-9

@@ -11,7 +11,7 @@ from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_c
 
 from stirred.reproduce.catalogue import items
 from stirred.spec import Invariant
-from stirred.spec.deployments import deployment, names
+from stirred.spec.known_deployments.deployments import deployment, names
 from stirred.swap.guarantee import derangements, epsilon
 
 

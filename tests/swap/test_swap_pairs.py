@@ -24,7 +24,7 @@ from stirred.loss import (
 )
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec import Budget, OutputPremetric
-from stirred.spec.swap_trade_off import as_trade_off
+from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.swap.enumeration import exact_loss, released_law, tables_of
 from stirred.swap.pairs import ReleasedPairs, separation
 from stirred.swap.realised import stratum_loss

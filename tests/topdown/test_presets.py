@@ -10,7 +10,7 @@ from census import fields, plan
 from stirred.errors import StirredError
 from stirred.semantics import concerned_change, explain, exposure
 from stirred.spec import Invariant, compose
-from stirred.spec.allocations import allocation
+from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.loading import load
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown.checking import concern_powers

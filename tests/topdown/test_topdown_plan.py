@@ -12,7 +12,7 @@ from census import SPENT, fields, plan
 from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.semantics import exposure
-from stirred.spec.allocations import allocation
+from stirred.spec.known_deployments.allocations import allocation
 from stirred.topdown.plan import TopDownPlan
 
 TOML = """

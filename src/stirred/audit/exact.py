@@ -30,9 +30,9 @@ from stirred.loss.divergences import log_ratios, power_curve
 from stirred.semantics.formatting import WIDTH, listed_plainly, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification
 from stirred.spec.exact import display, quoted, significant
-from stirred.spec.finite import TOLERANCE
-from stirred.spec.finite_flavor import Datasets, FiniteFlavor
 from stirred.spec.kinds.trade_off import TRADE_OFF
+from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor
+from stirred.spec.order.finite_mechanisms import TOLERANCE
 from stirred.swap.guarantee import epsilon
 from stirred.swap.stratum_laws import StratumLaw, stratum_law
 from stirred.swap.universes import Table
@@ -226,7 +226,7 @@ def exact_audit_of(
     was promised.
 
     >>> from stirred.spec import flavors
-    >>> from stirred.spec.finite import randomised_response
+    >>> from stirred.spec.order.finite_mechanisms import randomised_response
     >>> audit = exact_audit_of(randomised_response("1/4"), flavors.local(), {"0": "0", "1": "1"}, promised=1)
     >>> round(audit.loss, 4), audit.kept, audit.worst.output
     (1.0986, False, '0')

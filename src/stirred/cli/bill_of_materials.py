@@ -19,7 +19,7 @@ def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
     from stirred.releases import documents, ledger_rows, manifest, plans, texts
     from stirred.semantics import calibration, explaining
-    from stirred.spec import json_format
+    from stirred.spec import specification
     from stirred.study import study_file
 
     return {
@@ -30,7 +30,7 @@ def bill_of_materials() -> dict[str, Any]:
         "libraries": {name: _version(name) for name in _required()},
         "formats": {
             "plan": plans.FORM,
-            "specification": json_format.FORMAT_VERSION,
+            "specification": specification.FORMAT_VERSION,
             "certificate": documents.FORM,
             "manifest": manifest.FORM,
             "ledger": ledger_rows.FORM,

@@ -34,7 +34,7 @@ def read_named(text: str) -> Specification:
 
 def say_what_is_taken(text: str) -> None:
     """Print to stderr which deployment was taken, if only a part or a variant of its name was given."""
-    from stirred.spec.known import taken_as
+    from stirred.spec.known_deployments.names import taken_as
 
     if words := taken_as(text):
         complain(words)
@@ -74,7 +74,7 @@ def compare(
     """Compare guarantees: what each protects and how strictly, what an attacker could learn under each, and whether one
     is stricter than another."""
     from stirred.cli.common import check_new, check_paper
-    from stirred.spec.linting import lint
+    from stirred.spec.linting.findings import lint
     from stirred.verbs import compare as run
 
     check_paper(paper, figures)
@@ -83,7 +83,7 @@ def compare(
     found = run(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
         from stirred.cli.common import write_new
-        from stirred.spec.pages import page
+        from stirred.spec.html import page
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
     if figures is not None:

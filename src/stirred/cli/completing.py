@@ -8,15 +8,15 @@ from __future__ import annotations
 
 def deployment_names(incomplete: str) -> list[str]:
     """Known deployments whose names begin so."""
-    from stirred.spec.accounts import accounts
-    from stirred.spec.known import titles
+    from stirred.spec.known_deployments.accounts import accounts
+    from stirred.spec.known_deployments.names import titles
 
     return sorted(name for name in {*accounts(), *titles()} if name.startswith(incomplete))
 
 
 def complete_names(incomplete: str) -> list[str]:
     """Known deployments with a full guarantee whose names begin so."""
-    from stirred.spec.known import titles
+    from stirred.spec.known_deployments.names import titles
 
     return sorted(name for name in titles() if name.startswith(incomplete))
 

@@ -11,7 +11,7 @@ from stirred.cli.common import Paper, check_paper
 from stirred.cli.completing import deployment_names
 
 if TYPE_CHECKING:
-    from stirred.spec.accounts import Account
+    from stirred.spec.known_deployments.accounts import Account
 
 _WIDTH, _INDENT = 110, 23
 _COLUMNS = (
@@ -53,7 +53,7 @@ def deployments(
     if figures is not None:
         from stirred.cli.common import save_pictures
         from stirred.semantics.deployment_picture import deployment_picture
-        from stirred.spec.known import meant
+        from stirred.spec.known_deployments.names import meant
 
         save_pictures([deployment_picture(marked=meant(name or "") or "")], figures, paper=paper)
 
@@ -61,8 +61,8 @@ def deployments(
 def _print_all(as_json: bool) -> None:
     import textwrap
 
-    from stirred.spec.accounts import BLOCKS, accounts
-    from stirred.spec.known import titles
+    from stirred.spec.known_deployments.accounts import BLOCKS, accounts
+    from stirred.spec.known_deployments.names import titles
 
     known = accounts()
     hypothetical = {name: title for name, title in titles().items() if name not in known}
@@ -85,12 +85,12 @@ def _print_all(as_json: bool) -> None:
 def _print_one(name: str, as_json: bool) -> None:
     from stirred.cli.common import fitted
     from stirred.cli.compare import say_what_is_taken
-    from stirred.spec.accounts import find_account
+    from stirred.spec.known_deployments.accounts import find_account
 
     known = find_account(name)
     found = None
     if known is None or known.complete:
-        from stirred.spec.deployments import deployment
+        from stirred.spec.known_deployments.deployments import deployment
 
         found = deployment(name)
     say_what_is_taken(name)
@@ -131,7 +131,7 @@ def _table(known: list[Account]) -> list[str]:
     """A row for each deployment, wrapped within its columns."""
     import textwrap
 
-    from stirred.spec.accounts import BLOCKS
+    from stirred.spec.known_deployments.accounts import BLOCKS
 
     lines = ["  ".join(f"{head:{width}}" for head, width in _COLUMNS).rstrip(), "-" * _WIDTH]
     for one in known:

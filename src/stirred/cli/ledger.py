@@ -403,7 +403,7 @@ def _of_dataset(text: str, dataset: str) -> Specification:
 
 def _checked(path: Path) -> Specification | None:
     """The specification in the output of ``stirred check --json``; None if the file is not such an output."""
-    from stirred.spec.json_format import from_fields
+    from stirred.spec.specification import from_fields
 
     try:
         fields = json.loads(path.read_bytes())

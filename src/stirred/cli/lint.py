@@ -28,7 +28,7 @@ def lint(
 ) -> None:
     """List weaknesses of a guarantee: what it leaves out, and choices that make its number look smaller than it is."""
     from stirred.cli.common import fitted
-    from stirred.spec.linting import lint as run
+    from stirred.spec.linting.findings import lint as run
 
     read = read_named(specification)
     findings = run(read, before=read_named(before) if before else None)

@@ -40,7 +40,7 @@ def export(
     """Print a registry record in YAML. The options give what the guarantee itself does not say; what is not given is
     left out or, if the registry requires it, asked for."""
     from stirred.reports.registry_entry import together
-    from stirred.spec.registry import details, to_registry
+    from stirred.spec.known_deployments.registry import details, to_registry
 
     given = details(
         name=name,
@@ -57,7 +57,7 @@ def export(
     text = to_registry(specification, together(known, given))
     if as_json:
         from stirred.cli.printing import print_json
-        from stirred.spec.registry_format import parse
+        from stirred.spec.known_deployments.registry import parse
 
         print_json(parse(text))
     else:
@@ -72,7 +72,7 @@ def import_(
     ] = False,
 ) -> None:
     """Print the specification that a registry record describes, and what the record leaves open."""
-    from stirred.spec.registry import from_registry
+    from stirred.spec.known_deployments.registry import from_registry
 
     found = from_registry(file)
     print(found.specification.to_json() if as_json else found, end="" if as_json else "\n")
@@ -82,8 +82,8 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
     from stirred.cli.compare import read_named, say_what_is_taken
     from stirred.reports.registry_entry import of_deployment
-    from stirred.spec import deployments
-    from stirred.spec.known import exactly
+    from stirred.spec.known_deployments import deployments
+    from stirred.spec.known_deployments.names import exactly
 
     known = None if Path(release).exists() and exactly(release) is None else deployments.find(release)
     if known is None:

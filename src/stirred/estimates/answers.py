@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._shown import brief
 from stirred.estimates.derived import Parts
-from stirred.spec.pages import table
+from stirred.spec.html import table
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.estimates.error_laws import ErrorLaw, Term
 from stirred.estimates.intervals import Array, exact_half_width, normal_coverage, normal_half_widths, plain_law
-from stirred.spec.pages import table
+from stirred.spec.html import table
 
 _SHOWN = 20
 """Rows that a notebook shows."""

@@ -32,7 +32,7 @@ from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
 from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
 from stirred.loss.argument_checks import Number, non_negative
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 Array = NDArray[np.float64]
 

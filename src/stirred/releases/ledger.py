@@ -34,7 +34,7 @@ from stirred.releases.same_draw import difference, nonce_of
 from stirred.releases.withdrawals import Notice, has_notice, list_text, place_notice
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
-from stirred.spec.order import texts_in_order
+from stirred.spec.order.implication import texts_in_order
 
 __all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "Withdrawal", "Withdrawn", "manifest_of", "together"]
 _SEAL = re.compile("[0-9a-f]{64}")

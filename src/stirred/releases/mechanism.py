@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stirred.releases.release_folder import ReleaseFolder
     from stirred.releases.verdicts import Verdict
     from stirred.spec import Specification
-    from stirred.spec.allocations import Allocation
+    from stirred.spec.known_deployments.allocations import Allocation
 
 Data = object
 """The data of a plan: a path or a frame, or several in a mapping from the name of the table."""

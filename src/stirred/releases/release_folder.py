@@ -35,7 +35,7 @@ from stirred.releases.other_versions import UNSEEN, understates
 from stirred.releases.texts import with_report
 from stirred.releases.verdicts import Fault, Verdict, contradicted, not_checked, not_compared
 from stirred.spec import Specification
-from stirred.spec.json_format import from_fields
+from stirred.spec.specification import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import plain_type, recast, type_named
 from stirred.tables.csv_style import USUAL, CsvStyle

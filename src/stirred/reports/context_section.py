@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred import errors
 from stirred._received import is_file
-from stirred.spec.pages import table
+from stirred.spec.html import table
 from stirred.verbs import CERTIFICATE
 
 if TYPE_CHECKING:  # what has no context to show does not wait for pydantic

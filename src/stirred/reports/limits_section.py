@@ -32,8 +32,8 @@ from stirred.semantics.formatting import bullet, columns, listed_plainly, shown_
 from stirred.semantics.templates import Statement
 from stirred.spec import facts
 from stirred.spec.exact import exact, quoted, written
+from stirred.spec.html import table
 from stirred.spec.invariant import plural
-from stirred.spec.pages import table
 from stirred.spec.specification import Specification
 
 HEADING = "What can at most be learnt"

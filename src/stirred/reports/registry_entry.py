@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stirred import errors
-from stirred.spec.deployments import Deployment
-from stirred.spec.registry import details, mechanism_words, to_registry
+from stirred.spec.known_deployments.deployments import Deployment
+from stirred.spec.known_deployments.registry import details, mechanism_words, to_registry
 from stirred.spec.specification import Specification
 
 NOT_STATED = "not stated"

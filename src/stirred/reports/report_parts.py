@@ -24,8 +24,8 @@ from stirred.semantics.side_by_side import five_questions
 from stirred.semantics.summary import everyday
 from stirred.semantics.templates import SECTIONS, Sources, Statement
 from stirred.spec import lint
-from stirred.spec.held import Held, held, taken_as_known
 from stirred.spec.invariant import Invariant
+from stirred.spec.specification import Held, held, taken_as_known
 
 FINDINGS = 3
 """Findings that are shown; the others are folded."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stirred.releases.mechanism import AnalystNote, Mechanism
     from stirred.releases.plans import Plan
     from stirred.releases.release_folder import ReleaseFolder
-    from stirred.spec.deployments import Deployment
+    from stirred.spec.known_deployments.deployments import Deployment
 
 MOST_ROWS = 1_000_000
 """Rows of a release up to which pairs of its records are looked at: a report must not take longer than a release."""
@@ -148,8 +148,8 @@ def _planned(what: Plan | str | Path, options: Mapping[str, Any]) -> Subject:
 
 
 def _deployment(what: str | Path) -> Deployment | None:
-    from stirred.spec import deployments
-    from stirred.spec.known import exactly
+    from stirred.spec.known_deployments import deployments
+    from stirred.spec.known_deployments.names import exactly
 
     if "=" in str(what) or (Path(what).exists() and exactly(str(what)) is None):
         return None

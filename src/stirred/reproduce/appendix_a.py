@@ -10,6 +10,13 @@ from fractions import Fraction
 import numpy as np
 
 from stirred.errors import StirredError
+from stirred.lab.definitions.multiverses import (
+    along_components,
+    as_pairs,
+    as_premetric,
+    sharpened,
+    with_declared_invariants,
+)
 from stirred.reproduce.computations import Forms, computation
 from stirred.reproduce.examples import NAMES, flavor_of, one_apart, pairs_of_laws, power_of_tests, spread_laws, worlds
 from stirred.spec import (
@@ -24,9 +31,8 @@ from stirred.spec import (
     flavors,
     may_publish_budget,
 )
-from stirred.spec.finite import comparability, divergence, randomised_response, realised_budgets
-from stirred.spec.finite_order import implies_by_table, witness
-from stirred.spec.translations import along_components, as_pairs, as_premetric, sharpened, with_declared_invariants
+from stirred.spec.order.finite_mechanisms import comparability, divergence, randomised_response, realised_budgets
+from stirred.spec.order.implication import implies_by_table, witness
 
 
 @computation

@@ -27,8 +27,8 @@ from stirred.reproduce.examples import (
     worlds,
 )
 from stirred.spec import FiniteMechanism, InputPremetric, Invariant, Multiverse, OutputPremetric, compose, flavors
-from stirred.spec.finite import divergence, randomised_response
-from stirred.spec.finite_order import implies_by_table
+from stirred.spec.order.finite_mechanisms import divergence, randomised_response
+from stirred.spec.order.implication import implies_by_table
 
 _SLACK = 1 + 1e-9
 

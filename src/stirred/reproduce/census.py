@@ -20,8 +20,8 @@ from stirred.spec import (
     may_publish_invariants,
     per_respondent,
 )
-from stirred.spec.allocations import allocation
-from stirred.spec.deployments import deployment
+from stirred.spec.known_deployments.allocations import allocation
+from stirred.spec.known_deployments.deployments import deployment
 from stirred.swap.guarantee import epsilon
 
 DELTA = Fraction(1, 10**10)

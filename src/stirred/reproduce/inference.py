@@ -39,7 +39,7 @@ from stirred.limits import (
 from stirred.reports.limit_figures import chapter_pictures
 from stirred.reproduce.computations import Forms, computation
 from stirred.semantics.pictures import Picture
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 Array = NDArray[np.float64]
 Side = Literal["lower", "upper"]

@@ -26,8 +26,8 @@ from stirred.semantics.definitions import Definition
 from stirred.semantics.likelihood import uncertain_power
 from stirred.semantics.pictures import Bars, Picture
 from stirred.semantics.testing import gaussian_curve
-from stirred.spec.allocations import Allocation, allocation
-from stirred.spec.finite import FiniteMechanism, randomised_response
+from stirred.spec.known_deployments.allocations import Allocation, allocation
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
 
 _LEVELS = np.linspace(0, 1, 101)
 _RHO = 2.63

@@ -29,8 +29,8 @@ from stirred.semantics.pictures import (
     level_power_picture,
     rounded_up,
 )
-from stirred.spec.allocations import PublishedConcern, allocation
-from stirred.spec.deployments import deployment
+from stirred.spec.known_deployments.allocations import PublishedConcern, allocation
+from stirred.spec.known_deployments.deployments import deployment
 
 PAPER = "Kifer et al. (2022)"
 GRID = 1e-3

@@ -24,10 +24,10 @@ from stirred.semantics.dependence import (
     prior_to_posterior_bounds,
 )
 from stirred.spec import Invariant, flavors
-from stirred.spec.conversions import as_approximate
-from stirred.spec.deployments import deployment
-from stirred.spec.finite import FiniteMechanism, randomised_response
-from stirred.spec.premetrics import lipschitz
+from stirred.spec.blocks import lipschitz
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.order.conversions import as_approximate
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
 from stirred.swap import guarantee, kernel
 from stirred.tables.groups import Groups
 

@@ -40,7 +40,7 @@ from stirred.spec import (
     laplace_scales,
     transferred,
 )
-from stirred.spec.finite import randomised_response
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from stirred.reports import swap_figures
 from stirred.reproduce.computations import Forms, computation
 from stirred.reproduce.small_swaps import b_of, single_swaps, small_universes, tables_apart
 from stirred.spec import FiniteMechanism, Invariant, compare, flavors, may_publish_budget
-from stirred.spec.deployments import deployment
-from stirred.spec.finite import randomised_response
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.order.finite_mechanisms import randomised_response
 from stirred.swap import guarantee
 from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, name_of, swap_flavor, tables_of
 

@@ -60,7 +60,7 @@ class Beliefs:
     knows a dataset. Of the arrays the axes are (record, output), in the order of ``records`` (those of the target that
     the prior holds possible) and of ``outputs``; an output that cannot occur has no posterior, which is nan.
 
-    >>> from stirred.spec.finite import randomised_response
+    >>> from stirred.spec.order.finite_mechanisms import randomised_response
     >>> alike = {("0", "0"): 0.81, ("0", "1"): 0.09, ("1", "0"): 0.01, ("1", "1"): 0.09}
     >>> seen = Beliefs(alike, randomised_response("1/4", respondents=2), target=0)
     >>> at = seen.records.index("1"), seen.outputs.index("11")

@@ -22,8 +22,8 @@ from stirred.semantics import joint_changes as joint
 from stirred.semantics.concerns import Concern, Exposure
 from stirred.semantics.counterfactuals import Change, Status, replaced_record, smallest_change
 from stirred.semantics.joint_words import told_in_words
-from stirred.spec.allocations import Allocation, AllocationPart, Query
 from stirred.spec.invariant import Invariant, plural
+from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query
 from stirred.spec.specification import Specification
 
 
@@ -61,7 +61,7 @@ def worst_change(specification: Specification, exposed: Exposure) -> WorstChange
     """The datasets that are compared for a concern, and how much the queries lose between them.
 
     >>> from stirred.semantics.concerns import exposure
-    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.known_deployments.allocations import allocation
     >>> from stirred.spec.loading import load
     >>> moving = exposure(allocation("pl94-2020"), "state within us", rounded=True)
     >>> worst = worst_change(load("topdown-2020-pl"), moving)

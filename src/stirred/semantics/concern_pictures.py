@@ -20,9 +20,9 @@ from stirred.semantics.concerns import EVERYTHING, Concern, Exposure
 from stirred.semantics.explained_numbers import Concerned, Setting
 from stirred.semantics.pictures import DETECTION, Bar, Bars, rounded_up
 from stirred.semantics.testing import gaussian_curve
-from stirred.spec.allocations import Allocation
 from stirred.spec.exact import near
 from stirred.spec.invariant import plural
+from stirred.spec.known_deployments.allocations import Allocation
 
 IN_USE, ANY_NOISE = "Gaussian noise", "any noise with this guarantee"
 """The groups of bars."""
@@ -51,7 +51,7 @@ class ConcernRow:
 def concern_label(concern: Concern, allocation: Allocation) -> str:
     """A concern in plain words.
 
-    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.known_deployments.allocations import allocation
     >>> pl94 = allocation("pl94-2020")
     >>> concern_label(Concern(("cenrace",), within="tract"), pl94), concern_label(Concern(within="us"), pl94)
     ('race and location within the tract', 'location within the nation')
@@ -93,7 +93,7 @@ def concern_bars(
     """Two bars for each concern, the largest first: powers at the false-alarm probability ``level``, or without it rho.
 
     >>> from stirred.semantics.concerns import exposure
-    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.known_deployments.allocations import allocation
     >>> block = exposure(allocation("pl94-2020"), "block within tract", rounded=True)
     >>> bars = concern_bars([concern_row(block)], level=0.05)
     >>> for bar in bars.bars:

@@ -23,7 +23,7 @@ from stirred._shown import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
 from stirred.semantics.testing import gaussian_curve
-from stirred.spec.allocations import Allocation, PublishedConcern
+from stirred.spec.known_deployments.allocations import Allocation, PublishedConcern
 
 EVERYTHING = "everything"
 """The concern of someone who minds the whole record."""
@@ -74,7 +74,7 @@ class Concern:
         tract``; ``cenrace without cenrace at us, cenrace at state`` leaves queries out, and ``only total at block``
         is a choice of queries.
 
-        >>> from stirred.spec.allocations import allocation
+        >>> from stirred.spec.known_deployments.allocations import allocation
         >>> Concern.read("cenrace + block within tract", allocation("pl94-2020"))
         Concern(attributes=('cenrace',), within='tract', cells=None, without=(), name='')
         """
@@ -149,7 +149,7 @@ class Concern:
 class Exposure:
     """How much of an allocation tells about a concern, and every curve that follows.
 
-    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.known_deployments.allocations import allocation
     >>> block = exposure(allocation("pl94-2020"), Concern(within="block group"), rounded=True)
     >>> block.rho, round(float(block.gaussian.power(0.05)), 6)
     (Fraction(37477407, 336118000), 0.120473)
@@ -247,7 +247,7 @@ class PublishedExposure:
 def published_exposures(allocation: Allocation) -> tuple[PublishedExposure, ...]:
     """The concerns that the allocation's source prints, recomputed from its rounded budgets.
 
-    >>> from stirred.spec.allocations import allocation
+    >>> from stirred.spec.known_deployments.allocations import allocation
     >>> [one.published.id for one in published_exposures(allocation("pl94-2020")) if one.agrees]
     ['A', 'B']
     """

@@ -23,7 +23,7 @@ import numpy as np
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred.semantics.definitions import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
-from stirred.spec.premetrics import OutputPremetric
+from stirred.spec.blocks import OutputPremetric
 
 TRIES = 4000  # about how many cases are tried for each property, unless told otherwise
 CLEARLY = 1e-9  # numbers that differ by a smaller part are not told apart

@@ -28,8 +28,8 @@ from stirred.loss import divergences
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
 from stirred.loss.curves.power_curves import EpsilonProfile
 from stirred.loss.curves.tradeoffs import TradeOff, in_unit
-from stirred.spec.finite import divergence
-from stirred.spec.premetrics import Budget, OutputPremetric
+from stirred.spec.blocks import Budget, OutputPremetric
+from stirred.spec.order.finite_mechanisms import divergence
 
 Array = NDArray[np.float64]
 

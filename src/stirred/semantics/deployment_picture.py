@@ -1,7 +1,8 @@
 """All known deployments in one picture, each budget on an axis with its like only.
 
-Panels are the standard with its delta, the unit and the period (:attr:`stirred.spec.accounts.Account.panel`);
-deployments of which one of these is not stated are listed without an axis.
+Panels are the standard with its delta, the unit and the period
+(:attr:`stirred.spec.known_deployments.accounts.Account.panel`); deployments of which one of these is not stated are
+listed without an axis.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stirred.semantics.panels import Dot, Panel, Panels
-from stirred.spec.accounts import STANDARDS, Account, accounts
+from stirred.spec.known_deployments.accounts import STANDARDS, Account, accounts
 
 FIRST_COLUMN = ("pure",)
 """Standards of the panels on the left; the others are on the right."""

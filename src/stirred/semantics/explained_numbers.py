@@ -37,8 +37,8 @@ from stirred.semantics.concerns import Concern, Exposure, exposure, overview
 from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair, exposure_of
 from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
-from stirred.spec.allocations import Allocation, allocation_of
 from stirred.spec.exact import exact, near
+from stirred.spec.known_deployments.allocations import Allocation, allocation_of
 from stirred.spec.specification import Specification
 
 Array = NDArray[np.float64]

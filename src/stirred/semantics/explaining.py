@@ -34,9 +34,9 @@ from stirred.semantics.sections import IN_ORDER
 from stirred.semantics.summary import in_classes, summary
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.templates import SECTIONS, Sources, Statement, of_distributions
-from stirred.spec.allocations import Allocation
 from stirred.spec.exact import display, written
-from stirred.spec.pages import table
+from stirred.spec.html import table
+from stirred.spec.known_deployments.allocations import Allocation
 from stirred.spec.specification import Specification, specification_html
 
 FORMAT_VERSION = 1

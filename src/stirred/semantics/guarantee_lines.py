@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stirred.spec.exact import display
-from stirred.spec.held import taken_as_known
-from stirred.spec.specification import Specification
+from stirred.spec.specification import Specification, taken_as_known
 
 
 def guarantee_line(specification: Specification) -> str:

@@ -32,10 +32,10 @@ from stirred.semantics.targets import (
     Target,
 )
 from stirred.semantics.testing import allowed_power
-from stirred.spec.conversions import as_approximate, convert
+from stirred.spec.blocks import OutputPremetric
 from stirred.spec.exact import written
 from stirred.spec.loading import load
-from stirred.spec.premetrics import OutputPremetric
+from stirred.spec.order.conversions import as_approximate, convert
 from stirred.spec.specification import Specification
 
 Make = Callable[[Fraction], Specification]

@@ -24,7 +24,7 @@ from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 Probability = Fraction | float
 
@@ -101,7 +101,7 @@ def uncertain_power(
     mixture. For definitions that are convex and survive post-processing the curve is nowhere above that of an attacker
     who knows the rest: uncertainty does not help.
 
-    >>> from stirred.spec.finite import randomised_response
+    >>> from stirred.spec.order.finite_mechanisms import randomised_response
     >>> answers = randomised_response("1/4", respondents=2)
     >>> half = {"0": Fraction(1, 2), "1": Fraction(1, 2)}  # the second respondent's answer, unknown
     >>> uncertain_power(answers, half, {"0": "00", "1": "01"}, {"0": "10", "1": "11"}).power(0.25).item()

@@ -30,9 +30,9 @@ from stirred.semantics.swap_exposure import TWO_RECORDS, PutBackShare, SwapExpos
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.exact import display
-from stirred.spec.held import held, taken_as_known
 from stirred.spec.invariant import Invariant, plural
-from stirred.spec.lint_rules import number
+from stirred.spec.linting.rules import number
+from stirred.spec.specification import held, taken_as_known
 
 NEARLY_ALL = 0.95
 """Of exchanged pairs, when more than this part would be noticed that is said."""

@@ -28,10 +28,20 @@ from stirred.semantics.formatting import WIDTH
 from stirred.semantics.guarantee_lines import guarantees_line
 from stirred.semantics.readable_pictures import NotDrawn, readable_powers
 from stirred.semantics.summary import TOGETHER, alone, in_classes, of_hundred, power_together, whose
-from stirred.spec.comparison import EQUAL, FIRST, NEITHER, SECOND, Comparison, Row, Verdict, compare, wrapped_line
 from stirred.spec.exact import significant
+from stirred.spec.html import table
 from stirred.spec.invariant import plural
-from stirred.spec.pages import table
+from stirred.spec.order.block_by_block import (
+    EQUAL,
+    FIRST,
+    NEITHER,
+    SECOND,
+    Comparison,
+    Row,
+    Verdict,
+    compare,
+    wrapped_line,
+)
 from stirred.spec.specification import Specification
 
 FORMAT_VERSION = 2

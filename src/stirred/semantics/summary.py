@@ -17,8 +17,8 @@ from stirred.semantics import formatting
 from stirred.semantics.explained_numbers import Setting
 from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
-from stirred.spec.held import held
 from stirred.spec.invariant import Invariant, Nesting, determined, plural
+from stirred.spec.specification import held
 
 TOGETHER = (2, 4, 10)
 """Numbers of units that change together: a couple, a family, a large household."""

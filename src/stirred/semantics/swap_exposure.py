@@ -24,8 +24,8 @@ from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, swap_power_curve
 from stirred.loss.curves.swap_curves import least_overlap
 from stirred.spec import facts
+from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.spec.specification import Specification
-from stirred.spec.swap_trade_off import as_trade_off
 
 Array = NDArray[np.float64]
 

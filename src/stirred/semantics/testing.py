@@ -30,8 +30,8 @@ from stirred.loss import (
 )
 from stirred.loss.curves.tradeoffs import in_unit
 from stirred.semantics.counterfactuals import smallest_change
-from stirred.spec.conversions import one_way
 from stirred.spec.exact import exact
+from stirred.spec.order.conversions import one_way
 from stirred.spec.specification import Specification
 
 Array = NDArray[np.float64]

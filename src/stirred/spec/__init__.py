@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
+    from stirred.lab.definitions.continuous_mechanisms import ContinuousLaw, ContinuousMechanism, LossBounds, NoiseLaw
+    from stirred.lab.definitions.multiverses import (
+        coarsens,
+        comparable,
+        completed,
+        is_complete,
+        laplace_scales,
+        least_budgets,
+        transferred,
+    )
     from stirred.spec import flavors
     from stirred.spec.algebra import (
         Composition,
@@ -18,23 +28,12 @@ if TYPE_CHECKING:
         post_process,
         retabulate,
     )
-    from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-    from stirred.spec.comparison import Comparison, compare
-    from stirred.spec.completion import (
-        coarsens,
-        comparable,
-        completed,
-        is_complete,
-        laplace_scales,
-        least_budgets,
-        transferred,
-    )
-    from stirred.spec.continuous import ContinuousLaw, ContinuousMechanism, LossBounds, NoiseLaw
-    from stirred.spec.conversions import as_approximate
-    from stirred.spec.finite import FiniteMechanism
+    from stirred.spec.blocks import Budget, Domain, InputPremetric, Kind, Multiverse, OutputPremetric, register
     from stirred.spec.invariant import Invariant
-    from stirred.spec.linting import lint
-    from stirred.spec.premetrics import Budget, Kind, OutputPremetric, register
+    from stirred.spec.linting.findings import lint
+    from stirred.spec.order.block_by_block import Comparison, compare
+    from stirred.spec.order.conversions import as_approximate
+    from stirred.spec.order.finite_mechanisms import FiniteMechanism
     from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
 
 __all__ = [

@@ -16,17 +16,14 @@ from typing import Any
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
-from stirred.spec.blocks import Domain, InputPremetric, Multiverse
-from stirred.spec.conversions import convert
-from stirred.spec.distances import Change, bring, is_part, scaled
+from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
-from stirred.spec.finite_flavor import realised_budgets
-from stirred.spec.held import held, taken_as_known, taken_fact
+from stirred.spec.html import table
 from stirred.spec.invariant import Invariant, merged, missing
-from stirred.spec.pages import table
-from stirred.spec.premetrics import Budget, OutputPremetric
-from stirred.spec.specification import Answer, Fact, Flavor, Specification, Step
+from stirred.spec.order.conversions import Change, bring, convert, is_part, scaled
+from stirred.spec.order.finite_flavors import realised_budgets
+from stirred.spec.specification import Answer, Fact, Flavor, Specification, Step, held, taken_as_known, taken_fact
 
 
 @brief

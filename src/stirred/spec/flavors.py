@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from stirred._calls import says_what_it_takes
-from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.blocks import Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.invariant import Invariant, plural
-from stirred.spec.premetrics import OutputPremetric
 from stirred.spec.specification import Flavor
 
 ANY = Domain("files of records", free=True)

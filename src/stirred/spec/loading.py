@@ -12,10 +12,10 @@ from pathlib import Path
 
 from stirred import _received, errors
 from stirred.loss.curves.power_curves import GaussianCurve
-from stirred.spec import flavors, known
+from stirred.spec import flavors
 from stirred.spec.exact import DECIMAL_COMMA, exact
-from stirred.spec.json_format import from_fields, from_json
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec.known_deployments import names
+from stirred.spec.specification import Flavor, Specification, from_fields, from_json
 
 FILE = "specification.json"
 """The specification in a release folder."""
@@ -60,7 +60,7 @@ def load(text: str | Path) -> Specification:
             "A name or path of a specification", text, "a deployment's name, a path, or blocks such as 'rho=2.63'"
         )
     typed = str(text).strip()
-    if isinstance(text, str) and (found := known.exactly(typed)):
+    if isinstance(text, str) and (found := names.exactly(typed)):
         return _deployed(found)
     path = Path(typed)
     try:
@@ -68,7 +68,7 @@ def load(text: str | Path) -> Specification:
             return _named(_from_json(path / FILE), path)
         if path.is_file():
             if path.suffix.lower() in (".yaml", ".yml"):
-                from stirred.spec.registry import from_registry
+                from stirred.spec.known_deployments.registry import from_registry
 
                 return from_registry(path).specification
             if path.suffix.lower() == ".toml" and _is_plan(path):
@@ -80,19 +80,19 @@ def load(text: str | Path) -> Specification:
         raise errors.nothing_to_load(typed, ())
     if "=" in typed or _COMPARED.search(typed):
         return _typed(typed)
-    if found := known.meant(typed):
+    if found := names.meant(typed):
         return _deployed(found)
     if _NUMBER.fullmatch(typed):
         if DECIMAL_COMMA.fullmatch(typed):
             raise errors.decimal_comma("A budget", typed)
         raise errors.number_alone(typed)
-    if several := known.variants(typed):
+    if several := names.variants(typed):
         raise errors.several_deployments(typed, several)
-    raise errors.nothing_to_load(typed, known.close(typed))
+    raise errors.nothing_to_load(typed, names.close(typed))
 
 
 def _deployed(name: str) -> Specification:
-    from stirred.spec.deployments import deployment
+    from stirred.spec.known_deployments.deployments import deployment
 
     return deployment(name).specification
 

@@ -3,33 +3,45 @@
 A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
 together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
 them, so they are kept together. ``findings`` are what lint says about the guarantee; they are printed with it.
+
+What a guarantee does not protect: published exactly, or only assumed known or held fixed in the comparison.
+
+Both are the same to the mathematics: datasets that differ in them are not compared, and publishing them would cost
+nothing (Propositions 2.4.11 and A.3.3). They are not the same to a reader: a count that was published is known to
+everybody, one that only limits which datasets are compared need not be. Keep in mind: what is not known to be published
+is in the second class.
+
+Specifications as JSON: a version, the five blocks, and a published schema that says what each field may be.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
-from stirred import errors
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from stirred import _received, errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import function_later
 from stirred._shown import brief
 from stirred.spec import facts
-from stirred.spec.blocks import Domain, InputPremetric, Multiverse
+from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import Exact, bound, exact, near
-from stirred.spec.invariant import Invariant
-from stirred.spec.pages import table
-from stirred.spec.premetrics import Budget, OutputPremetric
+from stirred.spec.html import table
+from stirred.spec.invariant import Invariant, merged, missing
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
 
 # Methods of a specification whose code stands in modules above this one. The one place where spec reaches upwards.
-_implies = function_later("stirred.spec.order", "implies")
-_to_json = function_later("stirred.spec.json_format", "to_json")
-_from_json = function_later("stirred.spec.json_format", "from_json")
+_implies = function_later("stirred.spec.order.implication", "implies")
+_to_json = function_later("stirred.spec.specification", "to_json")
+_from_json = function_later("stirred.spec.specification", "from_json")
 
 Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
@@ -315,3 +327,143 @@ def _check_flavor(blocks: Flavor | Specification) -> None:
         object.__setattr__(blocks, "nearest", exact(blocks.nearest, "The nearest distance"))
     elif domain.free and not multiverse.invariants and not multiverse.universes and premetric.kind == "records":
         object.__setattr__(blocks, "nearest", premetric.scale)
+
+
+PARTED = "; "
+"""What stands between invariants in a fact that names some of them."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held fixed, by what is known of it; neither class says twice what the other implies."""
+
+    published: tuple[Invariant, ...]
+    """Invariants of something that was, or would be, released: its readers know them as they are."""
+    assumed: tuple[Invariant, ...]
+    """What limits the comparison only: units that stay where they are, the number of records, what a survey takes as
+    known, and the invariants of a guarantee of which no release is known."""
+
+
+def held(specification: Specification) -> Held:
+    """The two classes of what is held fixed.
+
+    >>> from stirred.spec.loading import load
+    >>> both = held(load("das-2020-overall"))
+    >>> [str(one) for one in both.published][:1], [str(one) for one in both.assumed]
+    (['the number of persons by state'], ['the number of persons by household'])
+    """
+    taken, nesting = taken_as_known(specification), specification.domain.nested
+    released = bool(specification.covers or facts.MECHANISM in specification.fact)
+    invariants = specification.multiverse.invariants
+    published = tuple(one for one in invariants if released and one not in taken)
+    rest = (*(one for one in invariants if one not in published), *specification.input_premetric.fixes())
+    return Held(published, merged(missing(published, rest, nesting), nesting))
+
+
+def taken_as_known(specification: Specification) -> tuple[Invariant, ...]:
+    """The invariants of the multiverse that are stated to be taken as known only."""
+    said, invariants = specification.fact.get(facts.HELD_NOT_RELEASED), specification.multiverse.invariants
+    if isinstance(said, str):
+        return tuple(one for one in invariants if str(one) in said.split(PARTED))
+    return invariants if said else ()
+
+
+def taken_fact(invariants: Iterable[Invariant], taken: Iterable[Invariant]) -> dict[str, Fact]:
+    """The fact that some invariants of a multiverse are taken as known: none of them, all, or those named."""
+    everything, some = tuple(invariants), set(taken)
+    named = [str(one) for one in everything if one in some]
+    if not named:
+        return {}
+    return {facts.HELD_NOT_RELEASED: True if len(named) == len(everything) else PARTED.join(named)}
+
+
+KEY = "stirred_specification"
+FORMAT_VERSION = 2
+"""Version of the JSON format. Version 1 had words only and was never released."""
+
+MOST_ENTRIES = 1_000
+"""How many entries a list of a specification may have: invariants, findings, variables."""
+MOST_LISTED = {"datasets": 200, "distances": 200 * 199, "variables": 100_000, "by": 100_000}
+"""The same for the datasets of a finite domain, among which shortest paths are looked for, and their distances; and for
+names of variables, of which a wide file has thousands."""
+MOST_TEXT = 20_000
+"""How many characters a text of a specification may have,"""
+MOST_WORDS = 2_000_000
+"""and how many a sentence or a fact, which may name all variables of a wide file."""
+
+for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, Budget, Finding, Specification):
+    _class.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
+
+
+@cache
+def _adapter() -> TypeAdapter[Specification]:
+    return TypeAdapter(Specification)
+
+
+def to_json(specification: Specification) -> str:
+    """The text of a specification; :func:`from_json` gives it back."""
+    fields = {KEY: FORMAT_VERSION} | _adapter().dump_python(specification, mode="json")
+    if not specification.input_premetric.stays_in:
+        del fields["input_premetric"]["stays_in"]  # version 0.1 does not know the field
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str | bytes) -> Specification:
+    """Read a specification, or say what is wrong with it."""
+    try:
+        fields = _received.parse_json(text)
+    except _received.Unacceptable as problem:
+        raise errors.not_a_specification(str(problem)) from None
+    if not isinstance(fields, dict) or KEY not in fields:
+        raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
+    return from_fields(fields)
+
+
+def from_fields(fields: dict[str, Any]) -> Specification:
+    """Read a specification from JSON that has been parsed."""
+    version = fields.get(KEY)
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise errors.specification_version(version, FORMAT_VERSION)
+    _require_modest(fields, "")
+    if (place := _received.where_controls(fields)) is not None:
+        raise errors.not_a_specification(f"'{place}' has line breaks or control characters")
+    try:
+        return _adapter().validate_python({name: value for name, value in fields.items() if name != KEY})
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise errors.not_a_specification(f"'{place}': {first['msg']}") from None
+
+
+def _require_modest(value: Any, name: str) -> None:
+    """Raise if a list or a text is longer than any that is meant: work on some grows with the square of their length.
+
+    How deep ``value`` is nested was bounded when it was parsed.
+    """
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _require_modest(inner, str(key))
+    elif isinstance(value, list | tuple):
+        most = MOST_LISTED.get(name, MOST_ENTRIES)
+        if len(value) > most:
+            raise errors.not_a_specification(f"'{name}' has {len(value):,} entries, and at most {most:,} are read")
+        for inner in value:
+            _require_modest(inner, "")
+    elif isinstance(value, str):
+        most = MOST_WORDS if name in ("words", "conversion", "") else MOST_TEXT
+        if len(value) > most:
+            raise errors.not_a_specification(f"'{name}' has a text of more than {most:,} characters")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of this format, as published in ``docs/specification.schema.json``."""
+    described = _adapter().json_schema(mode="serialization")
+    properties = {KEY: {"const": FORMAT_VERSION, "description": "Version of this format."}} | described["properties"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **described,
+        "title": "A specification of a privacy guarantee",
+        "description": described["description"].splitlines()[0],
+        "properties": properties,
+        "required": [KEY, *described["required"]],
+    }

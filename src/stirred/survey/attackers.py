@@ -92,7 +92,7 @@ class Vanishing:
 def vanishing(sampled: SampledMechanism, prior: Prior, unit: int) -> Vanishing:
     """How far beliefs move for attackers who know nothing or something about the sample, side by side.
 
-    >>> from stirred.spec.finite import randomised_response
+    >>> from stirred.spec.order.finite_mechanisms import randomised_response
     >>> one_of_two = SampledMechanism(("0", "1"), 2, {(0,): "1/2", (1,): "1/2"}, randomised_response("0.2689414214"))
     >>> print(vanishing(one_of_two, {("0", "0"): 0.99, ("1", "0"): 0.01}, 0))
     loss on the sample 1, on the frame 0.6201

@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.spec.distances import KNOWN_UNITS
 from stirred.spec.exact import near
+from stirred.spec.order.conversions import KNOWN_UNITS
 from stirred.survey.plan import SurveyPlan
 from stirred.tables import Table
 

@@ -25,7 +25,7 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.loss.argument_checks import Number
 from stirred.loss.worst_pairs import worst_pair
-from stirred.spec.finite import FiniteMechanism
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey.pairings import Sample
 from stirred.survey.selections import Neighbours, Samples, checked_samples
 
@@ -48,7 +48,7 @@ class SampledMechanism:
     each sample, named by its records in sorted order: ``"011"``; the empty sample is ``""``. With the neighbours "add
     or remove" the frames include those that lack units, and the design must be a function.
 
-    >>> from stirred.spec.finite import randomised_response
+    >>> from stirred.spec.order.finite_mechanisms import randomised_response
     >>> one_of_two = SampledMechanism(("0", "1"), 2, {(0,): "1/2", (1,): "1/2"}, randomised_response("0.2689414214"))
     >>> round(one_of_two.loss(), 5), round(one_of_two.sample_loss(), 5), round(one_of_two.loss_if_sampled(0), 5)
     (0.62011, 1.0, 1.0)

@@ -15,7 +15,7 @@ from functools import cache
 
 from stirred import errors
 from stirred.spec import FiniteMechanism, Flavor, Invariant, flavors
-from stirred.spec.finite import Loss
+from stirred.spec.order.finite_mechanisms import Loss
 from stirred.swap.guarantee import derangements, require_rate
 
 Table = tuple[tuple[int, int], ...]

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from stirred import errors
 from stirred.spec import FiniteMechanism
-from stirred.spec.finite import Loss
+from stirred.spec.order.finite_mechanisms import Loss
 from stirred.swap.enumeration import swap_flavor
 from stirred.swap.guarantee import epsilon_of_rates
 from stirred.swap.practice_laws import (

@@ -1,9 +1,9 @@
 """Built-in plans of the 2020 Demographic and Housing Characteristics: persons whole, housing units as far as tenure.
 
-Shares are those of the allocation ``dhc-2020`` (:mod:`stirred.spec.allocations`), groupings of ages and of relations
-those of the public code, and zeros those that it keeps: a combination of age and relation or type of group quarters
-that cannot occur. Of housing units the plan has the query of tenure, vacancy and group quarters; the other nine are by
-recodes of 522 household types, whose groupings are not part of this package.
+Shares are those of the allocation ``dhc-2020`` (:mod:`stirred.spec.known_deployments.allocations`), groupings of ages
+and of relations those of the public code, and zeros those that it keeps: a combination of age and relation or type of
+group quarters that cannot occur. Of housing units the plan has the query of tenure, vacancy and group quarters; the
+other nine are by recodes of 522 household types, whose groupings are not part of this package.
 
 The invariant a reader must know: shares of queries that a plan leaves out are not spent, so that each query that is
 there has the rho of production.
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from stirred.spec.allocations import Allocation, AllocationPart, allocation
+from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, allocation
 
 DHC_LEVELS = ("state", "county", "prim", "tract_subset_group", "tract_subset", "block_group", "block")
 """What the columns of the list of places are called, unless they are named."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from stirred.semantics.calibration import Calibration
     from stirred.semantics.targets import Target
     from stirred.spec import Specification
-    from stirred.spec.allocations import Allocation
+    from stirred.spec.known_deployments.allocations import Allocation
     from stirred.topdown.checking import TopDownCheck
     from stirred.topdown.drawing import TopDownDraw
     from stirred.topdown.plan import TopDownPlan

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from stirred import errors
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Plan, Unit, dicts, hash_of
-from stirred.spec.allocations import Allocation, AllocationPart, Query
+from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query
 from stirred.topdown.plan_sections import (
     OPEN,
     ConstraintSection,

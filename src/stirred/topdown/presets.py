@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.spec.allocations import AllocationPart, allocation
+from stirred.spec.known_deployments.allocations import AllocationPart, allocation
 from stirred.topdown.dhc_presets import DHC_LEVELS, dhc_plan
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.plan_sections import TOTAL

@@ -28,11 +28,10 @@ from stirred import errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._lazy import later
 from stirred._shown import brief
-from stirred.spec.finite import FiniteMechanism, Pair
-from stirred.spec.finite_curves import answer
-from stirred.spec.finite_flavor import Datasets, FiniteFlavor, explicit
+from stirred.spec.blocks import Budget, OutputPremetric, lipschitz
 from stirred.spec.kinds.kind import Noise
-from stirred.spec.premetrics import Budget, OutputPremetric, lipschitz
+from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor, explicit
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, Pair, answer
 from stirred.spec.specification import Answer, Flavor, Specification
 
 special = later("scipy.special")

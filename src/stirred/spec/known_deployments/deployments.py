@@ -17,13 +17,12 @@ from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
 from stirred._shown import brief
-from stirred.spec.accounts import Erratum, account
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PART_OF, PRODUCTS_NOT_COVERED
-from stirred.spec.json_format import FORMAT_VERSION, KEY, from_fields
-from stirred.spec.known import close, meant, names, tables
-from stirred.spec.pages import table
-from stirred.spec.specification import Finding, Specification
+from stirred.spec.html import table
+from stirred.spec.known_deployments.accounts import Erratum, account
+from stirred.spec.known_deployments.names import close, meant, names, tables
+from stirred.spec.specification import FORMAT_VERSION, KEY, Finding, Specification, from_fields
 
 __all__ = ["Deployment", "Erratum", "Part", "Published", "close", "deployment", "find", "names"]
 

@@ -9,13 +9,13 @@ smaller number is better.
 from __future__ import annotations
 
 from stirred._calls import says_what_it_takes
-from stirred.spec import lint_budget, lint_domain, lint_making, lint_standard, lint_swap, lint_units
-from stirred.spec.lint_rules import BLOCKS, RULES, Rule
+from stirred.spec.linting import datasets, making, standards
+from stirred.spec.linting.rules import BLOCKS, RULES, Rule
 from stirred.spec.specification import Finding, Specification
 
 __all__ = ["Rule", "lint", "rules", "table"]
 
-MODULES = (lint_domain, lint_units, lint_standard, lint_budget, lint_swap, lint_making)
+MODULES = (datasets, datasets, standards, standards, making, making)
 """Where the rules are; each registers its own when it is imported."""
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.loss import PowerCurve, swap_power_curve_up_to
-from stirred.spec.blocks import InputPremetric
+from stirred.spec.blocks import Budget, InputPremetric, OutputPremetric
 from stirred.spec.facts import (
     CAP_ON_SWAPS,
     LARGEST_STRATUM,
@@ -18,7 +18,6 @@ from stirred.spec.facts import (
     PERMUTATION_SWAPPING,
     RATE,
 )
-from stirred.spec.premetrics import Budget, OutputPremetric
 from stirred.spec.specification import Specification
 
 EXCHANGE = "exchange of the swap values of two records of a stratum"

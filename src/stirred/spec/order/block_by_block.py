@@ -17,12 +17,12 @@ from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import PowerCurve, pure_power
-from stirred.spec import pages
-from stirred.spec.distances import Change, bring
+from stirred.spec import html
 from stirred.spec.invariant import missing
-from stirred.spec.order import convertible
+from stirred.spec.order.conversions import Change, bring
+from stirred.spec.order.implication import convertible
+from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.spec.specification import BLOCKS, Answer, Specification
-from stirred.spec.swap_trade_off import as_trade_off
 
 EQUAL, FIRST, SECOND, NEITHER, UNKNOWN = "equal", "first stronger", "second stronger", "incomparable", "not known"
 _WIDTH = 110
@@ -77,7 +77,7 @@ class Comparison:
             ((f"{v.first} and {v.second}", v.words), v.stronger == NEITHER) for v in self.verdicts
         ]
         notes: list[tuple[Sequence[str], bool]] = [(("note", note), False) for note in self.notes]
-        return pages.table(("block", *self.names, *pairs), rows) + pages.table(("together", ""), [*verdicts, *notes])
+        return html.table(("block", *self.names, *pairs), rows) + html.table(("together", ""), [*verdicts, *notes])
 
 
 @says_what_it_takes

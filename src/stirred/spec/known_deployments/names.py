@@ -1,8 +1,8 @@
 """Names of known deployments: which there are, and which one a person means.
 
 The data files of ``stirred/deployments`` are read here as plain tables, without building the guarantees in them, so
-that listing and looking up names is quick. :mod:`stirred.spec.deployments` makes the guarantees of those whose building
-blocks are all stated; :mod:`stirred.spec.accounts` says of each what is known.
+that listing and looking up names is quick. :mod:`stirred.spec.known_deployments.deployments` makes the guarantees of
+those whose building blocks are all stated; :mod:`stirred.spec.known_deployments.accounts` says of each what is known.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from typing import Any
 from stirred import _received, errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred._shown import brief
-from stirred.spec.deployments import Erratum
+from stirred.spec.html import table
 from stirred.spec.invariant import plural
-from stirred.spec.pages import table
+from stirred.spec.known_deployments.deployments import Erratum
 
 VERSION = 1
 """Format version of the data files."""

@@ -1,4 +1,8 @@
-"""Mechanisms over finitely many datasets and outputs: their loss under a flavor, and whether they satisfy one.
+"""Losses and budgets that are curves, on a finite domain: trade-off functions and profiles of epsilon (section 2.4.6).
+
+How a curve is computed for the rows of a mechanism, and compared with a budget, is known to its kind.
+
+Mechanisms over finitely many datasets and outputs: their loss under a flavor, and whether they satisfy one.
 
 A finite mechanism is a matrix of probabilities, one row P_x for each named dataset x. Its *loss* in a universe is the
 smallest budget that it satisfies there: the largest D_Pr(P_x, P_x') / d_X(x, x') over ordered pairs (Definition 2.4.9).
@@ -22,8 +26,8 @@ from stirred import errors
 from stirred._shown import brief
 from stirred.loss.curves.power_curves import Curve
 from stirred.loss.worst_pairs import NOTHING, WorstPair
-from stirred.spec.finite_curves import DELTAS, answer, loss_curves, within_curve
-from stirred.spec.finite_flavor import (
+from stirred.spec.blocks import OutputPremetric, lipschitz
+from stirred.spec.order.finite_flavors import (
     Comparability,
     Datasets,
     FiniteFlavor,
@@ -34,27 +38,56 @@ from stirred.spec.finite_flavor import (
     is_vacuous,
     realised_budgets,
 )
-from stirred.spec.premetrics import OutputPremetric, lipschitz
-from stirred.spec.specification import Answer, Flavor, Specification
+from stirred.spec.specification import Answer, Flavor, Specification, Step
 
 __all__ = [
+    "DELTAS",
+    "Array",
     "Comparability",
     "FiniteFlavor",
     "FiniteMechanism",
     "Loss",
     "Pair",
     "RealisedBudgets",
+    "answer",
     "bernoulli",
     "comparability",
     "divergence",
     "explicit",
     "is_totally_vacuous",
     "is_vacuous",
+    "loss_curves",
     "randomised_response",
     "realised_budgets",
+    "within_curve",
 ]
 
 Array = NDArray[np.float64]
+
+DELTAS = (0.0, 1e-10, 1e-6, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5)
+"""Where a profile of epsilon is evaluated, unless told otherwise."""
+
+
+def loss_curves(rows: Array, finite: FiniteFlavor, deltas: Sequence[float]) -> tuple[Curve, tuple[Curve, ...]]:
+    """The smallest budget under a curve-valued output premetric: over all universes, and in each."""
+    kind = finite.output.kind
+    inside = [finite.compared & np.outer(mask, mask) for mask in finite.universes]
+    curves = tuple(kind.loss_curve(rows, np.where(held, finite.distances, np.inf), deltas) for held in inside)
+    return kind.largest_curve(curves, deltas), curves
+
+
+def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
+    """Whether every pair of every universe satisfies a budget that is a curve."""
+    constrained = np.where(finite.compared, finite.distances, np.inf)
+    kept, words = finite.output.kind.within_curve(rows, constrained, finite.names, budget)
+    return answer("yes" if kept else "no", words)
+
+
+def answer(verdict: str, words: str) -> Answer:
+    """An answer that was found by enumeration, with its one step."""
+    return Answer(verdict, (Step("enumeration", "Definition 2.4.5", words),))
+
+
 Law = Mapping[str, Fraction | float]
 Partition = Iterable[Iterable[str]]
 
