@@ -6,8 +6,7 @@ bounds.
 
 import math
 
-from stirred.semantics import Beliefs
-from stirred.semantics.dependence import (
+from stirred.lab.definitions.beliefs import (
     covariance,
     dependency_component,
     markov_boundary,
@@ -15,7 +14,8 @@ from stirred.semantics.dependence import (
     posterior_factor,
     prior_to_posterior_bounds,
 )
-from stirred.semantics.response_summary import summarise_responses
+from stirred.semantics import Beliefs
+from stirred.semantics.randomised_response import summarise_responses
 from stirred.spec.order.finite_mechanisms import randomised_response
 
 # 45 of 100 students say yes to "did you cheat?". Each tells the truth with probability 0.6, else the opposite.

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder
     from stirred.semantics import Explanation
-    from stirred.semantics.calibration import Calibration
     from stirred.semantics.side_by_side import SideBySide
+    from stirred.semantics.targets import Calibration
     from stirred.spec import Finding, Specification
     from stirred.spec.known_deployments.allocations import Allocation
 
@@ -106,7 +106,7 @@ def calibrate(
     >>> stirred.calibrate("rho=2.63", "power at 5% <= 20%").fields["budget"]
     '2219/10000'
     """
-    from stirred.semantics.inverse import calibrate_number, is_number
+    from stirred.semantics.budgets_for_targets import calibrate_number, is_number
     from stirred.semantics.targets import read_targets
 
     asked = read_targets(targets)

@@ -14,12 +14,18 @@ import typer
 
 import stirred
 from stirred.cli import app, common
-from stirred.semantics import panels, pictures
+from stirred.semantics.pictures import lines_and_bars, panels
 
 SOURCE = Path(stirred.__file__).parent
 CLASSES = {
     one.__name__: list(inspect.signature(one).parameters)
-    for one in (pictures.Picture, pictures.Bars, pictures.Intervals, pictures.GroupedIntervals, panels.Panels)
+    for one in (
+        lines_and_bars.Picture,
+        lines_and_bars.Bars,
+        lines_and_bars.Intervals,
+        lines_and_bars.GroupedIntervals,
+        panels.Panels,
+    )
 }
 
 RUNS = [  # a folder, what is typed, and what the guarantee of its pictures says
@@ -41,9 +47,9 @@ RUNS = [  # a folder, what is typed, and what the guarantee of its pictures says
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[pictures.AnyPicture]:
+def drawn(monkeypatch) -> list[lines_and_bars.AnyPicture]:
     """The pictures that a command would save."""
-    found: list[pictures.AnyPicture] = []
+    found: list[lines_and_bars.AnyPicture] = []
 
     def keep(given, folder, *, paper=False, not_drawn=()):
         found.extend(given)

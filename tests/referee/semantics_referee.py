@@ -24,8 +24,9 @@ from referee_numbers import (
 )
 
 from stirred import semantics
+from stirred.lab.definitions import beliefs
 from stirred.loss import ZcdpCurve, approximate_power, pure_power
-from stirred.semantics import dependence, responses
+from stirred.semantics import randomised_response
 from stirred.spec import flavors
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
@@ -234,19 +235,19 @@ def dependent_records(case: Case) -> None:
         answer = keep if first else 1 - keep
         return mp.fsum(number(table[first][b] / total) * answer * (keep if b else 1 - keep) for b in (0, 1))
 
-    found = dependence.pair_likelihood_ratio(epsilon, [[float(x) for x in row] for row in table])
+    found = beliefs.pair_likelihood_ratio(epsilon, [[float(x) for x in row] for row in table])
     truth = both_ones(1) / both_ones(0)
     case.same(found, truth, "the likelihood ratio", relative=1e-13)
-    low, high = dependence.prior_to_posterior_bounds(2, epsilon)
+    low, high = beliefs.prior_to_posterior_bounds(2, epsilon)
     case.within(low, truth, high, "at most two records' worth", relative=1e-13)
     cov = table[1][1] - (table[1][0] + table[1][1]) * (table[0][1] + table[1][1])
-    case.same(dependence.covariance([[float(x) for x in row] for row in table]), cov, "covariance", absolute=1e-15)
+    case.same(beliefs.covariance([[float(x) for x in row] for row in table]), cov, "covariance", absolute=1e-15)
     case.holds(
         (truth > mp.exp(epsilon)) == (cov > 0) or abs(cov) < 1e-12, "above e^epsilon exactly if records go together"
     )
     share = sum(table[1])
     posterior = number(share) * both_ones(1) / (number(share) * both_ones(1) + number(1 - share) * both_ones(0))
-    factor = float(dependence.posterior_factor(found, float(share)))
+    factor = float(beliefs.posterior_factor(found, float(share)))
     case.same(factor, posterior / number(share), "from prior to posterior", relative=1e-12)
 
 
@@ -256,21 +257,23 @@ def randomised_answers(case: Case) -> None:
     n = case.whole("respondents", 2, 5)
     keep = Fraction(case.pick("keep * 100", [*range(1, 50), *range(51, 100)]), 100)
     share = Fraction(case.whole("share * 20", 0, 20), 20)
-    case.same(responses.epsilon(str(keep)), abs(mp.log(number(keep / (1 - keep)))), "epsilon", relative=1e-14)
+    case.same(randomised_response.epsilon(str(keep)), abs(mp.log(number(keep / (1 - keep)))), "epsilon", relative=1e-14)
     one = keep * share + (1 - keep) * (1 - share)
     mean = square = spread = Fraction(0)
     for ones in range(n + 1):
         chance = math.comb(n, ones) * one**ones * (1 - one) ** (n - ones)
         found = (Fraction(ones, n) + keep - 1) / (2 * keep - 1)
-        said = responses.estimated_share(Fraction(ones, n), keep)
+        said = randomised_response.estimated_share(Fraction(ones, n), keep)
         case.same(said, found, f"the estimate from {ones} ones", relative=1e-14, absolute=1e-15)
         mean, square = mean + chance * found, square + chance * found**2
-        spread += chance * Fraction(responses.estimated_variance(Fraction(ones, n), keep, n))
+        spread += chance * Fraction(randomised_response.estimated_variance(Fraction(ones, n), keep, n))
     case.holds(mean == share, "the estimator is unbiased")
-    case.same(responses.expected_mean(share, keep), one, "the mean of the answers", relative=1e-15)
-    case.same(responses.variance(share, keep, n), square - mean**2, "its variance", relative=1e-14, absolute=1e-18)
+    case.same(randomised_response.expected_mean(share, keep), one, "the mean of the answers", relative=1e-15)
+    case.same(
+        randomised_response.variance(share, keep, n), square - mean**2, "its variance", relative=1e-14, absolute=1e-18
+    )
     case.same(float(spread), square - mean**2, "the estimated variance on average", relative=1e-13, absolute=1e-15)
-    case.at_most(square - mean**2, responses.variance_bound(keep, n), "the largest variance", relative=1e-15)
+    case.at_most(square - mean**2, randomised_response.variance_bound(keep, n), "the largest variance", relative=1e-15)
 
 
 CLAIMS = (

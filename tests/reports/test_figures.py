@@ -15,7 +15,7 @@ from stirred.errors import LossError, OutputError
 from stirred.loss import GaussianCurve, pure_power
 from stirred.reports import figures
 from stirred.reports.figures import COLOURS, FORMATS, draw, save
-from stirred.semantics.pictures import (
+from stirred.semantics.pictures.lines_and_bars import (
     Bar,
     Bars,
     Line,

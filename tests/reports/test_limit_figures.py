@@ -9,7 +9,7 @@ from stirred.limits import FIGURES, chapter_figure, posterior_bounds, power_boun
 from stirred.reports.figures import draw, save
 from stirred.reports.limit_figures import chapter_pictures, pictures_at, question_pictures
 from stirred.reports.limits_section import of_epsilon
-from stirred.semantics.readable_pictures import NotDrawn
+from stirred.semantics.pictures.readable import NotDrawn
 
 
 @pytest.mark.parametrize("number", FIGURES)

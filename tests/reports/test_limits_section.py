@@ -18,7 +18,7 @@ from stirred.loss import GaussianCurve
 from stirred.reports.limit_sentences import TEMPLATES, Asked, about
 from stirred.reports.limits_section import of_epsilon, of_explanation
 from stirred.semantics import explain
-from stirred.semantics.formatting import shown_down, shown_up
+from stirred.semantics.sentences.formatting import shown_down, shown_up
 from stirred.spec import Invariant, OutputPremetric, Specification, flavors
 from stirred.spec.loading import load
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from stirred.lab.definitions.two_laws import Definition
 from stirred.reproduce import processing
-from stirred.semantics.definitions import Definition
 
 SOME = list(itertools.islice(processing.pairs(), 0, None, 29))
 

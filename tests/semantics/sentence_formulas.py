@@ -14,7 +14,7 @@ from summary_formulas import SUMMARIES
 from swap_formulas import SWAPS
 
 from stirred.reports.limit_sentences import TEMPLATES as LIMITS
-from stirred.semantics.templates import Number, Numbers, templates
+from stirred.semantics.sentences.templates import Number, Numbers, templates
 
 
 def assumed_law(given, one, distance):

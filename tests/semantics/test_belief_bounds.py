@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from repeats import times
 from stirred.errors import StirredError
+from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,
@@ -33,7 +34,6 @@ from stirred.semantics.belief_bounds import (
     highest_posterior,
     lowest_posterior,
 )
-from stirred.semantics.beliefs import Beliefs, GaussianBelief
 from stirred.spec import FiniteMechanism, flavors
 from stirred.spec.order.finite_mechanisms import randomised_response
 

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from stirred.errors import LossError, SpecificationError, StirredError
+from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
 from stirred.loss import gaussian_to_tail
-from stirred.semantics.beliefs import Beliefs, GaussianBelief
 from stirred.spec import (
     Domain,
     FiniteMechanism,

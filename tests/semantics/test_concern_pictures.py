@@ -12,16 +12,9 @@ import pytest
 from stirred.errors import LossError
 from stirred.loss import GaussianCurve, ZcdpCurve
 from stirred.semantics import explain
-from stirred.semantics.concern_pictures import (
-    ANY_NOISE,
-    IN_USE,
-    ConcernRow,
-    concern_bars,
-    concern_label,
-    concern_row,
-)
 from stirred.semantics.concerns import Concern, exposure, overview
 from stirred.semantics.explained_numbers import setting
+from stirred.semantics.explaining import ANY_NOISE, IN_USE, ConcernRow, concern_bars, concern_label, concern_row
 from stirred.spec.known_deployments.allocations import allocation, from_allocation_fields
 from stirred.spec.known_deployments.deployments import deployment
 from stirred.topdown.plan import TopDownPlan

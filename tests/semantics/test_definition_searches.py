@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from repeats import times
 from stirred.errors import LossError, SpecificationError
+from stirred.lab.definitions.searches import Mixed, Processed, Sagging, audit, audit_kind
+from stirred.lab.definitions.two_laws import Audit, Definition, Verdict, coin, level_power, short, told
 from stirred.loss import GaussianCurve, ZcdpCurve, approximate_power
-from stirred.semantics.definition_searches import Mixed, Processed, Sagging, audit, audit_kind
-from stirred.semantics.definitions import Audit, Definition, Verdict, coin, level_power, short, told
 from stirred.spec import Kind, OutputPremetric, register
 from stirred.spec.blocks import KINDS
 

@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 
 import strategies
 from stirred.errors import StirredError
+from stirred.lab.definitions.two_laws import ASKED, Definition, coin, edge, level_power
 from stirred.loss import (
     EpsilonProfile,
     GaussianCurve,
@@ -24,7 +25,6 @@ from stirred.loss import (
     pure_to_pbdp_delta,
     renyi,
 )
-from stirred.semantics.definitions import ASKED, Definition, coin, edge, level_power
 from stirred.spec import OutputPremetric
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.loss import multiplicative
-from stirred.semantics.beliefs import Beliefs
-from stirred.semantics.dependence import (
+from stirred.lab.definitions.beliefs import (
+    Beliefs,
     covariance,
     dependency_component,
     dependency_components,
@@ -24,6 +23,7 @@ from stirred.semantics.dependence import (
     posterior_factor_bounds,
     prior_to_posterior_bounds,
 )
+from stirred.loss import multiplicative
 from stirred.spec import FiniteMechanism
 from stirred.spec.order.finite_mechanisms import randomised_response
 

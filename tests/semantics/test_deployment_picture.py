@@ -8,8 +8,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
-from stirred.semantics.deployment_picture import deployment_picture
-from stirred.semantics.panels import Dot, Panel, Panels
+from stirred.semantics.pictures.panels import Dot, Panel, Panels, deployment_picture
 from stirred.spec.known_deployments.accounts import account, accounts
 
 

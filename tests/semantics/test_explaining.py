@@ -15,7 +15,7 @@ from stirred.errors import StirredError
 from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.semantics import SECTIONS, Concern, explain
 from stirred.semantics.explained_numbers import setting
-from stirred.semantics.templates import Number, Numbers, say, templates
+from stirred.semantics.sentences.templates import Number, Numbers, say, templates
 from stirred.spec import (
     Budget,
     Domain,

@@ -12,7 +12,13 @@ from scipy.stats import norm
 import stirred
 from stirred.errors import StirredError
 from stirred.loss import ZcdpCurve, zcdp_to_approximate
-from stirred.semantics.inverse import calibrate_number, greatest_budget, rounded_down, rounded_up, value_of
+from stirred.semantics.budgets_for_targets import (
+    calibrate_number,
+    greatest_budget,
+    rounded_down,
+    rounded_up,
+    value_of,
+)
 from stirred.semantics.targets import read_targets
 from stirred.spec import flavors
 

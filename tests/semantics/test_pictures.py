@@ -19,7 +19,7 @@ from scipy.spatial import ConvexHull
 
 from stirred import loss
 from stirred.errors import LossError
-from stirred.semantics.pictures import (
+from stirred.semantics.pictures.lines_and_bars import (
     LEVELS,
     PRIORS,
     Bar,

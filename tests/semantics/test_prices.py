@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
-from stirred.semantics.prices import (
+from stirred.lab.definitions.prices import (
     ResponseGame,
     expected_utility_bounds,
     gain_of_silence_under_privacy,

@@ -11,8 +11,8 @@ import pytest
 
 from stirred.loss import GaussianCurve, pure_power
 from stirred.semantics import explain
-from stirred.semantics.pictures import Line, Picture, Point, belief_picture, epsilon_delta_picture
-from stirred.semantics.readable_pictures import (
+from stirred.semantics.pictures.lines_and_bars import Line, Picture, Point, belief_picture, epsilon_delta_picture
+from stirred.semantics.pictures.readable import (
     CLEAR,
     LEAST,
     NotDrawn,

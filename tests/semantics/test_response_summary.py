@@ -10,7 +10,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.semantics import Beliefs
-from stirred.semantics.response_summary import summarise_responses
+from stirred.semantics.randomised_response import summarise_responses
 from stirred.spec.order.finite_mechanisms import randomised_response
 
 

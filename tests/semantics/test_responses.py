@@ -11,7 +11,7 @@ import pytest
 from stirred.errors import StirredError
 from stirred.loss import multiplicative
 from stirred.reproduce.catalogue import items
-from stirred.semantics.responses import (
+from stirred.semantics.randomised_response import (
     epsilon,
     estimated_share,
     estimated_variance,

@@ -13,8 +13,8 @@ from sentence_grid import ABSURD, FEW, GROUPS, OWN, TINY, USUAL, Case, Given, ca
 
 from stirred.reports.limits_section import of_explanation
 from stirred.semantics import explain
+from stirred.semantics.sentences.templates import templates
 from stirred.semantics.side_by_side import side_by_side
-from stirred.semantics.templates import templates
 from stirred.spec.invariant import determined, plural
 from stirred.spec.kinds import KINDS, register
 from stirred.spec.known_deployments.deployments import deployment, names

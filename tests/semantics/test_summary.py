@@ -9,7 +9,7 @@ import pytest
 from test_explaining import CENSUS, EXAMPLES
 
 from stirred.semantics import explain
-from stirred.semantics.summary import everyday
+from stirred.semantics.sentences.summary import everyday
 from stirred.spec import Invariant, flavors
 from stirred.spec.known_deployments.deployments import names
 from stirred.spec.loading import load

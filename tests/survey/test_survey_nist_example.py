@@ -15,7 +15,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
-from stirred.semantics.pictures import GroupedInterval, GroupedIntervals
+from stirred.semantics.pictures.lines_and_bars import GroupedInterval, GroupedIntervals
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.query_noise import query_noise, query_reach
 

@@ -17,7 +17,7 @@ from stirred.errors import StirredError
 from stirred.releases.mechanism import AnalystNote
 from stirred.releases.release_folder import ReleaseFolder
 from stirred.reports.estimate_figures import interval_picture
-from stirred.semantics.guarantee_lines import guarantee_line
+from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.survey.for_analysts import for_analysts
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.settings import HELD

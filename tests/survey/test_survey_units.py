@@ -14,7 +14,7 @@ import pytest
 import stirred
 from stirred.cli import app
 from stirred.errors import PlanError, StoppedByCheck
-from stirred.semantics.guarantee_lines import guarantee_line
+from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.algebra import compose
 from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.measuring import true_sums

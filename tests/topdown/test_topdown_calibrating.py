@@ -18,8 +18,7 @@ from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.margins.tree_precision import AskedPlace, TreePrecision
 from stirred.margins.tree_shares import TreeShares
-from stirred.semantics.calibration import Calibration
-from stirred.semantics.targets import ErrorTarget, read_targets
+from stirred.semantics.targets import Calibration, ErrorTarget, read_targets
 from stirred.topdown import preset
 from stirred.topdown.counting import read_spine
 from stirred.topdown.design import Design

@@ -27,7 +27,7 @@ from stirred._shown import brief
 from stirred.audit.results import Result
 from stirred.loss.curves.power_curves import PowerCurve, pure_power
 from stirred.loss.divergences import log_ratios, power_curve
-from stirred.semantics.formatting import WIDTH, listed_plainly, shown_up
+from stirred.semantics.sentences.formatting import WIDTH, listed_plainly, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification
 from stirred.spec.exact import display, quoted, significant
 from stirred.spec.kinds.trade_off import TRADE_OFF

@@ -18,7 +18,7 @@ FORM = 1
 def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
     from stirred.releases import documents, ledger_rows, manifest, plans, texts
-    from stirred.semantics import calibration, explaining
+    from stirred.semantics import explaining, targets
     from stirred.spec import specification
     from stirred.study import study_file
 
@@ -36,7 +36,7 @@ def bill_of_materials() -> dict[str, Any]:
             "ledger": ledger_rows.FORM,
             "check": texts.CHECK_FORM,
             "explanation": explaining.FORMAT_VERSION,
-            "calibration": calibration.FORM,
+            "calibration": targets.FORM,
             "study": study_file.FORM,
         },
     }

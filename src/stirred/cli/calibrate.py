@@ -43,7 +43,7 @@ def calibrate(
     from stirred.cli.common import check_new, write_new
     from stirred.releases.plans import text_beside
     from stirred.releases.progress import OnTerminal
-    from stirred.semantics.inverse import is_number
+    from stirred.semantics.budgets_for_targets import is_number
     from stirred.verbs import calibrate as run
     from stirred.verbs import mechanism_of_plan
 

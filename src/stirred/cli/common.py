@@ -15,8 +15,8 @@ from stirred.cli.printing import note
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.semantics.pictures import AnyPicture
-    from stirred.semantics.readable_pictures import NotDrawn
+    from stirred.semantics.pictures.lines_and_bars import AnyPicture
+    from stirred.semantics.pictures.readable import NotDrawn
 
 _WIDTH = 110
 MostRows = Annotated[

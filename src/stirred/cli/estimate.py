@@ -120,7 +120,7 @@ def estimate(
 
 def _guarantee(release: Path, of_others: bool) -> str:
     """The line about the guarantee of a release; measurements that others published have that of their publisher."""
-    from stirred.semantics.guarantee_lines import guarantee_line
+    from stirred.semantics.sentences.formatting import guarantee_line
     from stirred.spec.loading import load
 
     if of_others:
@@ -129,7 +129,7 @@ def _guarantee(release: Path, of_others: bool) -> str:
 
 
 def _print(found: Estimates | Answers, confidence: float) -> None:
-    from stirred.semantics.formatting import columns
+    from stirred.semantics.sentences.formatting import columns
 
     rows = found.rows(confidence, SHOWN)
     print(columns(rows))
@@ -147,7 +147,7 @@ def _print(found: Estimates | Answers, confidence: float) -> None:
 
 def _print_sources(found: Estimates | Answers) -> None:
     from stirred.estimates import source_rows
-    from stirred.semantics.formatting import columns
+    from stirred.semantics.sentences.formatting import columns
 
     if not found.sources:
         print("\nThe total of the chosen records is known exactly; no measurement is used.")

@@ -62,7 +62,7 @@ def limits(
     if figures is not None:
         from stirred.cli.common import save_pictures
         from stirred.reports.limit_figures import question_pictures
-        from stirred.semantics.readable_pictures import NotDrawn
+        from stirred.semantics.pictures.readable import NotDrawn
 
         found = question_pictures(said)
         drawn = [one for one in found if not isinstance(one, NotDrawn)]

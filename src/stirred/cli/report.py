@@ -52,7 +52,7 @@ def report(
     from stirred.releases.progress import OnTerminal
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan
-    from stirred.semantics.summary import in_classes
+    from stirred.semantics.sentences.summary import in_classes
 
     check_new(out, confidential_appendix)
     _check_appendix(what, out, confidential_appendix, plan, ledger)

@@ -29,7 +29,7 @@ def responses(
     ] = False,
 ) -> None:
     """Estimate a share from randomised responses, and print what one answer reveals about the person who gave it."""
-    from stirred.semantics.response_summary import PRIORS, summarise_responses
+    from stirred.semantics.randomised_response import PRIORS, summarise_responses
 
     found = summarise_responses(yes, answers, keep, prior or PRIORS)
     sys.stdout.write(found.to_json() if as_json else found.text())

@@ -70,7 +70,8 @@ class Drawable(Protocol):
     """A check that has pictures, for ``stirred check --figures``."""
 
     def pictures(self) -> Sequence[Any]:
-        """Pictures as data (:class:`stirred.semantics.pictures.Picture`), for ``reports`` to draw. Confidential."""
+        """Pictures as data (:class:`stirred.semantics.pictures.lines_and_bars.Picture`), for ``reports`` to draw.
+        Confidential."""
         ...
 
 
@@ -473,7 +474,7 @@ class Mechanism:
         **options: Any,
     ) -> Any:
         """The parameters at which a plan keeps targets, which are :mod:`stirred.semantics.targets`; the answer is a
-        :class:`stirred.semantics.calibration.Calibration`."""
+        :class:`stirred.semantics.targets.Calibration`."""
         raise errors.not_offered(self.name, "calibration")
 
     def audit_pairs(self, plan: Any) -> Sequence[AuditPair]:

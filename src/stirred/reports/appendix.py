@@ -17,7 +17,7 @@ from stirred.releases.mechanism import CustodianNote, Data
 from stirred.reports.elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.page import document, materials
 from stirred.reports.subjects import Subject, of_folder
-from stirred.semantics.guarantee_lines import budget_line
+from stirred.semantics.sentences.formatting import budget_line
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stirred.semantics.pictures import AnyPicture, Picture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture, Picture
 
 
 def caption_of(picture: AnyPicture) -> list[str]:

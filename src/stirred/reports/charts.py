@@ -16,8 +16,8 @@ import altair as alt
 
 from stirred.reports.figure_style import GREY, LONG_DASHES, SCREEN, SHORT_DASHES, Style
 from stirred.reports.panel_figures import panels
-from stirred.semantics.panels import Panels
-from stirred.semantics.pictures import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
+from stirred.semantics.pictures.panels import Panels
 
 _ROOM = 0.03
 """Above the highest point, as a share of the axis, so that a peak is not drawn beyond the frame."""

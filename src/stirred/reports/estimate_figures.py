@@ -6,7 +6,7 @@ import math
 
 from stirred import errors
 from stirred.estimates import Answers, Estimates
-from stirred.semantics.pictures import Interval, Intervals
+from stirred.semantics.pictures.lines_and_bars import Interval, Intervals
 
 MOST = 60
 """Estimates that one picture shows."""

@@ -23,7 +23,7 @@ from stirred import errors
 from stirred.reports.captions import caption_of
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import COLOURS, FONT, GREY, LIGHT, SCREEN, Style
-from stirred.semantics.pictures import AnyPicture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture
 
 FORMATS = ("png", "svg", "html", "json")
 WIDTH = SCREEN.width
@@ -47,7 +47,7 @@ __all__ = [
 def draw(picture: AnyPicture) -> alt.VConcatChart:
     """The picture as a chart, for a notebook or for :func:`save`.
 
-    >>> from stirred.semantics.pictures import belief_picture
+    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
     >>> draw(belief_picture([1])).to_dict()["config"]["background"]
     'white'
     """

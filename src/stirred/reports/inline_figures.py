@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stirred.reports.captions import caption_of
 from stirred.reports.elements import Markup, element, paragraphs, shown
-from stirred.semantics.pictures import AnyPicture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture
 
 WIDTH = 400
 """Of the drawing without its axes: narrow, so that its letters can be read on a phone."""

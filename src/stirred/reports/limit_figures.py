@@ -15,9 +15,9 @@ from stirred.loss import pure_power
 from stirred.loss.argument_checks import Number
 from stirred.reports.limit_sentences import shown_distance
 from stirred.reports.limits_section import LimitsSection, as_float
-from stirred.semantics.formatting import shown_up
-from stirred.semantics.pictures import Line, Picture, Point, belief_picture
-from stirred.semantics.readable_pictures import NotDrawn, readable_beliefs, readable_powers
+from stirred.semantics.pictures.lines_and_bars import Line, Picture, Point, belief_picture
+from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_powers
+from stirred.semantics.sentences.formatting import shown_up
 from stirred.spec.exact import exact, quoted
 
 FARTHEST = 700.0

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stirred.limits import Limit, laplace_power, radius
-from stirred.semantics import formatting
-from stirred.semantics.formatting import shown_down
-from stirred.semantics.templates import Fact, Number, Numbers, Statement, Template
+from stirred.semantics.sentences import formatting
+from stirred.semantics.sentences.formatting import shown_down
+from stirred.semantics.sentences.templates import Fact, Number, Numbers, Statement, Template
 from stirred.spec.exact import display_down, significant
 
 NEARLY_CERTAIN = 1 - 1e-6

@@ -26,10 +26,10 @@ from stirred import errors
 from stirred.limits import LEVELS, PRIORS, Band, Limit, limit_at, standard_limits
 from stirred.reports.limit_sentences import Asked, about, say, shown_distance
 from stirred.semantics import Explanation
-from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Setting
-from stirred.semantics.formatting import bullet, columns, listed_plainly, shown_down, shown_up
-from stirred.semantics.templates import Statement
+from stirred.semantics.sentences.formatting import bullet, columns, listed_plainly, shown_down, shown_up
+from stirred.semantics.sentences.templates import Statement
+from stirred.semantics.testing import held_fixed
 from stirred.spec import facts
 from stirred.spec.exact import exact, quoted, written
 from stirred.spec.html import table

@@ -22,8 +22,8 @@ from stirred.reports.glossary import Glossary
 from stirred.reports.inline_figures import Figures
 from stirred.reports.subjects import Subject, subject
 from stirred.semantics import Explanation
+from stirred.semantics.sentences.templates import Sources
 from stirred.semantics.side_by_side import FOLLOWS, SideBySide, side_by_side
-from stirred.semantics.templates import Sources
 from stirred.spec import Specification
 
 if TYPE_CHECKING:

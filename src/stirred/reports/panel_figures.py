@@ -11,7 +11,7 @@ import textwrap
 import altair as alt
 
 from stirred.reports.figure_style import GREY, Style
-from stirred.semantics.panels import Panel, Panels
+from stirred.semantics.pictures.panels import Panel, Panels
 
 _LABELS, _WIDTH, _STEP = 175, 190, 19
 _LINE = 15

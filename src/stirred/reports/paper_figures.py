@@ -23,8 +23,8 @@ from stirred.reports.captions import caption_of
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import INCH, ONE_COLUMN, TWO_COLUMNS, Style
 from stirred.reports.figures import as_svg, configured, write_together
-from stirred.semantics.panels import Panels
-from stirred.semantics.pictures import AnyPicture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture
+from stirred.semantics.pictures.panels import Panels
 
 WIDTHS = {style.name: style for style in (ONE_COLUMN, TWO_COLUMNS)}
 """The widths by name."""
@@ -94,7 +94,7 @@ def in_inches(drawing: str) -> str:
 def caption(picture: AnyPicture) -> str:
     """What stands below the picture in a paper: title, what is drawn, the guarantee, and all notes.
 
-    >>> from stirred.semantics.pictures import belief_picture
+    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
     >>> print(caption(belief_picture([1])).splitlines()[0])
     How far can the release move a belief about one person? Highest and lowest probability after the release, for each
     """

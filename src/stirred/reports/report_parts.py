@@ -19,10 +19,10 @@ from stirred.reports.inline_figures import Figures
 from stirred.reports.limits_section import HEADING as LIMITS
 from stirred.reports.limits_section import of_explanation
 from stirred.reports.subjects import Subject
-from stirred.semantics.pictures import AnyPicture
+from stirred.semantics.pictures.lines_and_bars import AnyPicture
+from stirred.semantics.sentences.summary import everyday
+from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
 from stirred.semantics.side_by_side import five_questions
-from stirred.semantics.summary import everyday
-from stirred.semantics.templates import SECTIONS, Sources, Statement
 from stirred.spec import lint
 from stirred.spec.invariant import Invariant
 from stirred.spec.specification import Held, held, taken_as_known

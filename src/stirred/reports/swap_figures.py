@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.noise import SeededSource
-from stirred.semantics.pictures import Line, Picture
+from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.exact import display
 from stirred.swap import kernel
 from stirred.swap.dataset import Dataset, load

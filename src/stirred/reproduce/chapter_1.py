@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from stirred.lab.definitions import prices
 from stirred.loss.divergences import multiplicative
 from stirred.reproduce.computations import Forms, computation
 from stirred.reproduce.examples import pairs_of_laws
-from stirred.semantics import prices
 
 _SLACK = 1 + 1e-9
 _KEPT = math.log(100 / 99)

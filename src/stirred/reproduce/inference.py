@@ -38,7 +38,7 @@ from stirred.limits import (
 )
 from stirred.reports.limit_figures import chapter_pictures
 from stirred.reproduce.computations import Forms, computation
-from stirred.semantics.pictures import Picture
+from stirred.semantics.pictures.lines_and_bars import Picture
 from stirred.spec.order.finite_mechanisms import randomised_response
 
 Array = NDArray[np.float64]

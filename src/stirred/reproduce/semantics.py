@@ -10,6 +10,8 @@ from functools import cache
 import numpy as np
 
 from stirred import loss
+from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
+from stirred.lab.definitions.two_laws import Definition, uncertain_power
 from stirred.loss import GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reproduce.catalogue import published
 from stirred.reproduce.computations import Between, Forms, computation
@@ -21,10 +23,7 @@ from stirred.reproduce.semantics_figures import (
     kifer_scenarios,
 )
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
-from stirred.semantics.beliefs import Beliefs, GaussianBelief
-from stirred.semantics.definitions import Definition
-from stirred.semantics.likelihood import uncertain_power
-from stirred.semantics.pictures import Bars, Picture
+from stirred.semantics.pictures.lines_and_bars import Bars, Picture
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.known_deployments.allocations import Allocation, allocation
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response

@@ -18,8 +18,7 @@ from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reproduce.catalogue import published
 from stirred.semantics.belief_bounds import AnyPriorBelief, BeliefBound, PredictiveBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, PublishedExposure, exposure, published_exposures
-from stirred.semantics.guarantee_lines import guarantee_line
-from stirred.semantics.pictures import (
+from stirred.semantics.pictures.lines_and_bars import (
     Bar,
     Bars,
     Picture,
@@ -29,6 +28,7 @@ from stirred.semantics.pictures import (
     level_power_picture,
     rounded_up,
 )
+from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.known_deployments.allocations import PublishedConcern, allocation
 from stirred.spec.known_deployments.deployments import deployment
 

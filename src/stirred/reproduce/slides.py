@@ -9,12 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from stirred.loss import multiplicative
-from stirred.noise import SeededSource
-from stirred.reproduce.computations import Forms, computation
-from stirred.semantics import responses
-from stirred.semantics.beliefs import Beliefs
-from stirred.semantics.dependence import (
+from stirred.lab.definitions.beliefs import (
+    Beliefs,
     covariance,
     dependency_component,
     markov_boundary,
@@ -23,6 +19,10 @@ from stirred.semantics.dependence import (
     posterior_factor_bounds,
     prior_to_posterior_bounds,
 )
+from stirred.loss import multiplicative
+from stirred.noise import SeededSource
+from stirred.reproduce.computations import Forms, computation
+from stirred.semantics import randomised_response as responses
 from stirred.spec import Invariant, flavors
 from stirred.spec.blocks import lipschitz
 from stirred.spec.known_deployments.deployments import deployment

@@ -18,7 +18,7 @@ from stirred.limits import DatabaseGraph, privacy_loss
 from stirred.releases.context import PARAMETERS
 from stirred.reproduce.computations import computation
 from stirred.reproduce.surveys import geometric
-from stirred.semantics.pictures import Line, Picture
+from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey.amplification import OneSample, amplify, on_one_sample, shared_sample_curves
 from stirred.survey.attackers import Vanishing, knows_the_sample, vanishing

@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
+    from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
+    from stirred.lab.definitions.searches import audit, audit_kind
+    from stirred.lab.definitions.two_laws import (
+        Audit,
+        Definition,
+        RatioTest,
+        best_test,
+        level_and_power,
+        level_power,
+        uncertain_power,
+    )
     from stirred.semantics.belief_bounds import (
         AnyPriorBelief,
         PredictiveBelief,
@@ -15,22 +26,23 @@ if TYPE_CHECKING:
         highest_posterior,
         lowest_posterior,
     )
-    from stirred.semantics.beliefs import Beliefs, GaussianBelief
     from stirred.semantics.concern_changes import WorstChange, concerned_change, worst_change
     from stirred.semantics.concerns import Concern, Exposure, exposure, overview, published_exposures
-    from stirred.semantics.counterfactuals import (
+    from stirred.semantics.explaining import Explanation, explain
+    from stirred.semantics.sentences.templates import SECTIONS, Statement
+    from stirred.semantics.testing import (
         Change,
+        GroupCurve,
+        allowed_power,
         change_of_record,
         changed_group,
+        gaussian_curve,
+        loss_power,
+        power,
+        power_bounds,
         replaced_record,
         smallest_change,
     )
-    from stirred.semantics.definition_searches import audit, audit_kind
-    from stirred.semantics.definitions import Audit, Definition, level_power
-    from stirred.semantics.explaining import Explanation, explain
-    from stirred.semantics.likelihood import RatioTest, best_test, level_and_power, uncertain_power
-    from stirred.semantics.templates import SECTIONS, Statement
-    from stirred.semantics.testing import GroupCurve, allowed_power, gaussian_curve, loss_power, power, power_bounds
 
 __all__ = [
     "SECTIONS",

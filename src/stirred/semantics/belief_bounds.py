@@ -1,9 +1,9 @@
 """How much an attacker's belief about one person can gain from her record: section 7 of Kifer et al. (2022).
 
-Each bound is about the posterior-to-posterior ratio of :mod:`stirred.semantics.beliefs`: ``delta(epsilon)`` bounds the
-probability that it exceeds e^epsilon, ``epsilon(delta)`` is the smallest epsilon at which that probability is at most
-delta. ``conditions`` says what must be true for the theorem to be used, ``output`` over what the probability is taken,
-``given`` the same in one word and ``strict`` whether the ratio is above e^epsilon or at least.
+Each bound is about the posterior-to-posterior ratio of :mod:`stirred.lab.definitions.beliefs`: ``delta(epsilon)``
+bounds the probability that it exceeds e^epsilon, ``epsilon(delta)`` is the smallest epsilon at which that probability
+is at most delta. ``conditions`` says what must be true for the theorem to be used, ``output`` over what the probability
+is taken, ``given`` the same in one word and ``strict`` whether the ratio is above e^epsilon or at least.
 
 Keep in mind: numbers of different theorems are about different events and must not be ranked. That
 of theorem 7.3 is smaller than that of 7.4 or 7.5 since it averages over what the target's record may be; it is no
@@ -43,7 +43,7 @@ Given = Literal["every", "predictive", "record"]
 SOURCE = "Kifer et al. 2022, theorem"
 ONE_UNIT = (
     "The definition holds between all datasets that differ in the target's record alone and that the prior allows "
-    "(stirred.semantics.beliefs.Beliefs.worlds_stay_inside); with invariants it often does not."
+    "(stirred.lab.definitions.beliefs.Beliefs.worlds_stay_inside); with invariants it often does not."
 )
 CORRECT = "The attacker's prior is correct: the data were drawn from it."
 KNOWN_REST = "The attacker knows every record but the target's."

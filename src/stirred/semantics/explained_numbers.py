@@ -34,9 +34,17 @@ from stirred.loss.conversions import power_to_epsilon
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concern_changes import WorstChange, worst_change
 from stirred.semantics.concerns import Concern, Exposure, exposure, overview
-from stirred.semantics.counterfactuals import Change, replaced_record, smallest_change
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair, exposure_of
-from stirred.semantics.testing import Curve, GroupCurve, allowed_power, gaussian_curve, power_bounds
+from stirred.semantics.testing import (
+    Change,
+    Curve,
+    GroupCurve,
+    allowed_power,
+    gaussian_curve,
+    power_bounds,
+    replaced_record,
+    smallest_change,
+)
 from stirred.spec.exact import exact, near
 from stirred.spec.known_deployments.allocations import Allocation, allocation_of
 from stirred.spec.specification import Specification

@@ -1,10 +1,18 @@
-"""Explain a guarantee: sentences, tables and pictures from one specification.
+"""Bars of concerns: what tests can find out about each attribute and place, with Gaussian noise and with any noise.
+
+Each concern has two bars, and each bar the rho from which its power follows (Kifer et al. 2022, section 8). Names are
+the plain words of the allocation's labels, the concern that is told best stands first.
+
+Keep in mind: where every power is next to 1, or next to a blind guess, bars of powers would all look alike; then the
+bars are the rhos themselves.
+
+Explain a guarantee: sentences, tables and pictures from one specification.
 
 >>> from stirred.spec import flavors
 >>> explained = explain(flavors.zcdp("person").at("2.63"))
 >>> print(explained.statement("tests.bound").words)
-At false-alarm probabilities of 0.01, 0.05 and 0.1, no test on the release that tells the two datasets apart detects \
-the change with probabilities above 0.699, 0.947 and 0.963. A blind guess detects it with 0.01, 0.05 and 0.1.
+At false-alarm probabilities of 0.01, 0.05 and 0.1, no test on the release that tells the two datasets apart detects the
+change with probabilities above 0.699, 0.947 and 0.963. A blind guess detects it with 0.01, 0.05 and 0.1.
 """
 
 from __future__ import annotations
@@ -12,8 +20,9 @@ from __future__ import annotations
 import json
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -22,22 +31,155 @@ from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
-from stirred.semantics import pictures
+from stirred.loss.argument_checks import Number, probability
 from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief
-from stirred.semantics.concern_pictures import concern_picture
-from stirred.semantics.concerns import Concern, published_exposures
-from stirred.semantics.explained_numbers import ANY, DELTAS, EXACT, GAUSSIAN, GROUPS, LEVELS, Setting, setting
-from stirred.semantics.formatting import WIDTH, bullet, columns, shown_down, shown_up, up
-from stirred.semantics.guarantee_lines import guarantee_line
-from stirred.semantics.readable_pictures import NotDrawn, readable_beliefs, readable_deltas, readable_powers
-from stirred.semantics.sections import IN_ORDER
-from stirred.semantics.summary import in_classes, summary
+from stirred.semantics.concerns import EVERYTHING, Concern, Exposure, published_exposures
+from stirred.semantics.explained_numbers import (
+    ANY,
+    DELTAS,
+    EXACT,
+    GAUSSIAN,
+    GROUPS,
+    LEVELS,
+    Concerned,
+    Setting,
+    setting,
+)
+from stirred.semantics.pictures import lines_and_bars
+from stirred.semantics.pictures.lines_and_bars import DETECTION, Bar, Bars, rounded_up
+from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_deltas, readable_powers
+from stirred.semantics.sentences.formatting import WIDTH, bullet, columns, guarantee_line, shown_down, shown_up, up
+from stirred.semantics.sentences.sections import IN_ORDER
+from stirred.semantics.sentences.summary import in_classes, summary
+from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement, of_distributions
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
-from stirred.semantics.templates import SECTIONS, Sources, Statement, of_distributions
-from stirred.spec.exact import display, written
+from stirred.semantics.testing import gaussian_curve
+from stirred.spec.exact import display, near, written
 from stirred.spec.html import table
+from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.allocations import Allocation
 from stirred.spec.specification import Specification, specification_html
+
+IN_USE, ANY_NOISE = "Gaussian noise", "any noise with this guarantee"
+"""The groups of bars."""
+
+SURE, BLIND = 0.99, 0.01
+"""Powers beyond the first, or less than the second above a blind guess, look all alike."""
+
+_NAME = "concerns"
+
+
+@brief
+@dataclass(frozen=True)
+class ConcernRow:
+    """One concern: its plain name, the rho of Gaussian noise and of any noise, and which queries tell about it."""
+
+    name: str
+    rho: Fraction
+    any_rho: Fraction
+    about: str = ""
+
+    def powers(self, level: float) -> tuple[float, float]:
+        """The greatest power of a test with Gaussian noise, and with any noise of these shares."""
+        return float(gaussian_curve(self.rho).power(level)), float(ZcdpCurve(near(self.any_rho)).power(level))
+
+
+def concern_label(concern: Concern, allocation: Allocation) -> str:
+    """A concern in plain words.
+
+    >>> from stirred.spec.known_deployments.allocations import allocation
+    >>> pl94 = allocation("pl94-2020")
+    >>> concern_label(Concern(("cenrace",), within="tract"), pl94), concern_label(Concern(within="us"), pl94)
+    ('race and location within the tract', 'location within the nation')
+    """
+    if concern.name or concern.cells is not None:
+        return str(concern)
+    said = [allocation.label(one) for one in concern.attributes]
+    said += [f"location within the {allocation.label(concern.within)}"] if concern.within is not None else []
+    but = f" without {len(concern.without)} of its queries" if concern.without else ""
+    return (" and ".join(said) or EVERYTHING) + but
+
+
+def concern_row(exposed: Exposure) -> ConcernRow:
+    """The row of a concern in which one record changes alone."""
+    told = "all queries" if exposed.concern.whole else exposed.queries()
+    return ConcernRow(concern_label(exposed.concern, exposed.allocation), exposed.rho, exposed.rho, told)
+
+
+def concern_picture(given: Setting) -> Bars:
+    """The bars of an explanation: the concerns asked about and those of the overview."""
+    units = plural(given.specification.input_premetric.unit)
+    rows, together = [], []
+    for one in given.concerned:
+        row = concern_row(one.exposure)
+        if one.joint:
+            name = f"{row.name} ({one.worst.records}\u00a0{units})"
+            together.append(f"{row.name}: {one.change.words}.")
+            row = ConcernRow(name, one.rho, one.worst.any_rho, row.about)
+        rows.append(row)
+    said = f"Where one record cannot change alone, several do. {' '.join(together)}" if together else ""
+    if hidden := _names(given.unprotected):
+        said += f"{' ' if said else ''}Not protected, since what is held fixed tells it: {hidden}."
+    return concern_bars(rows, level=given.level, caption=said)
+
+
+def concern_bars(
+    rows: Iterable[ConcernRow], *, level: Number | None = None, caption: str = "", guarantee: str = ""
+) -> Bars:
+    """Two bars for each concern, the largest first: powers at the false-alarm probability ``level``, or without it rho.
+
+    >>> from stirred.semantics.concerns import exposure
+    >>> from stirred.spec.known_deployments.allocations import allocation
+    >>> block = exposure(allocation("pl94-2020"), "block within tract", rounded=True)
+    >>> bars = concern_bars([concern_row(block)], level=0.05)
+    >>> for bar in bars.bars:
+    ...     print(f"{bar.name}, {bar.group}: {bar.value:.4f}, {bar.words}")
+    location within the tract, Gaussian noise: 0.3882, rho = 0.926
+    location within the tract, any noise with this guarantee: 0.5150, rho = 0.926
+    """
+    ordered = sorted(rows, key=lambda row: (-row.rho, -row.any_rho, row.name))
+    title = "What can the release tell, concern by concern?"
+    said = "Told apart are two records that differ only in what a bar names, all other records being known."
+    said = f"{said} {caption}" if caption else said
+    at = None if level is None else probability("level", level)
+    if at is not None and ordered:
+        powers = [row.powers(at) for row in ordered]
+        same = _alike(powers, at)
+        if not same:
+            bars = [
+                Bar(row.name, power, group, f"rho = {rounded_up(float(rho), 4)}", row.about)
+                for row, both in zip(ordered, powers, strict=True)
+                for power, group, rho in zip(both, (IN_USE, ANY_NOISE), (row.rho, row.any_rho), strict=True)
+            ]
+            subtitle = f"Largest probability of detection where that of a false alarm is {at:g}"
+            return Bars(_NAME, title, subtitle, DETECTION, tuple(bars), said, at, "blind guess", guarantee)
+        said += f" {same}"
+    return Bars(
+        _NAME, title, "The part of the budget spent on queries that tell about it", "rho", _rhos(ordered), said,
+        guarantee=guarantee,
+    )  # fmt: skip
+
+
+def _rhos(rows: Sequence[ConcernRow]) -> tuple[Bar, ...]:
+    """One bar for each concern where both rhos are the same, else two."""
+    if all(row.rho == row.any_rho for row in rows):
+        return tuple(Bar(row.name, float(row.rho), about=row.about) for row in rows)
+    pairs = [(row, ((row.rho, IN_USE), (row.any_rho, ANY_NOISE))) for row in rows]
+    return tuple(Bar(row.name, float(rho), group, about=row.about) for row, both in pairs for rho, group in both)
+
+
+def _alike(powers: Sequence[tuple[float, float]], level: float) -> str:
+    """What to say where bars of powers would all be the same; empty where they would not."""
+    if min(power for power, _ in powers) > SURE:
+        return f"At a false-alarm probability of {level:g} every one of these may be detected almost surely."
+    if max(power for _, power in powers) < level + BLIND:
+        return f"At a false-alarm probability of {level:g} no test on any of these is much better than a blind guess."
+    return ""
+
+
+def _names(concerned: Iterable[Concerned]) -> str:
+    return ", ".join(concern_label(one.exposure.concern, one.exposure.allocation) for one in concerned)
+
 
 FORMAT_VERSION = 1
 """Version of the JSON format of an explanation."""
@@ -47,7 +189,7 @@ SHORT = {
 }  # fmt: skip
 """What a short explanation keeps besides sentences with numbers and the first sections."""
 
-Drawn = pictures.Picture | pictures.Bars | NotDrawn
+Drawn = lines_and_bars.Picture | lines_and_bars.Bars | NotDrawn
 """A picture, or a sentence in its place."""
 
 SMALLEST = 1e-10
@@ -151,7 +293,7 @@ class Explanation:
 
     # -- pictures --------------------------------------------------------------------------------------------
 
-    def pictures(self) -> tuple[pictures.Picture | pictures.Bars, ...]:
+    def pictures(self) -> tuple[lines_and_bars.Picture | lines_and_bars.Bars, ...]:
         """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`.
 
         Those that would be an empty frame are not among them: :meth:`not_drawn` has a sentence for each.
@@ -322,7 +464,7 @@ def _pictures(given: Setting) -> Iterator[Drawn]:
     if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
         least = min(SMALLEST, (given.stated_delta or 1.0) / 2)
-        usual = pictures.epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
+        usual = lines_and_bars.epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
         yield readable_deltas(usual)
     yield from _beliefs(given)
     yield from _true_record(given)
@@ -341,9 +483,9 @@ def _why_nothing(given: Setting) -> str:
 def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:
     """Delta as a function of epsilon, as far as it is known from a curve."""
     if isinstance(curve, ZcdpCurve):
-        return pictures.gaussian_deltas(rho=curve.rho)
+        return lines_and_bars.gaussian_deltas(rho=curve.rho)
     if isinstance(curve, GaussianCurve):
-        return pictures.gaussian_deltas(mu=curve.mu)
+        return lines_and_bars.gaussian_deltas(mu=curve.mu)
     return {"pbdp": lambda epsilon: tradeoff_to_pbdp_delta(curve, epsilon)}
 
 
@@ -351,12 +493,12 @@ def _beliefs(given: Setting) -> Iterator[Drawn]:
     """How far a belief about the redrawn record can move, by the first theorem that applies."""
     for bound in given.beliefs[:1]:
         if isinstance(bound, PureBelief):
-            yield readable_beliefs(pictures.belief_picture([bound.limit]), [bound.limit])
+            yield readable_beliefs(lines_and_bars.belief_picture([bound.limit]), [bound.limit])
         elif isinstance(bound, TrueRecordBelief):
             deltas = [delta for delta in DRAWN_DELTAS if bound.epsilon(delta) < math.inf]
             if deltas:
                 said = "For Gaussian noise with this budget." if given.gaussian is not None else ""
-                usual = pictures.likely_belief_picture(bound.curve, deltas, caption=said)
+                usual = lines_and_bars.likely_belief_picture(bound.curve, deltas, caption=said)
                 yield readable_beliefs(usual, [bound.epsilon(delta) for delta in deltas])
 
 
@@ -372,7 +514,7 @@ def _true_record(given: Setting) -> Iterator[Drawn]:
             others["any noise with this budget (Theorem 7.5)"] = bound.delta
     below, above = (bound.curve for bound in given.exact_beliefs)
     assert isinstance(below, PowerCurve) and isinstance(above, PowerCurve)
-    yield readable_deltas(pictures.true_record_picture((below, above), others, name=EXACT))
+    yield readable_deltas(lines_and_bars.true_record_picture((below, above), others, name=EXACT))
 
 
 def about_this(one: Statement) -> bool:

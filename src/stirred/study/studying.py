@@ -28,8 +28,8 @@ from stirred.noise import RandomSource, SeededSource, SystemSource
 from stirred.releases.folder import CONFIDENTIAL, appearing
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
-from stirred.semantics.guarantee_lines import guarantees_line
-from stirred.semantics.pictures import Bar, Bars
+from stirred.semantics.pictures.lines_and_bars import Bar, Bars
+from stirred.semantics.sentences.formatting import guarantees_line
 from stirred.study.contenders import Contender, Known, contender
 from stirred.study.data import PLACES, StudyData
 from stirred.study.measuring import BY_SIZE, Cells, Errors, Estimate, Part, counted, over_draws, parts_of, to_fields

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred.semantics.formatting import columns
-from stirred.semantics.pictures import Picture
+from stirred.semantics.pictures.lines_and_bars import Picture
+from stirred.semantics.sentences.formatting import columns
 from stirred.spec.exact import near, significant, written
 from stirred.survey.advice import Advice, Cost, advise
 from stirred.survey.amplification import amplify

@@ -21,7 +21,7 @@ import numpy as np
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
-from stirred.semantics.beliefs import Beliefs, checked_prior, checked_target
+from stirred.lab.definitions.beliefs import Beliefs, checked_prior, checked_target
 from stirred.survey.pairings import Sample
 from stirred.survey.sampled_mechanisms import Frame, SampledMechanism, frame_name, sample_name
 

@@ -20,8 +20,7 @@ import numpy as np
 from stirred import errors
 from stirred.margins.shares import AskedMargin, ShareProblem
 from stirred.margins.tree_shares import as_parts
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer, worse
-from stirred.semantics.inverse import (
+from stirred.semantics.budgets_for_targets import (
     calibrate_budget,
     greatest_budget,
     guarantee_changes,
@@ -29,7 +28,7 @@ from stirred.semantics.inverse import (
     rounded_up,
     value_of,
 )
-from stirred.semantics.targets import ErrorTarget, GuaranteeTarget, Target
+from stirred.semantics.targets import Calibration, Change, ErrorTarget, GuaranteeTarget, Target, TargetAnswer, worse
 from stirred.spec.exact import significant
 from stirred.spec.specification import Specification
 from stirred.survey.combining import Family

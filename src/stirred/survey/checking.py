@@ -16,7 +16,7 @@ from stirred.errors.kinds import listed
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json, code_line, fill, findings_and_stops
-from stirred.semantics.formatting import columns
+from stirred.semantics.sentences.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import bound, written
 from stirred.survey.combining import Array, MeasuredSurvey

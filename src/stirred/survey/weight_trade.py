@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from stirred import errors
 from stirred._shown import brief
-from stirred.semantics.pictures import Line, Picture
+from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.exact import near, significant, written
 from stirred.survey.facts import Bounds, number
 from stirred.survey.public_weights import PublicWeights

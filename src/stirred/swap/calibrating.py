@@ -24,9 +24,18 @@ from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer
-from stirred.semantics.inverse import rounded_down, rounded_up, value_on
-from stirred.semantics.targets import BeliefTarget, EpsilonTarget, ErrorTarget, PowerTarget, RhoTarget, Target
+from stirred.semantics.budgets_for_targets import rounded_down, rounded_up, value_on
+from stirred.semantics.targets import (
+    BeliefTarget,
+    Calibration,
+    Change,
+    EpsilonTarget,
+    ErrorTarget,
+    PowerTarget,
+    RhoTarget,
+    Target,
+    TargetAnswer,
+)
 from stirred.spec.exact import display
 from stirred.swap import guarantee
 from stirred.swap.checking import expected_forecast, has_formulas

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from stirred.semantics.pictures import Line, Picture
+from stirred.semantics.pictures.lines_and_bars import Line, Picture
 
 if TYPE_CHECKING:
     from stirred.swap.checking import WhatIf

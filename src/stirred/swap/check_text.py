@@ -11,7 +11,7 @@ import numpy as np
 
 from stirred.errors import listed
 from stirred.releases.texts import code_line, fill, findings_and_stops, named_rows
-from stirred.semantics.formatting import columns
+from stirred.semantics.sentences.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down
 from stirred.swap import guarantee

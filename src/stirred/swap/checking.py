@@ -21,7 +21,7 @@ from stirred.releases.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.releases.texts import check_json
-from stirred.semantics.pictures import Picture
+from stirred.semantics.pictures.lines_and_bars import Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap import guarantee

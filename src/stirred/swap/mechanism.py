@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder
     from stirred.releases.verdicts import Verdict
-    from stirred.semantics.calibration import Calibration
     from stirred.semantics.swap_exposure import SwapExposure
-    from stirred.semantics.targets import Target
+    from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
     from stirred.swap.checking import SwapCheck
     from stirred.swap.plan import SwapPlan

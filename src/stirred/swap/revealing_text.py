@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stirred.invariants import Beliefs
 from stirred.releases.texts import fill, named_rows
-from stirred.semantics.formatting import columns
+from stirred.semantics.sentences.formatting import columns
 from stirred.swap.revealing import WIDTHS, Revealing
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 Nothing but the plan and the public geography is read. Errors are those of the best linear unbiased estimates from all
 measurements (``stirred estimate``), in every unit of a level or, for a *typical* error, as the root mean square over
 its units. Shares come from :mod:`stirred.margins.tree_shares`, budgets for limits on the guarantee from
-:mod:`stirred.semantics.inverse`.
+:mod:`stirred.semantics.budgets_for_targets`.
 
 The invariant a reader must know: shares are rounded to fractions that add up to exactly one, rho is rounded up, and the
 plan made of them is looked at again with :class:`stirred.topdown.design.Design`, which the search does not use.
@@ -26,9 +26,8 @@ from stirred.margins.tree_precision import AskedPlace, TreePrecision
 from stirred.margins.tree_shares import BestShares, Goal, TreeShares, as_parts
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.semantics.calibration import Calibration
-from stirred.semantics.inverse import greatest_budget, rounded_down
-from stirred.semantics.targets import ErrorTarget, Target
+from stirred.semantics.budgets_for_targets import greatest_budget, rounded_down
+from stirred.semantics.targets import Calibration, ErrorTarget, Target
 from stirred.spec.exact import written
 from stirred.topdown.calibration_text import told
 from stirred.topdown.counting import GEOGRAPHY, read_spine

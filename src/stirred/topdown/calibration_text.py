@@ -10,9 +10,8 @@ from typing import Any
 from stirred import errors
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Spine
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer, worse
-from stirred.semantics.inverse import greatest_budget, guarantee_changes, notes_of, value_of
-from stirred.semantics.targets import GuaranteeTarget, PowerTarget
+from stirred.semantics.budgets_for_targets import greatest_budget, guarantee_changes, notes_of, value_of
+from stirred.semantics.targets import Calibration, Change, GuaranteeTarget, PowerTarget, TargetAnswer, worse
 from stirred.spec.exact import significant
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.precision import expected_errors

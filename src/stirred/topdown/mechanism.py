@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from stirred.releases.progress import Progress
     from stirred.releases.release_folder import ReleaseFolder
     from stirred.releases.verdicts import Verdict
-    from stirred.semantics.calibration import Calibration
-    from stirred.semantics.targets import Target
+    from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
     from stirred.spec.known_deployments.allocations import Allocation
     from stirred.topdown.checking import TopDownCheck

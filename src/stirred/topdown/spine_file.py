@@ -22,7 +22,7 @@ from stirred.margins.spine import Spine
 from stirred.margins.target_spine import FAN_OUT, Groups, ProposedSpine, propose_spine
 from stirred.releases.folder import check_target
 from stirred.releases.texts import fill
-from stirred.semantics.formatting import columns
+from stirred.semantics.sentences.formatting import columns
 from stirred.tables import Column, Input, open_input
 from stirred.tables.columns import as_text, chunks
 from stirred.tables.reading.first_look import form_of

@@ -19,7 +19,7 @@ from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Spine
 from stirred.margins.tree_shares import BestShares
-from stirred.semantics.inverse import rounded_up
+from stirred.semantics.budgets_for_targets import rounded_up
 from stirred.semantics.targets import ErrorTarget
 from stirred.spec.specification import Specification
 from stirred.topdown.design import Design

@@ -1,7 +1,16 @@
-"""What a set of randomised responses says: the share behind them, and what one answer tells about who gave it.
+"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been flipped.
 
-The answer to ``stirred responses``. Formulas are those of :mod:`stirred.semantics.responses` (Warner 1965; slides of
-Bailie, Gong, Meng and Drechsler 2024).
+Each respondent holds a bit and tells it truly with probability p, else its opposite (U = 1 with probability p, reported
+is whether X = U). A mean answer T then stands for a share of (T + p - 1) / (2 p - 1) of ones.
+
+Keep in mind: all formulas are the same for p and 1 - p, with 0 and 1 exchanged in the answers; so p
+below 1/2 is as good as above, and only p = 1/2, where answers say nothing, is refused. Estimates are not cut off at 0
+and 1: that would make them biased.
+
+What a set of randomised responses says: the share behind them, and what one answer tells about who gave it.
+
+The answer to ``stirred responses``. Formulas are those of :mod:`stirred.semantics.randomised_response` (Warner 1965;
+slides of Bailie, Gong, Meng and Drechsler 2024).
 """
 
 from __future__ import annotations
@@ -17,8 +26,116 @@ from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred._shown import brief
-from stirred.semantics import responses
-from stirred.semantics.formatting import bullet, columns, up
+from stirred.semantics.sentences.formatting import bullet, columns, up
+
+
+def epsilon(keep: Any) -> float:
+    """The pure-DP loss of one answer told truly with probability ``keep``: |ln p/(1 - p)|.
+
+    The likelihood ratio of an answer is e^epsilon for one value of the bit against the other, and e^-epsilon the other
+    way round. Infinite if answers are always true, or never.
+
+    >>> epsilon(0.6), epsilon("1/2")
+    (0.405465..., 0.0)
+    """
+    p = _share("keep", keep)
+    return abs(math.log(p / (1 - p))) if 0 < p < 1 else math.inf
+
+
+def expected_mean(share: Any, keep: Any) -> float:
+    """The share of ones among the answers if ``share`` hold a one: p share + (1 - p)(1 - share).
+
+    >>> expected_mean(0.25, 0.6)
+    0.45
+    """
+    return float(_mean(_share("share", share), _share("keep", keep)))
+
+
+def estimated_share(mean: Any, keep: Any) -> float:
+    """The share of ones among the respondents, from the mean of their answers: (mean + p - 1) / (2 p - 1). Unbiased.
+
+    >>> estimated_share(0.45, 0.6), estimated_share(0.3, 0.6)
+    (0.25, -0.5)
+    """
+    p = _telling(keep)
+    return float((_share("mean", mean) + p - 1) / (2 * p - 1))
+
+
+def variance(share: Any, keep: Any, respondents: int) -> float:
+    """The variance of the estimate if respondents are drawn from a population of which ``share`` hold a one.
+
+    With m the expected mean it is m (1 - m) / (n (2 p - 1)^2): what sampling alone would give, share (1 - share) / n,
+    and :func:`variance_of_coins`.
+
+    >>> variance(0.25, 0.6, 100)
+    0.061875
+    """
+    p, n = _telling(keep), _count(respondents)
+    mean = _mean(_share("share", share), p)
+    return float(mean * (1 - mean) / (n * (2 * p - 1) ** 2))
+
+
+def variance_of_coins(keep: Any, respondents: int) -> float:
+    """The variance of the estimate of the share among these very respondents: p (1 - p) / (n (2 p - 1)^2).
+
+    >>> variance_of_coins(0.6, 100)
+    0.06
+    """
+    p, n = _telling(keep), _count(respondents)
+    return float(p * (1 - p) / (n * (2 * p - 1) ** 2))
+
+
+def variance_bound(keep: Any, respondents: int) -> float:
+    """The largest variance over all shares, attained at 1/2: 1 / (16 n (p - 1/2)^2).
+
+    >>> variance_bound(0.6, 100)
+    0.0625
+    """
+    return variance(Fraction(1, 2), keep, respondents)
+
+
+def estimated_variance(mean: Any, keep: Any, respondents: int) -> float:
+    """An unbiased estimate of :func:`variance` from the answers: mean (1 - mean) / ((n - 1)(2 p - 1)^2).
+
+    >>> estimated_variance(0.45, 0.6, 100)
+    0.0625
+    """
+    p, n = _telling(keep), _count(respondents)
+    if n < 2:
+        raise errors.parameter_out_of_range("The number of respondents", n, "at least 2, to estimate a variance")
+    share = _share("mean", mean)
+    return float(share * (1 - share) / ((n - 1) * (2 * p - 1) ** 2))
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _mean(share: Fraction, p: Fraction) -> Fraction:
+    return p * share + (1 - p) * (1 - share)
+
+
+def _share(name: str, value: Any) -> Fraction:
+    try:
+        share = as_fraction(value)
+    except NOT_A_NUMBER:
+        share = Fraction(-1)
+    if not 0 <= share <= 1:
+        raise errors.parameter_out_of_range(name, value, "between 0 and 1")
+    return share
+
+
+def _telling(keep: Any) -> Fraction:
+    p = _share("keep", keep)
+    if p == Fraction(1, 2):
+        raise errors.parameter_out_of_range("keep", keep, "another number than 1/2, at which answers tell nothing")
+    return p
+
+
+def _count(respondents: int) -> int:
+    if isinstance(respondents, bool) or not isinstance(respondents, int) or respondents < 1:
+        raise errors.parameter_out_of_range("The number of respondents", respondents, "a whole number from 1 on")
+    return respondents
+
 
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 
@@ -39,7 +156,7 @@ class ResponseSummary:
     @property
     def share(self) -> float:
         """The estimated share of people whose true answer is yes; unbiased, so it may be below 0 or above 1."""
-        return responses.estimated_share(Fraction(self.yes, self.answers), self.keep)
+        return estimated_share(Fraction(self.yes, self.answers), self.keep)
 
     @property
     def standard_error(self) -> float | None:
@@ -49,23 +166,23 @@ class ResponseSummary:
         """
         if self.answers < 2:
             return None
-        estimated = math.sqrt(responses.estimated_variance(Fraction(self.yes, self.answers), self.keep, self.answers))
+        estimated = math.sqrt(estimated_variance(Fraction(self.yes, self.answers), self.keep, self.answers))
         return min(max(estimated, self.standard_error_of_coins), self.largest_standard_error)
 
     @property
     def standard_error_of_coins(self) -> float:
         """That of the share among these very respondents, exactly."""
-        return math.sqrt(responses.variance_of_coins(self.keep, self.answers))
+        return math.sqrt(variance_of_coins(self.keep, self.answers))
 
     @property
     def largest_standard_error(self) -> float:
         """The largest standard error over all shares: 1 / (4 sqrt(n) |p - 1/2|)."""
-        return math.sqrt(responses.variance_bound(self.keep, self.answers))
+        return math.sqrt(variance_bound(self.keep, self.answers))
 
     @property
     def epsilon(self) -> float:
         """The epsilon of one answer."""
-        return responses.epsilon(self.keep)
+        return epsilon(self.keep)
 
     @property
     def likelihood_ratio(self) -> float:
@@ -148,7 +265,7 @@ def summarise_responses(yes: int, answers: int, keep: Any, priors: Iterable[Any]
             raise errors.parameter_out_of_range(name, value, "a whole number")
     if answers < 1 or not 0 <= yes <= answers:
         raise errors.parameter_out_of_range("yes", yes, "from 0 to the number of answers, which is at least 1")
-    responses.estimated_share(Fraction(yes, answers), keep)  # says what is wrong with the probability
+    estimated_share(Fraction(yes, answers), keep)  # says what is wrong with the probability
     return ResponseSummary(yes, answers, as_fraction(keep), tuple(_prior(one) for one in priors))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from stirred.loss import PowerCurve
 from stirred.semantics.belief_bounds import highest_posterior
-from stirred.semantics.pictures import (
+from stirred.semantics.pictures.lines_and_bars import (
     WORLDS,
     Line,
     Picture,
@@ -203,7 +203,7 @@ def _beside(line: Line, others: Sequence[Line]) -> Line:
 def readable_beliefs(usual: Picture, epsilons: Sequence[float]) -> Picture | NotDrawn:
     """A picture of beliefs on axes that show it, or a sentence; ``epsilons`` are those of its names, in their order.
 
-    >>> from stirred.semantics.pictures import belief_picture
+    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
     >>> [readable_beliefs(belief_picture([epsilon]), [epsilon]).x_log for epsilon in (1, 12)]
     [False, True]
     >>> readable_beliefs(belief_picture([0.001]), [0.001]).y_title

@@ -20,16 +20,18 @@ from fractions import Fraction
 from stirred import errors
 from stirred.loss import GaussianCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_epsilon
 from stirred.semantics.belief_bounds import highest_posterior
-from stirred.semantics.calibration import Calibration, Change, TargetAnswer
 from stirred.semantics.targets import (
     DELTA,
     BeliefTarget,
+    Calibration,
+    Change,
     EpsilonTarget,
     ErrorTarget,
     GuaranteeTarget,
     PowerTarget,
     RhoTarget,
     Target,
+    TargetAnswer,
 )
 from stirred.semantics.testing import allowed_power
 from stirred.spec.blocks import OutputPremetric

@@ -22,7 +22,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred.semantics.definitions import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
+from stirred.lab.definitions.two_laws import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
 from stirred.spec.blocks import OutputPremetric
 
 TRIES = 4000  # about how many cases are tried for each property, unless told otherwise

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stirred.loss import swap_group_power_curve
-from stirred.semantics import formatting
 from stirred.semantics.explained_numbers import Setting
-from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
+from stirred.semantics.sentences import formatting
+from stirred.semantics.sentences.templates import Fact, Number, Numbers, Statement, say
 from stirred.spec import facts
 from stirred.spec.invariant import Invariant, Nesting, determined, plural
 from stirred.spec.specification import held

@@ -20,14 +20,14 @@ from stirred.loss import (
     swap_group_power_curve,
     zcdp_to_approximate,
 )
-from stirred.semantics import formatting
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
 from stirred.semantics.concern_changes import broken_invariants
 from stirred.semantics.concerns import published_exposures
-from stirred.semantics.counterfactuals import held_fixed
 from stirred.semantics.explained_numbers import Concerned, Setting
+from stirred.semantics.sentences import formatting
+from stirred.semantics.sentences.templates import Fact, Number, Numbers, Statement, say
 from stirred.semantics.swap_exposure import TWO_RECORDS, PutBackShare, SwapExposure, SwapPair, halving
-from stirred.semantics.templates import Fact, Number, Numbers, Statement, say
+from stirred.semantics.testing import held_fixed
 from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.invariant import Invariant, plural

@@ -2,8 +2,8 @@
 
 Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: the
 power of tests, how delta falls with epsilon, how far a belief can move. They choose names and titles, which
-``dataclasses.replace`` changes. :mod:`stirred.semantics.concern_pictures` has the bars of concerns, and
-:mod:`stirred.semantics.readable_pictures` another axis where nothing could be read off these.
+``dataclasses.replace`` changes. :mod:`stirred.semantics.explaining` has the bars of concerns, and
+:mod:`stirred.semantics.pictures.readable` another axis where nothing could be read off these.
 
 Keep in mind: a picture is checked when made and never changes. Its numbers are finite, each line
 runs from left to right, and its caption names the counterfactual: which two datasets somebody tries to tell apart.
@@ -35,7 +35,7 @@ from stirred.loss import (
 )
 from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
-from stirred.semantics.panels import Panels
+from stirred.semantics.pictures.panels import Panels
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
@@ -101,8 +101,8 @@ class Picture:
     """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
 
     ``name`` is that of the files it is saved to. With ``diagonal`` y = x is shown, and both axes go from 0 to 1.
-    ``guarantee`` says which guarantee the numbers are of (:mod:`stirred.semantics.guarantee_lines`); it is drawn below
-    the subtitle. ``points`` are answers that somebody asked for, drawn on the lines with their numbers.
+    ``guarantee`` says which guarantee the numbers are of (:mod:`stirred.semantics.sentences.formatting`); it is drawn
+    below the subtitle. ``points`` are answers that somebody asked for, drawn on the lines with their numbers.
 
     >>> Picture("a-guess", "A guess", "", "level", "power", (Line("blind", (0, 1), (0, 1)),)).to_fields()["lines"]
     [{'name': 'blind', 'x': [0.0, 1.0], 'y': [0.0, 1.0], 'dashed': False, 'words': ''}]
