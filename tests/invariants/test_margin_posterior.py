@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stirred.errors import StirredError
 from stirred.invariants import TwoMargins, believe, posterior
-from stirred.invariants.margin_posterior import split_agreement
+from stirred.invariants.margin_beliefs import split_agreement
 
 HASH = "0123456789abcdef" * 4
 

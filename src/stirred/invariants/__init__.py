@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.invariants.believing import Belief, Beliefs, believe
-    from stirred.invariants.margin_posterior import Posterior, posterior
+    from stirred.invariants.margin_beliefs import Belief, Beliefs, Posterior, believe, posterior
     from stirred.invariants.margins import Margin, fingerprint
     from stirred.invariants.revealing import Alike, Revealed, TwoMargins, alike, reveal
-    from stirred.invariants.values import Inequality, agree, digest, evaluate, recount
+    from stirred.lab.definitions.invariant_values import Inequality, agree, digest, evaluate, recount
 
 __all__ = [
     "Alike",
