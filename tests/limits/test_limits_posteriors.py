@@ -11,6 +11,7 @@ import pytest
 from scipy import special, stats
 
 from stirred.errors import LimitsError, StirredError
+from stirred.lab.limits.models import uniforms
 from stirred.limits import (
     ClampedCount,
     DataModel,
@@ -22,7 +23,6 @@ from stirred.limits import (
     laplace_count_beliefs,
     posterior_bounds,
 )
-from stirred.limits.models import uniforms
 from stirred.noise import SeededSource
 
 COUNT = ClampedCount()
@@ -162,8 +162,8 @@ def test_counts_that_are_left_out_are_in_the_error_and_listed_where_they_matter(
 
 
 def test_the_stated_error_covers_the_truth_where_few_counts_are_listed(monkeypatch):
-    monkeypatch.setattr("stirred.limits.posteriors.FIRST_COUNTS", 5)
-    monkeypatch.setattr("stirred.limits.posteriors.MOST_COUNTS", 10)
+    monkeypatch.setattr("stirred.lab.limits.posteriors.FIRST_COUNTS", 5)
+    monkeypatch.setattr("stirred.lab.limits.posteriors.MOST_COUNTS", 10)
     rough = Posterior(GAMMA, POISSON, NoiseLaw.discrete_gaussian(4), 3, lambda x: x)
     assert rough.mean.error > 0
     monkeypatch.undo()

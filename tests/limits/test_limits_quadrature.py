@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stirred.limits.quadrature import GAUSS, KRONROD, NODES, integrals
+from stirred.lab.limits.posteriors import GAUSS, KRONROD, NODES, integrals
 
 INF = math.inf
 

@@ -7,8 +7,35 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.limits.analysis import FiniteAnalysis
-    from stirred.limits.attackers import all_but_one_known, equal_records, independent_records
+    from stirred.lab.limits.distances_of_densities import (
+        DensityDistances,
+        MixedMeasure,
+        density_distances,
+        hockey_stick_of_densities,
+        mixed_distances,
+    )
+    from stirred.lab.limits.distortions import (
+        DISTORTING,
+        DistortingFunction,
+        DistortionModel,
+        Mixture,
+        approximate_function,
+        continuity_radius,
+        convexity_counterexample,
+        distorting_function,
+        mixture,
+    )
+    from stirred.lab.limits.finite_analysis import FiniteAnalysis
+    from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+    from stirred.lab.limits.models import DataModel, NoiseLaw, Prior, clamp_to
+    from stirred.lab.limits.posteriors import Posterior, PosteriorDraws, WithError
+    from stirred.lab.limits.pufferfish import (
+        Pufferfish,
+        PufferfishLoss,
+        all_but_one_known,
+        equal_records,
+        independent_records,
+    )
     from stirred.limits.bounds import (
         FORMS,
         LEVELS,
@@ -25,8 +52,6 @@ if TYPE_CHECKING:
         radius,
         standard_limits,
     )
-    from stirred.limits.clamped import ClampedCount
-    from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
     from stirred.limits.densities import Density
     from stirred.limits.distances import (
         LogRatios,
@@ -38,27 +63,6 @@ if TYPE_CHECKING:
         odds_ratio_distance,
         total_variation_distance,
     )
-    from stirred.limits.distances_of_densities import DensityDistances, density_distances, hockey_stick_of_densities
-    from stirred.limits.distortions import (
-        DISTORTING,
-        DistortingFunction,
-        DistortionModel,
-        Mixture,
-        approximate_function,
-        continuity_radius,
-        convexity_counterexample,
-        distorting_function,
-        mixture,
-    )
-    from stirred.limits.exact_answers import (
-        Beliefs,
-        laplace_count_beliefs,
-        laplace_count_densities,
-        laplace_power,
-        laplace_threshold,
-        response_likelihood,
-        response_power,
-    )
     from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
     from stirred.limits.graphs import (
         DatabaseGraph,
@@ -68,14 +72,19 @@ if TYPE_CHECKING:
         privacy_loss,
         with_component,
     )
-    from stirred.limits.intervals import MeasureInterval, ProbabilityInterval
-    from stirred.limits.mixed import MixedMeasure, mixed_distances
-    from stirred.limits.models import DataModel, Prior, clamp_to
-    from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
-    from stirred.limits.noise_laws import NoiseLaw
-    from stirred.limits.posterior_draws import PosteriorDraws, WithError
-    from stirred.limits.posteriors import Posterior
-    from stirred.limits.pufferfish import Pufferfish, PufferfishLoss
+    from stirred.limits.worked_examples import (
+        Beliefs,
+        ClampedCount,
+        laplace_count_beliefs,
+        laplace_count_bounds,
+        laplace_count_densities,
+        laplace_count_mixture,
+        laplace_power,
+        laplace_threshold,
+        response_bounds,
+        response_likelihood,
+        response_power,
+    )
 
 __all__ = [
     "DISTORTING",

@@ -1,6 +1,6 @@
 """Densities on the line: monotone between breaks, with the mass between two points where it is known.
 
-:mod:`stirred.limits.distances_of_densities` compares them.
+:mod:`stirred.lab.limits.distances_of_densities` compares them.
 
 Keep in mind: a piece is looked at in 65 points and then trusted to be monotone. A spike between
 them goes unnoticed, and whatever is computed from such a function means nothing; put a break at every turn.

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._shown import brief
-from stirred.limits.clamped import ClampedCount
-from stirred.limits.counts import laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.limits.densities import Density
 from stirred.limits.distances import count
+from stirred.limits.worked_examples import ClampedCount, laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.loss.argument_checks import Number, finite
 
 Array = NDArray[np.float64]

@@ -30,6 +30,7 @@ from stirred import errors
 from stirred._calls import says_what_it_takes
 from stirred._lazy import later
 from stirred._shown import brief
+from stirred.lab.limits.measure_intervals import ROUNDING, MeasureInterval, ProbabilityInterval, events, functions
 from stirred.limits.distances import (
     approximate_distance,
     density_ratio_distance,
@@ -41,7 +42,6 @@ from stirred.limits.distances import (
     one_probability,
     total_variation_distance,
 )
-from stirred.limits.intervals import ROUNDING, MeasureInterval, ProbabilityInterval, events, functions
 from stirred.loss.argument_checks import SUM_TOLERANCE, Number, non_negative, probability
 
 optimize = later("scipy.optimize")

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
 from stirred._shown import brief
+from stirred.lab.limits.measure_intervals import events
 from stirred.limits.bounds import Band, Form, data_bounds, mixture_bounds, posterior_bounds, power_bounds
 from stirred.limits.distances import one_probability
 from stirred.limits.graphs import DatabaseGraph, in_intervals, mechanism, privacy_loss
-from stirred.limits.intervals import events
 from stirred.loss import PowerCurve, power_curve
 from stirred.loss.argument_checks import non_negative, require_probabilities
 

@@ -1,21 +1,26 @@
-"""What somebody believes before an output is seen: a prior of theta, and a model of the data given theta."""
+"""What somebody believes before an output is seen: a prior of theta, and a model of the data given theta.
+
+Laws of noise as a reader of an output sees them: how probable the output is, given each answer without noise.
+
+The data of a model as a list, with how probable an output is given each of them: sums over the data.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import says_what_it_is_made_of, says_what_it_takes
 from stirred._shown import brief
 from stirred.limits.densities import Density
-from stirred.loss.argument_checks import as_floats, distribution
+from stirred.loss.argument_checks import Number, as_float, as_floats, distribution
 from stirred.noise.source import RandomSource
 
 Array = NDArray[np.float64]
@@ -255,3 +260,199 @@ def _ordinals(numbers: Array) -> NDArray[np.int64]:
 
 def _floats(ordinals: NDArray[np.int64]) -> Array:
     return np.where(ordinals < 0, np.int64(-(2**63)) - ordinals, ordinals).view(np.float64)
+
+
+Range = tuple[float, float]
+EVERYWHERE: Range = (-math.inf, math.inf)
+
+FAR = 42.0
+"""e^-42 is less than half a unit of rounding."""
+
+
+@says_what_it_is_made_of
+@brief
+@dataclass(frozen=True, eq=False)
+class NoiseLaw:
+    """The density, or the probability, of an output given an answer.
+
+    ``log_density`` takes an output and an array of answers; ``log_highest`` an output and the range in which answers
+    lie, and gives a number that no log density of this output exceeds. Rejection sampling rests on it.
+
+    >>> law = NoiseLaw.laplace(6)  # an answer within a range of 6, epsilon 1
+    >>> np.exp(law.log_density(3.0, np.array([3.0, 0.0]))).round(6).tolist()
+    [0.083333, 0.050544]
+    """
+
+    name: str
+    log_density: Callable[[float, Array], Array]
+    log_highest: Callable[[float, Range], float]
+    reach: float = math.inf
+    """So far from the nearest possible answer the density is at most e^-42 of what it is there; infinite if unknown."""
+
+    @classmethod
+    def laplace(cls, scale: Number) -> NoiseLaw:
+        """Laplace noise: e^(-|t - q| / scale) / (2 scale). With scale D/epsilon it is epsilon-DP for answers that
+        change by at most D."""
+        b = _positive("scale", scale)
+        return cls._symmetric(f"Laplace noise of scale {b:g}", lambda away: -away / b - math.log(2 * b), FAR * b)
+
+    @classmethod
+    def discrete_laplace(cls, scale: Number) -> NoiseLaw:
+        """Laplace noise on the whole numbers, also called geometric: tanh(1 / (2 scale)) e^(-|k| / scale)."""
+        b = _positive("scale", scale)
+        at_zero = math.log(math.tanh(1 / (2 * b)))
+        return cls._symmetric(f"discrete Laplace noise of scale {b:g}", lambda away: -away / b + at_zero, FAR * b, True)
+
+    @classmethod
+    def discrete_gaussian(cls, variance: Number) -> NoiseLaw:
+        """Gaussian noise on the whole numbers: proportional to e^(-k^2 / (2 variance))."""
+        v = _positive("variance", variance)
+        total = math.log(_gaussian_total(v))
+        name = f"discrete Gaussian noise with variance parameter {v:g}"
+        return cls._symmetric(name, lambda away: -away * away / (2 * v) - total, math.sqrt(2 * FAR * v), True)
+
+    @classmethod
+    def gaussian(cls, variance: Number) -> NoiseLaw:
+        """Gaussian noise."""
+        v = _positive("variance", variance)
+        total = math.log(2 * math.pi * v) / 2
+        name = f"Gaussian noise of variance {v:g}"
+        return cls._symmetric(name, lambda away: -away * away / (2 * v) - total, math.sqrt(2 * FAR * v))
+
+    @classmethod
+    def of_density(cls, density: Callable[[float, Array], Array], highest: Number, name: str = "noise") -> NoiseLaw:
+        """Noise of one's own: ``density(output, answers)``, and a number that it never exceeds.
+
+        It need not depend on the difference, so that randomised response is one, too.
+        """
+        top = math.log(_positive("highest", highest))
+
+        def log_density(output: float, answers: Array) -> Array:
+            values = np.broadcast_to(np.asarray(density(output, answers), dtype=np.float64), answers.shape)
+            if not bool(np.all((values >= 0) & (values <= math.exp(top) * (1 + 1e-9)))):
+                wanted = "at least 0 and nowhere above what was given as its highest value"
+                raise errors.parameter_out_of_range("The density of the noise", "out of range somewhere", wanted)
+            with np.errstate(divide="ignore"):
+                return np.minimum(np.log(values), top)
+
+        return cls(name, log_density, lambda output, answers: top)
+
+    @classmethod
+    def _symmetric(cls, name: str, falling: Callable[[Array], Array], reach: float, whole: bool = False) -> NoiseLaw:
+        """A law of the distance from the answer by its logarithm, which is concave and falls."""
+
+        def log_density(output: float, answers: Array) -> Array:
+            away = np.abs(output - np.asarray(answers, dtype=np.float64))
+            logs = falling(away)
+            return np.where(away == np.floor(away), logs, -math.inf) if whole else logs
+
+        def log_highest(output: float, answers: Range) -> float:
+            nearest = min(max(output, answers[0]), answers[1])
+            return float(falling(np.abs(np.float64(output - nearest))))
+
+        return cls(name, log_density, log_highest, reach)
+
+
+def _gaussian_total(variance: float) -> float:
+    """The sum of e^(-k^2 / (2 variance)) over the whole numbers; where many count, by Poisson's formula."""
+    if variance >= 1:
+        k = np.arange(1, 8)
+        return math.sqrt(2 * math.pi * variance) * (1 + 2 * float(np.sum(np.exp(-2 * (math.pi * k) ** 2 * variance))))
+    k = np.arange(1, 60)
+    return 1 + 2 * float(np.sum(np.exp(-k * k / (2 * variance))))
+
+
+def _positive(name: str, value: Number) -> float:
+    number = as_float(name, value, "above 0 and finite")
+    if not 0 < number < math.inf:
+        raise errors.parameter_out_of_range(name, value, "above 0 and finite")
+    return number
+
+
+Query = Callable[[Array], Array] | None
+
+FIRST_COUNTS = 64
+MORE = 4
+MOST_COUNTS = 4_096
+"""Where nobody knows which counts matter, the first 64, 256, ... are listed, up to these."""
+
+AT_ONCE = 4_000_000
+"""Probabilities of x that are held in memory."""
+
+SUMMED = 1e-12
+"""Listed probabilities that add up to 1 within this are taken for all of them: sums are rounded."""
+
+
+def log_densities(noise: NoiseLaw, output: float, query: Query, x: Array) -> Array:
+    """ln g(t | q(x)) for each dataset."""
+    answers = np.asarray(x if query is None else query(x), dtype=np.float64)
+    if answers.shape != x.shape[:1] or not bool(np.all(np.isfinite(answers))):
+        raise errors.parameter_out_of_range(
+            "The query", "not one number for each dataset", "one finite number for each"
+        )
+    return np.asarray(noise.log_density(output, answers), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """Data x with their weights, g(t | q(x)) over e^log_top, which no g of this output exceeds."""
+
+    model: DataModel
+    x: Array
+    weights: Array
+    log_top: float
+    rest: float | None
+    """The weight of all data that are not listed, where it is known; 0 where there are none."""
+    outside: float = 1.0
+    """Else a bound on the weights of data that are not listed."""
+
+    @classmethod
+    def of(cls, model: DataModel, noise: NoiseLaw, output: float, query: Query, count: int) -> Listing:
+        """All data of a list; counts up to the end of a clamp; with noise of a known reach all counts that matter; else
+        the first ``count``."""
+        if model.pmf is None:
+            raise errors.posterior_needs("A sum over the data", "P(x | theta): counts or a list of data")
+        if model.values is not None:
+            logs = log_densities(noise, output, query, model.values)
+            return cls._of(model, model.values, logs, float(np.max(logs)), lambda weights: 0.0)
+        if isinstance(query, Clamp):
+            last = max(model.low, math.ceil(query.high))
+            if last - model.low >= LARGEST:
+                raise errors.parameter_out_of_range("The clamp", f"up to {last:,}", f"at most {LARGEST:,} counts")
+            x = np.arange(model.low, last + 1, dtype=np.float64)
+            logs = log_densities(noise, output, query, x)
+            return cls._of(model, x, logs, float(np.max(logs)), lambda weights: float(weights[-1]))
+        if query is None and noise.reach <= LARGEST / 2:
+            nearest = max(model.low, math.ceil(output))
+            x = np.arange(max(model.low, nearest - math.ceil(noise.reach) - 1), nearest + math.ceil(noise.reach) + 1.0)
+            top = float(noise.log_highest(output, (float(model.low), math.inf)))
+            found = cls._of(model, x, log_densities(noise, output, query, x), top, lambda weights: None)
+            if not found.weights.any():
+                raise errors.impossible_output()
+            return replace(found, outside=math.exp(-FAR))
+        x = np.arange(model.low, model.low + count, dtype=np.float64)
+        answers = EVERYWHERE if query is not None else (float(model.low), math.inf)
+        top = float(noise.log_highest(output, answers))
+        return cls._of(model, x, log_densities(noise, output, query, x), top, lambda weights: None)
+
+    @classmethod
+    def _of(cls, model: DataModel, x: Array, logs: Array, top: float, rest: Callable[[Array], float | None]) -> Listing:
+        if top == -math.inf:
+            raise errors.impossible_output()
+        weights = np.exp(logs - top)
+        return cls(model, x, weights, top, rest(weights))
+
+    def likelihood(self, theta: Array) -> tuple[Array, Array]:
+        """p(t | theta) over e^log_top from the listed data, and the most that all others may add."""
+        listed, left = np.empty(len(theta)), np.zeros(len(theta))
+        step = max(1, AT_ONCE // len(self.x))
+        for start in range(0, len(theta), step):
+            part = slice(start, start + step)
+            chances = self.model.probabilities(self.x, theta[part])
+            missing = np.maximum(0.0, 1 - chances.sum(axis=1))
+            listed[part] = chances @ self.weights
+            if self.rest is None:
+                left[part] = np.where(missing > SUMMED, missing * self.outside, 0.0)
+            else:
+                listed[part] += missing * self.rest
+        return listed, left

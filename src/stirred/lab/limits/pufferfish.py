@@ -1,4 +1,12 @@
-"""Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
+"""Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
+
+Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
+
+Keep in mind: attackers for whom records are independent learn about one record at most what
+differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
+on each other can learn up to n times as much about one record.
+
+Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
 
 An *attacker* is a distribution theta of the data; a *secret* (a conjecture, in chapter 5) is an event about the data;
 a *pair* names two secrets that must not be told apart. A mechanism satisfies epsilon-PufferFish if for each attacker
@@ -24,17 +32,76 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import says_what_it_is_made_of, says_what_it_takes
 from stirred._shown import brief
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood
 from stirred.limits.bounds import Band, power_bounds
-from stirred.limits.distances import different, log_ratio_range, one_probability
+from stirred.limits.distances import count, different, log_ratio_range, one_probability
 from stirred.limits.graphs import ROUNDING, DatabaseGraph, mechanism
-from stirred.limits.neighbourhoods import DensityRatioNeighbourhood
 from stirred.loss.argument_checks import Number, non_negative
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 Array = NDArray[np.float64]
+
+
+@says_what_it_takes
+def independent_records(marginals: Sequence[ArrayLike]) -> Array:
+    """Records that are independent, each with probabilities of its own for the values.
+
+    >>> independent_records([[0.5, 0.5], [0.25, 0.75]]).tolist()
+    [0.125, 0.375, 0.125, 0.375]
+    """
+    laws = [one_probability(f"The law of record {number}", law) for number, law in enumerate(marginals, 1)]
+    if not laws or any(len(law) != len(laws[0]) for law in laws):
+        raise errors.analysis_does_not_fit("there is no record, or not all have a probability for the same values")
+    joint = np.ones(1)
+    for law in laws:
+        joint = np.multiply.outer(joint, law).ravel()
+    return joint
+
+
+@says_what_it_takes
+def equal_records(weights: ArrayLike, records: int) -> Array:
+    """Records that are all the same: one value, with these probabilities, in every record.
+
+    >>> equal_records([0.5, 0.5], 2).tolist()
+    [0.5, 0.0, 0.0, 0.5]
+    """
+    law, n = one_probability("The law of the value", weights), count("records", records)
+    joint = np.zeros(len(law) ** n)
+    joint[np.arange(len(law)) * sum(len(law) ** power for power in range(n))] = law
+    return joint
+
+
+@says_what_it_takes
+def all_but_one_known(values: Iterable[Hashable], records: int) -> dict[str, Array]:
+    """Those who know all records but one, and find all values of that one equally probable; by name.
+
+    They are among the independent attackers, and what they can tell apart is what differential privacy is about: every
+    conditional distribution is a single dataset, and its neighbours are those at Hamming distance one.
+
+    >>> list(all_but_one_known((0, 1), 2))
+    ['knows ?,0', 'knows ?,1', 'knows 0,?', 'knows 1,?']
+    """
+    kinds, n = different(values), count("records", records)
+    found = {}
+    for unknown in range(n):
+        for rest in itertools.product(range(len(kinds)), repeat=n - 1):
+            others = iter(rest)
+            marginals = np.zeros((n, len(kinds)))
+            shown = []
+            for at in range(n):
+                if at == unknown:
+                    marginals[at] = 1 / len(kinds)
+                    shown.append("?")
+                else:
+                    value = next(others)
+                    marginals[at, value] = 1.0
+                    shown.append(str(kinds[value]))
+            found["knows " + ",".join(shown)] = independent_records(list(marginals))
+    return found
+
 
 SAME = 12
 """Conditional distributions whose probabilities all agree to so many significant digits are one node. Decimals would
