@@ -19,19 +19,27 @@ import pyarrow as pa
 from stirred import errors
 from stirred.noise import RandomSource, SystemSource
 from stirred.noise.laplace import discrete_laplace
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
-from stirred.releases.mechanism import Data, Mechanism, Option, Verb
-from stirred.releases.plans import InputSection, Plan
-from stirred.releases.progress import Progress, Silent
-from stirred.releases.release_folder import (
+from stirred.releases.folder.documents import (
+    Certificate,
+    ReleasedTable,
+    check_json,
+    draw_nonce,
+    files_section,
+    guarantee_section,
+    titled,
+    write_documents,
+)
+from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,
     contents_verdicts,
     shape_verdicts,
     tabulate_rows,
 )
-from stirred.releases.texts import check_json, files_section, guarantee_section, titled
+from stirred.releases.mechanism import Data, Mechanism, Option, Verb
+from stirred.releases.plans import InputSection, Plan
+from stirred.releases.progress import Progress, Silent
+from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import Verdict
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
 from stirred.spec.specification import NOT_FOR_RELEASE

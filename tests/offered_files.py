@@ -43,7 +43,7 @@ def offered(tmp_path_factory) -> Path:
     import stirred
     from stirred.audit.noise_laws import gaussian
     from stirred.noise import SeededSource
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.survey.plan import SurveyPlan
     from stirred.swap.plan import SwapPlan
     from stirred.tables.synthetic.population import DOMAINS, Population

@@ -17,8 +17,8 @@ import pytest
 
 import stirred
 from stirred.cli import app
+from stirred.releases.folder.manifest import signers_line
 from stirred.releases.plans import InputSection, Section
-from stirred.releases.signatures import signers_line
 from stirred.spec.known_deployments import accounts
 from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan

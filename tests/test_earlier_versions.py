@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown import TopDownPlan, reopen
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -12,8 +12,8 @@ from counting_mechanism import Counting, CountPlan
 from stirred import mechanisms
 from stirred.errors import OutputError, PlanError, StirredError
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
-from stirred.releases.releasing import publish
+from stirred.releases.ledger.ledger import Ledger
+from stirred.releases.steps import publish
 
 CLI = Path(stirred.__file__).parent / "cli"
 

@@ -10,7 +10,7 @@ import pytest
 
 from stirred import limits, loss, semantics, spec, swap
 from stirred.estimates import Estimates
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import flavors
 from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.known_deployments.deployments import deployment

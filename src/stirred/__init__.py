@@ -35,7 +35,7 @@ from stirred._lazy import lazy
 if TYPE_CHECKING:
     from stirred import limits, loss, mechanisms, noise, semantics, spec, survey, swap, topdown
     from stirred.errors import StirredError
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.reports.page import report
     from stirred.reports.releasing import release, verify
     from stirred.spec import Specification, compose, flavors

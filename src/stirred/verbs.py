@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.estimates import Answers, Estimates
+    from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder
     from stirred.semantics import Explanation
     from stirred.semantics.side_by_side import SideBySide
     from stirred.semantics.targets import Calibration
@@ -64,7 +64,7 @@ def check(
     >>> round(float(stirred.check(plan, rows).specification.budget.number), 2)
     4.6
     """
-    from stirred.releases.as_checked import checked
+    from stirred.releases.check_code import checked
 
     mechanism, read = of_plan(plan)
     return checked(mechanism, read, data, progress=progress, **options)
@@ -311,7 +311,7 @@ def explain(
 def explain_release(mechanism: Mechanism, release: ReleaseFolder, most_rows: int) -> Explanation:
     """Explain the guarantee of an opened release, as :func:`explain` does by default; its rows are looked at only if
     no table has more than ``most_rows``."""
-    from stirred.releases.documents import read_specification
+    from stirred.releases.folder.documents import read_specification
     from stirred.semantics import explain as run
 
     few = all(table["rows"] <= most_rows for table in release.dictionary.values())
@@ -489,7 +489,7 @@ def of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
 
 def of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
     """The mechanism of a release, and its folder, opened."""
-    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.folder.release_folder import ReleaseFolder
 
     with _as_received(path):
         opened = ReleaseFolder.open(path, most_rows)

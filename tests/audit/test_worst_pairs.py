@@ -18,7 +18,7 @@ from scipy import stats
 
 from stirred import errors, mechanisms
 from stirred.noise import SeededSource
-from stirred.releases.audit_pairs import AuditPair
+from stirred.releases.mechanism import AuditPair
 from stirred.swap import audit_pairs as swap_pairs
 from stirred.swap.audit_pairs import RECORDS, audit_pairs
 from stirred.swap.guarantee import epsilon

@@ -170,7 +170,7 @@ def test_json_before_a_command_is_refused_with_where_to_put_it(command):
 
 def test_versions_are_told_of_every_required_library_and_every_form(command, as_json):
     import stirred
-    from stirred.releases.documents import PROGRAMS
+    from stirred.releases.folder.documents import PROGRAMS
 
     found = as_json("--version")
     assert found["stirred"] == stirred.__version__

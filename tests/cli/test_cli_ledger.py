@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from postgresql_server import grant, new_address
-from stirred.releases import ledger_store
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger import store
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Specification
 from test_docs import run_blocks
 
@@ -248,7 +248,7 @@ def test_a_release_under_other_invariants_is_refused_by_name(plan, ledger, place
 
 
 def test_a_locked_ledger_ends_a_release_without_a_trace(plan, ledger_file, place, monkeypatch, command):
-    monkeypatch.setattr(ledger_store, "PATIENCE", 0.2)
+    monkeypatch.setattr(store, "PATIENCE", 0.2)
     other = sqlite3.connect(ledger_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     ended = command("release", plan, "--out", place / "out", "--ledger", ledger_file)
@@ -263,7 +263,7 @@ def test_a_write_that_fails_before_anything_is_visible_costs_nothing(plan, ledge
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
+    monkeypatch.setattr("stirred.releases.folder.manifest.HeldBack.of", full)
     assert command("release", plan, "--out", place / "out", "--ledger", ledger).code == 2
     assert Ledger.open(ledger).entries() == ()
 

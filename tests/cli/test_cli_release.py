@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.releases.folder import appearing
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.atomic import appearing
+from stirred.releases.folder.manifest import write_manifest
 
 ROWS = 90
 PLAN = """\

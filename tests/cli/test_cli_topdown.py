@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Specification
 from stirred.topdown import TopDownPlan, finishing
 

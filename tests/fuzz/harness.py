@@ -28,8 +28,8 @@ import typer.main
 from mutators import MARKER
 
 from stirred.cli import app
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 
 SEED = 20261117
 SECONDS = 20

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness import ALLOCATION, FIXTURES, prepared
 
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -34,9 +34,9 @@ import polars as pl
 
 import stirred
 from stirred.errors import StirredError
-from stirred.releases import releasing
-from stirred.releases.folder import leftovers
-from stirred.releases.ledger import Ledger
+from stirred.releases import steps as releasing
+from stirred.releases.folder.atomic import leftovers
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import contradicted
 from stirred.verbs import mechanism_of_plan
 

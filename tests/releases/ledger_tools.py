@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import LedgerError, StirredError
-from stirred.releases.ledger_rows import Draft, Row, seal_rows
+from stirred.releases.ledger.rows import Draft, Row, seal_rows
 from stirred.spec import Domain, flavors
 
 DOMAIN = Domain("health survey", record="person", free=True)

@@ -11,17 +11,17 @@ import pytest
 
 import stirred
 from stirred import errors
-from stirred.releases.as_checked import Watched
+from stirred.releases import check_code
+from stirred.releases.check_code import Watched
 from stirred.releases.progress import Silent
 from stirred.swap.mechanism import MECHANISM
-from stirred.tables import contents
 
 ROWS = {"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4}
 PLAN = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate="1/10", dataset="homes")
 
 
 def digest(data: object) -> bytes:
-    return contents.digest({"rows": data}, lambda done: None)
+    return check_code.digest({"rows": data}, lambda done: None)
 
 
 def kind_of(code: str, plan: object = PLAN, data: object = None, out: Path | None = None) -> str:
@@ -56,7 +56,7 @@ def test_the_code_is_written_into_no_file(tmp_path):
     stirred.release(
         PLAN, rows, out=tmp_path / "release", confidential=tmp_path / "compared", ledger=ledger, as_checked=code
     )
-    hashed = contents.digest({"microdata": rows}, lambda done: None).hex()
+    hashed = check_code.digest({"microdata": rows}, lambda done: None).hex()
     for file in (file for file in tmp_path.rglob("*") if file.is_file()):
         found = file.read_bytes().upper()
         assert not any(text.upper().encode() in found for text in (code, code.replace("-", ""), hashed)), file
@@ -158,6 +158,6 @@ def test_a_file_that_changes_while_it_is_drawn_spends_nothing(tmp_path, monkeypa
 def test_the_share_that_is_hashed_is_told(tmp_path):
     file, told = tmp_path / "rows.csv", []
     file.write_bytes(b"a\n" + b"1\n" * 5_000_000)
-    contents.digest({"rows": file}, told.append)
+    check_code.digest({"rows": file}, told.append)
     assert told == sorted(told)
     assert 0 < told[0] < 0.5 < told[-1] == 1

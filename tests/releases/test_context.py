@@ -13,8 +13,8 @@ import pytest
 import stirred
 from stirred import errors, mechanisms
 from stirred.releases.context import FLOWS, MODES, NOT_ANSWERED, PARAMETERS, SAFES, Context, template
-from stirred.releases.manifest import write_manifest
-from stirred.releases.texts import context_section
+from stirred.releases.folder.documents import context_section
+from stirred.releases.folder.manifest import write_manifest
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})

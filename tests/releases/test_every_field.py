@@ -24,7 +24,7 @@ from test_forgeries import HOUSEHOLDS, PERSONS, forge, survey_release, swap_rele
 
 import stirred
 from stirred.errors import StirredError
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import OutputError
-from stirred.releases.folder import Terminated, alone, appearing, leftovers
-from stirred.releases.manifest import differences, read_manifest, write_manifest
+from stirred.releases.folder.atomic import Terminated, alone, appearing, leftovers
+from stirred.releases.folder.manifest import differences, read_manifest, write_manifest
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_a_release_has_the_permissions_that_the_umask_gives(target, umask, mask,
 HOLD = """
 import sys, time
 from pathlib import Path
-from stirred.releases.folder import appearing
+from stirred.releases.folder.atomic import appearing
 with appearing(Path(sys.argv[1])) as folder:
     (folder / "rows.csv").write_text("confidential")
     print(folder, flush=True)

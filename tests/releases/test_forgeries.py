@@ -22,8 +22,8 @@ import pytest
 
 import stirred
 from stirred.errors import StirredError
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.plans import hash_of
 from stirred.releases.verdicts import State
 from stirred.topdown import preset

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.releases.folder import leftovers
+from stirred.releases.folder.atomic import leftovers
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 

@@ -15,10 +15,10 @@ from ledger_tools import DOMAIN, ZCDP, refused
 
 from postgresql_server import new_address
 from stirred.errors import StirredError
-from stirred.releases import ledger_rows
-from stirred.releases.folder import appearing
-from stirred.releases.ledger import Ledger, manifest_of
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.atomic import appearing
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger import rows
+from stirred.releases.ledger.ledger import Ledger, manifest_of
 from stirred.spec import Invariant, flavors
 
 PURE = flavors.pure("person", domain=DOMAIN)
@@ -180,7 +180,7 @@ def test_what_is_marked_as_not_for_release_is_refused(ledger):
 
 def test_entries_keep_what_they_were_told(ledger, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ledger_rows, "now", lambda: 1_700_000_000)
+    monkeypatch.setattr(rows, "now", lambda: 1_700_000_000)
     given = ZCDP.at("1/3", name="tables of 2030")
     spent = ledger.spend(given, "county tables", "out")
     (entry,) = Ledger.open(ledger.path).entries()
@@ -511,7 +511,7 @@ def test_a_ledger_that_cannot_be_read_back_leaves_the_spend_unknown_and_says_so(
 def test_a_specification_that_this_version_cannot_read_is_named(ledger, monkeypatch):
     ledger.spend(ZCDP.at("0.1"), "tables")
     text = ZCDP.at("0.1").to_json().replace('"stirred_specification": 2', '"stirred_specification": 9')
-    monkeypatch.setattr("stirred.releases.ledger._readable", lambda specification: text)
+    monkeypatch.setattr("stirred.releases.ledger.ledger._readable", lambda specification: text)
     ledger.record(ZCDP.at("0.1"), "from the future", past=True)
     monkeypatch.undo()
     with refused("ledger-entry-unreadable", "entry 2"):

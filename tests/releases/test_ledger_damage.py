@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from ledger_tools import ZCDP, change, kept_rows, refused, rewrite
 
-from stirred.releases import ledger_file, ledger_locks, ledger_rows
-from stirred.releases.ledger import Ledger
-from stirred.releases.ledger_rows import Row, read_rows, seal
+from stirred.releases.ledger import rows as ledger_rows
+from stirred.releases.ledger import sqlite_file
+from stirred.releases.ledger.ledger import Ledger
+from stirred.releases.ledger.rows import Row, read_rows, seal
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_a_kill_while_a_ledger_of_0_1_is_turned_into_rows_leaves_it_as_it_was(ol
     child = os.fork()
     if child == 0:
         try:
-            monkeypatch.setattr(ledger_file, "_insert", lambda *given: os.kill(os.getpid(), signal.SIGKILL))
+            monkeypatch.setattr(sqlite_file, "_insert", lambda *given: os.kill(os.getpid(), signal.SIGKILL))
             Ledger.open(old).spend(before[0].specification, "more")
         finally:
             os._exit(1)
@@ -249,8 +250,8 @@ def test_derived_entries_of_0_1_are_read_and_cost_nothing(tmp_path):
     seals = [seal(*about)]
     values = [(1, "tables", 1_700_000_001, text, None, 0, "0.1.0"), (2, "maps", 1_700_000_002, text, 1, 0, "0.1.0")]
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript(ledger_file._TABLES[1])
-        connection.execute(f"PRAGMA application_id = {ledger_file._APPLICATION}")
+        connection.executescript(sqlite_file._TABLES[1])
+        connection.execute(f"PRAGMA application_id = {sqlite_file._APPLICATION}")
         connection.execute("PRAGMA user_version = 1")
         connection.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?)", (*about, seals[0]))
         for row in values:
@@ -273,7 +274,7 @@ def test_derived_entries_of_0_1_are_read_and_cost_nothing(tmp_path):
 def test_where_locks_do_not_exclude_nothing_is_recorded_and_all_can_be_read(ledger, path, tmp_path, monkeypatch):
     ledger.spend(ZCDP.at("0.1"), "tables")
     assert (True, "locks") in [(verdict.holds, verdict.kind) for verdict in ledger.verify()]
-    monkeypatch.setattr(ledger_locks, "exclusive", lambda folder: False)
+    monkeypatch.setattr(sqlite_file, "exclusive", lambda folder: False)
     before = path.read_bytes()
     with refused("ledger-without-locks", "gives one lock to two holders. Two runs at once could pass the limit"):
         ledger.spend(ZCDP.at("0.1"), "tables")
@@ -288,7 +289,7 @@ def test_where_locks_do_not_exclude_nothing_is_recorded_and_all_can_be_read(ledg
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
 def test_on_a_network_file_system_nothing_is_recorded(kind, ledger, monkeypatch):
-    monkeypatch.setattr(ledger_locks, "file_system", lambda folder: kind)
+    monkeypatch.setattr(sqlite_file, "file_system", lambda folder: kind)
     with refused("ledger-without-locks", f"it is on a network file system ({kind}), whose locks may not reach other"):
         ledger.spend(ZCDP.at("0.1"), "tables")
     assert ledger.entries() == ()
@@ -301,7 +302,7 @@ def test_the_kind_of_file_system_is_that_of_the_nearest_mount(monkeypatch):
         "41 40 0:41 / /mnt/our\\040office/fast rw - tmpfs tmpfs rw\n"
     )
     monkeypatch.setattr(Path, "read_text", lambda self, **_: mounts)
-    found = [ledger_locks.file_system(Path(name)) for name in ("/data", "/mnt/our office/x", "/mnt/our office/fast/y")]
+    found = [sqlite_file.file_system(Path(name)) for name in ("/data", "/mnt/our office/x", "/mnt/our office/fast/y")]
     assert found == ["ext4", "nfs4", "tmpfs"]
 
 
@@ -311,12 +312,12 @@ def test_a_lock_is_tried_against_a_second_holder_and_leaves_nothing(way, tmp_pat
 
     if way == "process":
         monkeypatch.delattr(fcntl, "F_OFD_SETLK", raising=False)
-    assert ledger_locks.exclusive(tmp_path)
+    assert sqlite_file.exclusive(tmp_path)
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-    assert ledger_locks.exclusive(tmp_path)
+    assert sqlite_file.exclusive(tmp_path)
     assert list(tmp_path.iterdir()) == []
     if way == "open file":
         monkeypatch.setattr(fcntl, "fcntl", lambda *given: 0)  # every lock is given to everyone
     else:
         monkeypatch.setattr(fcntl, "lockf", lambda *given: None)
-    assert not ledger_locks.exclusive(tmp_path)
+    assert not sqlite_file.exclusive(tmp_path)

@@ -14,8 +14,8 @@ import pytest
 from ledger_tools import ZCDP, change, refused
 
 from stirred.errors import LedgerError
-from stirred.releases import ledger_file
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger import sqlite_file
+from stirred.releases.ledger.ledger import Ledger
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_ledger_is_private_and_a_single_file_at_rest(ledger, path, tmp_path):
 
 
 def test_a_commit_is_on_disk_when_it_returns(ledger, path):
-    with ledger_file.FileStore(path, 1.0)._transaction(writing=True) as (connection, _):
+    with sqlite_file.FileStore(path, 1.0)._transaction(writing=True) as (connection, _):
         settings = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("synchronous", "journal_mode", "fullfsync")
@@ -150,14 +150,14 @@ def test_a_ledger_with_a_flipped_byte_anywhere_never_counts_less(ledger, path, t
 
 def test_a_full_disk_while_spending_leaves_the_ledger_as_it_was(ledger, path, monkeypatch):
     ledger.spend(ZCDP.at("0.1"), "tables")
-    connect = ledger_file._connect
+    connect = sqlite_file._connect
 
     def small(path: Path, patience: float) -> sqlite3.Connection:
         connection = connect(path, patience)
         connection.execute(f"PRAGMA max_page_count = {path.stat().st_size // 4096}")
         return connection
 
-    monkeypatch.setattr(ledger_file, "_connect", small)
+    monkeypatch.setattr(sqlite_file, "_connect", small)
     with refused("ledger-unusable", "no space left"):
         for _ in range(20):
             ledger.spend(ZCDP.at("0.01"), "tables " * 500)

@@ -19,8 +19,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # run as a program, it has no other way to find it
 from postgresql_server import new_address
-from stirred.releases.folder import leftovers
-from stirred.releases.ledger import Ledger, manifest_of
+from stirred.releases.folder.atomic import leftovers
+from stirred.releases.ledger.ledger import Ledger, manifest_of
 from stirred.spec import Domain, flavors
 
 ZCDP = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))
@@ -194,12 +194,12 @@ def failing(ledger: Ledger) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "moment", "spends", "visible", "found"),
     [
-        ("stirred.releases.releasing.flush", "after", 0, False, []),
-        ("stirred.releases.ledger_file._insert", "after", 0, False, []),
-        ("stirred.releases.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
-        ("stirred.releases.folder._settle", "after", 1, False, ["spent-without-release", "leftover"]),
-        ("stirred.releases.ledger.Ledger.finished", "before", 1, True, []),
-        ("stirred.releases.ledger.Ledger.finished", "after", 1, True, []),
+        ("stirred.releases.steps.flush", "after", 0, False, []),
+        ("stirred.releases.ledger.sqlite_file._insert", "after", 0, False, []),
+        ("stirred.releases.ledger.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.releases.folder.atomic._settle", "after", 1, False, ["spent-without-release", "leftover"]),
+        ("stirred.releases.ledger.ledger.Ledger.finished", "before", 1, True, []),
+        ("stirred.releases.ledger.ledger.Ledger.finished", "after", 1, True, []),
     ],
 )
 def test_a_release_killed_at_this_step_leaves(place, moment, spends, visible, found, plan, tmp_path, ledger):

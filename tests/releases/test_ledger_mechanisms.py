@@ -12,7 +12,7 @@ from ledger_tools import refused
 
 import stirred
 from stirred import errors
-from stirred.releases.ledger import Ledger, together
+from stirred.releases.ledger.ledger import Ledger, together
 
 ROWS = pl.DataFrame(
     {

@@ -12,7 +12,7 @@ from ledger_tools import ZCDP
 
 from postgresql_server import new_address
 from stirred.errors import LedgerError
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 
 
 def race(number: int, paths: list[str], budget: str, meeting: object, results: object) -> None:

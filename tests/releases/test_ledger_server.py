@@ -16,9 +16,9 @@ from ledger_tools import ZCDP, refused
 import stirred
 from postgresql_server import Proxy, grant, new_address, proxy, schema_of, server
 from stirred.errors import LedgerError
-from stirred.releases import ledger_server
-from stirred.releases.ledger import Ledger
-from stirred.releases.ledger_address import ServerAddress
+from stirred.releases.ledger import postgresql
+from stirred.releases.ledger.ledger import Ledger
+from stirred.releases.ledger.store import ServerAddress
 
 SECRET = "s3cr3t-7731"
 
@@ -300,8 +300,8 @@ def test_a_ledger_that_another_session_keeps_locked_is_told_after_a_bounded_wait
 
 def test_a_program_that_takes_no_lock_cannot_pass_the_limit_either(ledger, monkeypatch):
     """The lock only makes writers queue: without it the transactions and the primary key still exclude."""
-    monkeypatch.setattr(ledger_server.ServerStore, "_lock", lambda self, connection: None)
-    monkeypatch.setattr(ledger_server, "_PAUSE", 0.01)
+    monkeypatch.setattr(postgresql.ServerStore, "_lock", lambda self, connection: None)
+    monkeypatch.setattr(postgresql, "_PAUSE", 0.01)
     outcomes: list[str] = []
 
     def spend() -> None:
@@ -356,8 +356,8 @@ def test_where_it_cannot_be_found_out_an_error_says_so_and_how_to_find_out(loss,
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for_without_end(ledger, between, monkeypatch):
-    monkeypatch.setattr(ledger_server, "_GRACE", 0.5)
-    monkeypatch.setattr(ledger_server, "_IDLE", 1.0)
+    monkeypatch.setattr(postgresql, "_GRACE", 0.5)
+    monkeypatch.setattr(postgresql, "_IDLE", 1.0)
     slow = through(ledger, between, patience=5.0)
     between.at_commits = ["stall"]
     entry = replace(slow, patience=2.0).spend(ZCDP.at("0.1"), "tables")
@@ -395,7 +395,7 @@ def test_nothing_is_published_while_the_spend_is_unknown(address, between, tmp_p
 SPENDS = """
 import sys, time
 from stirred.errors import LedgerError
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Domain, flavors
 zcdp = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))
 number = 0

@@ -136,7 +136,7 @@ def test_a_disk_that_is_full_when_the_documents_are_written_leaves_nothing(plan,
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
+    monkeypatch.setattr("stirred.releases.folder.manifest.HeldBack.of", full)
     ended = command("release", plan, "--out", place / "out")
     assert ended.code == 2
     assert "No space left on device" in ended.err

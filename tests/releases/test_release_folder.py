@@ -17,8 +17,8 @@ import stirred
 from stirred import _received
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.releases import release_folder
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder import release_folder
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State, Verdict, Verdicts, not_checked, not_compared
 from stirred.swap.releasing import draw
 

@@ -13,10 +13,10 @@ import pytest
 import stirred
 from stirred import errors
 from stirred.noise import SeededSource
-from stirred.releases import releasing
-from stirred.releases.folder import leftovers
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases import steps
+from stirred.releases.folder.atomic import leftovers
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.survey import records
 from stirred.swap import dataset
@@ -103,7 +103,7 @@ def test_a_swap_that_fails_before_its_spend_costs_nothing_and_says_nothing_of_on
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("stirred.releases.manifest.HeldBack.of", full)
+    monkeypatch.setattr("stirred.releases.folder.manifest.HeldBack.of", full)
     with pytest.raises(errors.OutputError) as failure:
         stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
     assert notes(failure.value) == "" and ledger.entries() == ()
@@ -121,7 +121,7 @@ def test_a_topdown_run_that_fails_after_its_spend_can_be_gone_on_with(tmp_path, 
     assert "entry 1 of" in notes(failure.value)
     assert "the same command continues from it and spends nothing" in notes(failure.value)
     stirred.release(plan, out=tmp_path / "out", ledger=ledger)
-    assert len(ledger.entries()) == 1 and not releasing.default_work(tmp_path / "out").exists()
+    assert len(ledger.entries()) == 1 and not steps.default_work(tmp_path / "out").exists()
 
 
 def test_both_mechanisms_keep_the_protocols_that_are_stated(tmp_path):
@@ -191,7 +191,7 @@ def test_a_name_of_0_1_and_its_new_name_together_are_refused():
 KILLED = """
 import os, signal, sys
 import stirred
-from stirred.releases import folder
+from stirred.releases.folder.atomic import atomic as folder
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 folder._settle = die
@@ -271,7 +271,7 @@ def test_a_work_folder_inside_a_release_is_refused(tmp_path):
 def test_a_work_folder_that_was_asked_for_is_never_removed_later(tmp_path):
     """The folder that is used by default may be one that an earlier run was asked to keep."""
     plan = topdown_plan()
-    work = releasing.default_work(tmp_path / "second")
+    work = steps.default_work(tmp_path / "second")
     stirred.release(plan, data_of(plan), out=tmp_path / "first", work=work)
     stirred.release(plan, data_of(plan), out=tmp_path / "second")
     assert (work / "draw.json").exists()

@@ -14,9 +14,8 @@ import pytest
 
 import stirred
 from stirred.errors import OutputError
-from stirred.releases import signatures
-from stirred.releases.manifest import write_manifest
-from stirred.releases.signatures import sign, signature_verdicts, signers_line
+from stirred.releases.folder import manifest as signatures
+from stirred.releases.folder.manifest import sign, signature_verdicts, signers_line, write_manifest
 from stirred.releases.verdicts import State
 
 needs_openssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")

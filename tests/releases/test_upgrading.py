@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from stirred import errors
-from stirred.releases.plans import FORM
-from stirred.releases.upgrading import upgrade
+from stirred.releases.plans import FORM, upgrade
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan import SwapPlan
 from stirred.verbs import mechanism_of_plan

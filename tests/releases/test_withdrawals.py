@@ -19,13 +19,13 @@ import stirred
 from postgresql_server import grant, new_address, schema_of, server
 from stirred import errors
 from stirred.errors import LedgerError, OutputError
-from stirred.releases import ledger as ledgers
-from stirred.releases import ledger_file, ledger_rows
-from stirred.releases.ledger import Ledger, manifest_of
-from stirred.releases.manifest import WITHDRAWN
-from stirred.releases.signatures import sign
+from stirred.releases.folder.manifest import WITHDRAWN, sign
+from stirred.releases.ledger import ledger as ledgers
+from stirred.releases.ledger import rows as ledger_rows
+from stirred.releases.ledger import sqlite_file
+from stirred.releases.ledger.ledger import Ledger, manifest_of
+from stirred.releases.ledger.released_folders import Notice, list_text, place_notice
 from stirred.releases.verdicts import State
-from stirred.releases.withdrawals import Notice, list_text, place_notice
 
 REASON = "Two counties were exchanged."
 
@@ -217,7 +217,7 @@ def test_a_withdrawal_of_which_nobody_knows_can_be_repeated(in_file, tmp_path, m
         raise errors.ledger_unknown(in_file.path, "token", "the connection was lost.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ledger_file, "read_back", lost)
+        patched.setattr(sqlite_file, "read_back", lost)
         with refused("ledger-unknown-withdrawal", "Repeat the command") as refusal:
             in_file.withdraw(1, REASON)
         assert "spent" not in str(refusal.value)

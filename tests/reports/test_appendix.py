@@ -14,7 +14,7 @@ from small_releases import NAMES, PEOPLE, PLACES, ROWS, data_of, plan_of, releas
 
 import stirred
 from stirred import errors, mechanisms
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Mechanism
 from stirred.reports.appendix import CAREFUL, WARNING, appendix
 from stirred.verbs import of_release

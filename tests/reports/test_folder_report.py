@@ -13,9 +13,9 @@ from small_releases import NAMES, ROWS, plan_of, release_into
 
 import stirred
 from stirred import mechanisms
-from stirred.releases.folder import leftovers
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import read_manifest, write_manifest
+from stirred.releases.folder.atomic import leftovers
+from stirred.releases.folder.manifest import read_manifest, write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import State
 from stirred.reports import inline_figures, subjects
 from stirred.reports.page import report_text

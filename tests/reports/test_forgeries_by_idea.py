@@ -17,7 +17,7 @@ import pytest
 from small_releases import release_into
 
 import stirred
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State
 
 Forge = Callable[[str], str]

@@ -13,8 +13,8 @@ import pytest
 import stirred
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.releases.ledger.ledger import Ledger
 from stirred.survey.specifying import specify
 
 FRAME = pl.DataFrame(

@@ -14,8 +14,8 @@ import stirred
 from stirred import mechanisms
 from stirred.cli.printing import show
 from stirred.errors import StirredError
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.reports.estimate_figures import interval_picture
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.survey.for_analysts import for_analysts

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.noise import SeededSource
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import SwapRelease, draw
 from stirred.swap.verifying import verify

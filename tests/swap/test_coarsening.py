@@ -17,7 +17,7 @@ from swap_oracle import cell_moments_by_enumeration
 
 from stirred import swap
 from stirred.noise import SeededSource
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.dataset import load
 from stirred.swap.guarantee import epsilon
 from stirred.swap.plan import SwapPlan

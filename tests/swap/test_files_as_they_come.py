@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import DataError
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap import dataset
 from stirred.swap.checking import check
 from stirred.swap.plan import SwapPlan

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from stirred.errors import StirredError
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw

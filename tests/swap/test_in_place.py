@@ -13,7 +13,7 @@ from rates_oracle import permutation_chances, reselecting
 from swap_oracle import permutations
 
 from stirred import errors, estimate, explain, swap
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.dataset import load
 from stirred.swap.in_place import stay_probabilities
 from stirred.swap.margins import count_margins, strata_of_dataset

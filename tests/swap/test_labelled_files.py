@@ -17,8 +17,8 @@ import pyreadstat
 import pytest
 
 from stirred.errors import DataError
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State, contradicted
 from stirred.swap.plan import SwapPlan
 from stirred.swap.releasing import draw

@@ -23,7 +23,7 @@ import pytest
 from telling_data import DOCUMENTS, contents, household_plan, households, main_plan, microdata, reordered
 
 from stirred.noise import SeededSource
-from stirred.releases import documents
+from stirred.releases.folder import documents
 from stirred.swap.releasing import draw, release
 from stirred.swap.rows import SortedRows
 from stirred.swap.verifying import verify

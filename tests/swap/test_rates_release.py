@@ -17,7 +17,7 @@ from swap_oracle import permutations
 import stirred
 from stirred import errors, swap
 from stirred.noise import SeededSource
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.spec import lint
 from stirred.swap.dataset import load
 from stirred.swap.margins import count_margins, strata_of_dataset

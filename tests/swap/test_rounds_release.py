@@ -14,7 +14,7 @@ import pytest
 import stirred
 from stirred import errors, swap
 from stirred.noise import SeededSource
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.spec import lint
 from stirred.swap.guarantee import epsilon
 from stirred.swap.plan import SwapPlan

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from score_oracle import Household, cell_laws, frames, moments, true_cells
 
 from stirred import errors, swap
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.counted_tables import counted_table
 from stirred.swap.dataset import load
 from stirred.swap.mechanism import _table

@@ -22,7 +22,7 @@ from stirred.loss import (
     swap_power_curve_of_rates,
     swap_power_curve_up_to,
 )
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec import Budget, OutputPremetric
 from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.swap.enumeration import exact_loss, released_law, tables_of

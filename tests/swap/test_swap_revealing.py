@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from stirred import errors, explain
 from stirred.noise import SeededSource
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.checking import check
 from stirred.swap.dataset import load
 from stirred.swap.plan import SwapPlan

@@ -8,7 +8,7 @@ import pytest
 
 from stirred import swap
 from stirred.errors import OutputError, PlanError, StoppedByCheck
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.tables.synthetic import households_and_persons
 
 PLAN = swap.SwapPlan(

@@ -13,8 +13,8 @@ import pytest
 
 from stirred import errors
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.swap import SwapPlan, check, draw, putting_back, undoing
 from stirred.swap.agreement import search
 from stirred.swap.dataset import load

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from census import fields, plan, refused, tables
 
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import State
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.releasing import release

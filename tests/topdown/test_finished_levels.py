@@ -12,7 +12,7 @@ import pytest
 from census import SPENT, tables
 
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.drawing import reopen

@@ -9,7 +9,7 @@ import pytest
 from census import plan, refused, tables
 
 from stirred.noise import SeededSource
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset

@@ -18,7 +18,7 @@ import stirred
 from stirred import mechanisms
 from stirred.cli import app
 from stirred.errors import StirredError
-from stirred.releases.releasing import release_measurements
+from stirred.releases.steps import release_measurements
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import fitting, nmf_adopting
 from stirred.topdown.estimating import MeasuredRelease

@@ -18,8 +18,8 @@ from repeats import times
 from stirred.audit.topdown_inputs import make_data
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.tables.writing import write_table
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking import check

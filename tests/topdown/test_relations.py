@@ -14,7 +14,7 @@ from census import fields, refused, tables
 
 from stirred.errors import StirredError
 from stirred.margins.spine import Spine
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown.checking import check
 from stirred.topdown.constraints import invariant_values, kept, require_kept
 from stirred.topdown.counting import count_tables

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.releases.ledger import Ledger
+from stirred.releases.ledger.ledger import Ledger
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset, reopen, verify
 from stirred.topdown.plan import TopDownPlan

@@ -21,8 +21,8 @@ import stirred
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.checking import check

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from census import plan, tables
 
-from stirred.releases.manifest import write_manifest
+from stirred.releases.folder.manifest import write_manifest
 from stirred.topdown.releasing import draw, release
 from stirred.topdown.verifying import verify
 

@@ -26,7 +26,7 @@ from stirred import errors, mechanisms
 from stirred.audit.programs import Columns, CommandProgram, FunctionProgram, Program, callable_program
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.audit_pairs import AuditPair
+from stirred.releases.mechanism import AuditPair
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
 from stirred.spec.exact import display, display_down

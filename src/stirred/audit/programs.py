@@ -30,7 +30,7 @@ from typing import IO, Any
 import polars as pl
 
 from stirred import errors
-from stirred.releases.folder import ending_cleanly
+from stirred.releases.folder.atomic import ending_cleanly
 from stirred.tables import Input, InputOptions, open_input
 
 Tables = Mapping[str, pl.DataFrame]

@@ -23,8 +23,8 @@ from pathlib import Path
 from stirred import errors
 from stirred._received import MOST_BYTES, Unacceptable, plain, read_bytes
 from stirred.audit.results import Result
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import differences, read_manifest
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import differences, read_manifest
 from stirred.tables.reading.inputs import format_of
 
 _PATHS = re.compile(r"(?<![\w.:/#<~-])(?:~|[A-Za-z]:)?[/\\](?:[\w.@+ -]+[/\\])+[\w.@+-]+|\\\\[\w.-]+\\[\w.$-]+")

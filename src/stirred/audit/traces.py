@@ -25,9 +25,9 @@ from stirred._received import plain
 from stirred.audit import trace_files
 from stirred.audit.programs import collected
 from stirred.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.tables import open_input
 from stirred.tables.reading.first_look import form_of
 from stirred.tables.reading.inputs import format_of

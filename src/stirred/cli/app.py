@@ -48,7 +48,7 @@ from stirred.cli.options import of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.errors.kinds import place_of
-from stirred.releases.folder import Terminated
+from stirred.releases.folder.atomic import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped.

@@ -17,7 +17,10 @@ FORM = 1
 
 def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
-    from stirred.releases import documents, ledger_rows, manifest, plans, texts
+    from stirred.releases import plans
+    from stirred.releases.folder import documents, manifest
+    from stirred.releases.folder import documents as texts
+    from stirred.releases.ledger import rows
     from stirred.semantics import explaining, targets
     from stirred.spec import specification
     from stirred.study import study_file
@@ -33,7 +36,7 @@ def bill_of_materials() -> dict[str, Any]:
             "specification": specification.FORMAT_VERSION,
             "certificate": documents.FORM,
             "manifest": manifest.FORM,
-            "ledger": ledger_rows.FORM,
+            "ledger": rows.FORM,
             "check": texts.CHECK_FORM,
             "explanation": explaining.FORMAT_VERSION,
             "calibration": targets.FORM,

@@ -40,7 +40,7 @@ def check(
     """
     from stirred import errors
     from stirred.cli.common import check_new, check_paper, save_pictures, write_new
-    from stirred.releases.as_checked import checked
+    from stirred.releases.check_code import checked
     from stirred.releases.mechanism import Drawable
     from stirred.releases.progress import OnTerminal
     from stirred.verbs import mechanism_of_plan

@@ -36,7 +36,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def check_new(*targets: Path | None) -> None:
     """Raise, before anything is computed, if an output exists already or its folder does not."""
-    from stirred.releases.folder import check_target
+    from stirred.releases.folder.atomic import check_target
 
     for target in targets:
         if target is not None:

@@ -12,8 +12,8 @@ import typer
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger import Entry, Finish, Ledger, Standing
-    from stirred.releases.ledger_address import ServerAddress
+    from stirred.releases.ledger.ledger import Entry, Finish, Ledger, Standing
+    from stirred.releases.ledger.store import ServerAddress
     from stirred.spec import Specification
 
 app = typer.Typer(
@@ -47,7 +47,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Start the ledger of a dataset, before the first release."""
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
 
     if budget is not None and not limit:
         raise typer.BadParameter("a budget alone is not a guarantee; give its other parts with --limit.")
@@ -104,7 +104,7 @@ def add(
 ) -> None:
     """Record a release that was made without this ledger; or, with --derived-from, another folder made from a random
     draw that is recorded already, at no cost."""
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
 
     if specification is None and derived_from is None:
         raise typer.BadParameter("name a release folder or a specification.json.")
@@ -164,8 +164,8 @@ def withdraw(
 
     The budget that it spent stays spent. Repeated, it adds nothing, and writes what notice is missing.
     """
-    from stirred.releases.ledger import Ledger
-    from stirred.releases.withdrawals import Notice
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.ledger.released_folders import Notice
 
     ledger = Ledger.open(file)
     number = int(release) if release.isascii() and release.isdecimal() and not Path(release).exists() else None
@@ -209,7 +209,7 @@ def withdrawn(
     The list names no folders, no people and no other releases.
     """
     from stirred.cli.common import check_new
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
 
     check_new(out)
     ledger = Ledger.open(file)
@@ -235,8 +235,8 @@ def withdrawn(
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
     """List all recorded releases, oldest first."""
-    from stirred.releases.ledger import Ledger
-    from stirred.releases.ledger_rows import one_line
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.ledger.rows import one_line
 
     ledger = Ledger.open(file)
     found = ledger.entries()
@@ -263,7 +263,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
 def total(file: File, as_json: AsJson = False) -> None:
     """Print the guarantee of all releases together, and how much of the limit is left."""
     from stirred.cli.common import fitted
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
 
     ledger = Ledger.open(file)
     standing = ledger.standing()
@@ -301,8 +301,8 @@ def verify(
     """
     from dataclasses import asdict
 
-    from stirred.releases.ledger import Ledger
-    from stirred.releases.ledger_rows import one_line
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.ledger.rows import one_line
 
     ledger = Ledger.open(file)
     verdicts = ledger.verify(seal)
@@ -367,7 +367,7 @@ def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
     """Specifications as a limit, without what belongs to one release only."""
     from dataclasses import replace
 
-    from stirred.releases.ledger import together
+    from stirred.releases.ledger.ledger import together
     from stirred.spec import Budget
 
     read = together(*(_of_dataset(text, dataset) for text in texts))
@@ -442,7 +442,7 @@ def _when(seconds: int) -> str:
 
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
-    from stirred.releases.withdrawals import Notice
+    from stirred.releases.ledger.released_folders import Notice
 
     return {
         "stirred_ledger_entry": 1,

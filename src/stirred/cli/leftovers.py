@@ -31,8 +31,8 @@ def leftovers(
     import shutil
 
     from stirred import errors, mechanisms
-    from stirred.releases.folder import leftovers as find
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.folder.atomic import leftovers as find
+    from stirred.releases.ledger.ledger import Ledger
 
     if not folder.is_dir():
         raise errors.no_such_input(folder)
@@ -74,7 +74,7 @@ def leftovers(
 def _is_complete(folder: Path) -> bool:
     """Whether a folder has its manifest, which is written last and only once it is paid for."""
     from stirred.errors import OutputError
-    from stirred.releases.manifest import read_manifest
+    from stirred.releases.folder.manifest import read_manifest
 
     try:
         read_manifest(folder)

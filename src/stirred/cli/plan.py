@@ -33,7 +33,7 @@ def upgrade(
     What the plan means stays the same, and so does the guarantee. Comments are kept. What changed is printed.
     """
     from stirred.cli.common import check_new, write_new
-    from stirred.releases.upgrading import upgrade as run
+    from stirred.releases.plans import upgrade as run
     from stirred.verbs import mechanism_of_plan
 
     check_new(out)

@@ -95,7 +95,7 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
 
 def _from_certificate(folder: Path, specification: Any) -> dict[str, Any]:
     """What a release's certificate adds."""
-    from stirred.releases.documents import CERTIFICATE, read_json
+    from stirred.releases.folder.documents import CERTIFICATE, read_json
     from stirred.reports.registry_entry import of_certificate
 
     return of_certificate(read_json(folder, CERTIFICATE, "stirred_certificate"), specification)

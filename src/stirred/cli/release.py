@@ -73,9 +73,9 @@ def release(
 
     The folder appears complete or not at all. Every draw of random numbers spends budget; --ledger keeps the total.
     """
-    from stirred.releases.ledger import Ledger
-    from stirred.releases.releasing import default_work
-    from stirred.releases.releasing import release as run
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.steps import default_work
+    from stirred.releases.steps import release as run
     from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_plan
 
@@ -135,7 +135,7 @@ def release(
 def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
     from stirred import errors
-    from stirred.releases.releasing import default_work, release_measurements
+    from stirred.releases.steps import default_work, release_measurements
     from stirred.reports.releasing import REPORT
     from stirred.verbs import mechanism_of_measurements
 
@@ -209,7 +209,7 @@ def _print_as_json(made: Release, out: Path, seal: str | None, **kept: object) -
 
 
 def _name_leftovers(targets: list[Path | None]) -> None:
-    from stirred.releases.folder import leftovers
+    from stirred.releases.folder.atomic import leftovers
 
     for folder in sorted({target.absolute().parent for target in targets if target is not None}):
         for left in leftovers(folder):

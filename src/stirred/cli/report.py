@@ -94,7 +94,7 @@ def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Pat
     """Raise, before anything is read or written, if an appendix is asked for in a way that cannot be answered."""
     from stirred import errors
     from stirred._received import is_file
-    from stirred.releases.documents import CERTIFICATE
+    from stirred.releases.folder.documents import CERTIFICATE
     from stirred.reports.appendix import check_place
 
     if appendix is None:

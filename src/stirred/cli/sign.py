@@ -31,8 +31,8 @@ def sign(
     """
     from stirred import errors
     from stirred.cli.common import check_new
-    from stirred.releases import signatures
-    from stirred.releases.manifest import SIGNATURE
+    from stirred.releases.folder import manifest
+    from stirred.releases.folder.manifest import SIGNATURE
     from stirred.releases.verdicts import State
     from stirred.reports.releasing import verify
 
@@ -46,8 +46,8 @@ def sign(
     partly = verdicts.state is State.NOT_COMPARED and although_not_compared
     if verdicts.state is not State.HOLDS and not partly:
         raise errors.not_all_compared(release, verdicts.answer, verdicts.state is State.NOT_COMPARED)
-    written = signatures.sign(release, key, partly)
-    line = signatures.signers_line(key, "publisher@your.office", partly)
+    written = manifest.sign(release, key, partly)
+    line = manifest.signers_line(key, "publisher@your.office", partly)
     if as_json:
         from stirred.cli.printing import print_json
 
@@ -66,7 +66,7 @@ def sign(
         print(f"The signature states that not everything was compared before it was made. {verdicts.answer}")
     if line is None:
         print(f"There is no file {key}.pub. Print the public key with: ssh-keygen -y -f {key}")
-        line = f'publisher@your.office namespaces="{signatures.namespaces(partly)}" PUBLIC-KEY'
+        line = f'publisher@your.office namespaces="{manifest.namespaces(partly)}" PUBLIC-KEY'
     print("Recipients need this line in a file; give it to them apart from the release, by a way that they trust:")
     print(f"  {line}")
     print(f"They check it with: stirred verify {release} --signers FILE")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred import errors
-from stirred.releases import manifest
+from stirred.releases.folder import manifest
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.reports.elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.page import document, materials
@@ -21,8 +21,8 @@ from stirred.semantics.sentences.formatting import budget_line
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger import Ledger
-    from stirred.releases.ledger_rows import Entry
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.ledger.rows import Entry
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
 
@@ -70,7 +70,7 @@ def appendix(
     Path
         The file that was written, readable by its owner only.
     """
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.ledger.ledger import Ledger
 
     out = Path(out)
     check_place(out)

@@ -17,14 +17,14 @@ from stirred.verbs import CERTIFICATE
 
 if TYPE_CHECKING:  # what has no context to show does not wait for pydantic
     from stirred.releases.context import Context
-    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.folder.release_folder import ReleaseFolder
 
 
 def of_release(what: str | Path) -> Context | None:
     """The answers in the plan of a release; None where there are none, or where ``what`` is not a release folder."""
     if not is_file(Path(what) / CERTIFICATE):
         return None
-    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.folder.release_folder import ReleaseFolder
 
     return of_opened(ReleaseFolder.open(what))
 
@@ -45,7 +45,7 @@ def as_text(context: Context | None) -> str:
     if context is None:
         return ""
     from stirred.releases.context import HEADING
-    from stirred.releases.texts import context_section
+    from stirred.releases.folder.documents import context_section
 
     return f"\n{context_section(context, HEADING.upper())}"
 

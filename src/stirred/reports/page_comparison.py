@@ -14,15 +14,15 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING
 
-from stirred.releases.other_versions import understates
-from stirred.releases.release_folder import is_version
+from stirred.releases.folder.foreign_texts import understates
+from stirred.releases.folder.release_folder import is_version
 from stirred.releases.verdicts import Verdict, not_compared
 from stirred.reports.page import PROGRAMS, report_text
 from stirred.reports.subjects import of_folder
 
 if TYPE_CHECKING:
+    from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import Mechanism
-    from stirred.releases.release_folder import ReleaseFolder
 
 _DRAWING = re.compile(r'(<svg [^<>]*?")( viewBox="[^"<>]*")?(><title [^<>]*>[^<]*</title><desc [^<>]*>[^<]*</desc>)'
                       r"(.*?)</svg>", re.DOTALL)  # fmt: skip

@@ -14,10 +14,10 @@ from stirred.releases.mechanism import Data, Mechanism, Release
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.folder.release_folder import ReleaseFolder
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.plans import Plan
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder
     from stirred.releases.verdicts import Verdict, Verdicts
 
 
@@ -96,7 +96,7 @@ def release(
     >>> made.frame().shape
     (20, 3)
     """
-    from stirred.releases.releasing import release as run
+    from stirred.releases.steps import release as run
 
     mechanism, read = of_plan(plan)
     return run(
@@ -151,11 +151,11 @@ def verify(
     >>> print(found.answer)
     Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows.
     """
-    from stirred.releases.document_writer import report_verdicts
-    from stirred.releases.release_folder import failed, says_nothing, verify_with
-    from stirred.releases.signatures import signature_verdicts
+    from stirred.releases.folder.manifest import signature_verdicts
+    from stirred.releases.folder.release_folder import failed, says_nothing, verify_with
+    from stirred.releases.ledger.released_folders import withdrawal_verdicts
+    from stirred.releases.steps import report_verdicts
     from stirred.releases.verdicts import Verdicts
-    from stirred.releases.withdrawals import withdrawal_verdicts
 
     try:
         mechanism, opened = of_release(path, most_rows)

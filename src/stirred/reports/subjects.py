@@ -21,9 +21,9 @@ from stirred.verbs import CERTIFICATE, explain, explain_release, mechanism_of_pl
 
 if TYPE_CHECKING:
     from stirred.releases.context import Context
+    from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import AnalystNote, Mechanism
     from stirred.releases.plans import Plan
-    from stirred.releases.release_folder import ReleaseFolder
     from stirred.spec.known_deployments.deployments import Deployment
 
 MOST_ROWS = 1_000_000

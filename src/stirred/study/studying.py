@@ -25,7 +25,7 @@ from stirred import errors
 from stirred._shown import withheld
 from stirred.errors import StirredError
 from stirred.noise import RandomSource, SeededSource, SystemSource
-from stirred.releases.folder import CONFIDENTIAL, appearing
+from stirred.releases.folder.atomic import CONFIDENTIAL, appearing
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
 from stirred.semantics.pictures.lines_and_bars import Bar, Bars

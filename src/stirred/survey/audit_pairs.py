@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.releases.audit_pairs import AuditPair
+from stirred.releases.mechanism import AuditPair
 from stirred.spec.exact import near
 from stirred.survey.measuring import true_sums
 from stirred.survey.plan import SurveyPlan

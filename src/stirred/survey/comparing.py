@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.releases.folder import CONFIDENTIAL
+from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.spec.exact import near
 from stirred.survey import linearised, replicates
 from stirred.survey.combining import MeasuredSurvey

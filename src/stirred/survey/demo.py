@@ -11,10 +11,9 @@ from pathlib import Path
 import polars as pl
 
 from stirred.estimates import Answers
-from stirred.releases.document_writer import DocumentWriter
+from stirred.releases.folder.release_folder import ReleaseFolder, verify_with
 from stirred.releases.progress import OnTerminal
-from stirred.releases.release_folder import ReleaseFolder, verify_with
-from stirred.releases.releasing import release
+from stirred.releases.steps import DocumentWriter, release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.survey.estimating import estimate

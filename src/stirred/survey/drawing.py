@@ -12,7 +12,7 @@ from typing import Any
 
 from stirred._shown import withheld
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.documents import draw_nonce
+from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification

@@ -21,7 +21,7 @@ from stirred import errors
 from stirred.estimates import derived
 from stirred.estimates.answers import NO_ESTIMATE, Answers
 from stirred.estimates.derived import Parts
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec.exact import near
 from stirred.survey.calibrated import Calibrated, calibrated
 from stirred.survey.combining import Array, MeasuredSurvey, Where

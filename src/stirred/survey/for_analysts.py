@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.survey.plan import SurveyPlan
 from stirred.survey.readme import analysts_words, spread_of
 

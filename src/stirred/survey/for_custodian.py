@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.releases.progress import Progress
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec.exact import near
 from stirred.survey.measuring import true_sums
 from stirred.survey.plan import SurveyPlan

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from stirred.releases.folder import appearing
+from stirred.releases.folder.atomic import appearing
 from stirred.tables.synthetic.survey_frame import DesignName
 from stirred.tables.synthetic.surveys import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, Survey, make_survey
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from stirred.estimates.answers import NO_ESTIMATE
-from stirred.releases.documents import ReleasedTable
-from stirred.releases.texts import (
+from stirred.releases.folder.documents import (
+    ReleasedTable,
     context_section,
     files_section,
     fill,

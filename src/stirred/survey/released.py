@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from stirred import errors
-from stirred.releases.documents import ReleasedTable
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.documents import ReleasedTable
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.survey.combining import MeasuredSurvey
 from stirred.survey.design_errors import ErrorTable, error_names
 from stirred.survey.plan import SurveyPlan

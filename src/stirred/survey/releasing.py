@@ -10,12 +10,11 @@ from typing import Any
 import polars as pl
 
 from stirred.errors import unknown_choice
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.documents import Certificate, write_documents
-from stirred.releases.ledger import Ledger
+from stirred.releases.folder.documents import Certificate, write_documents
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress
-from stirred.releases.releasing import publish
+from stirred.releases.steps import DocumentWriter, publish
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.survey.combining import MeasuredSurvey

@@ -7,7 +7,7 @@ the stage at which the release starts, and about no other stage.
 
 from __future__ import annotations
 
-from stirred.releases.texts import allowed_findings
+from stirred.releases.folder.documents import allowed_findings
 from stirred.spec import Domain, Invariant, OutputPremetric, Specification, facts, flavors, lint
 from stirred.spec.exact import written
 from stirred.spec.specification import NOT_FOR_RELEASE

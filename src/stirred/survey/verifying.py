@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._received import inside, read_text
-from stirred.releases.release_folder import (
+from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,
     contents_verdicts,

@@ -2,7 +2,7 @@
 
 Two files that differ by one exchange share all invariants and are two records apart, the least distance there is in a
 universe of a swap (Lemma B.3.4), so Theorem 3.2.4 bounds their likelihood ratio by exp(2 epsilon). Strata are
-independent of each other, hence each is a part of its own (:mod:`stirred.releases.audit_pairs`).
+independent of each other, hence each is a part of its own (:mod:`stirred.releases.mechanism`).
 
 All values are whole numbers without a meaning: the number of the stratum, of the kind of held values, and of the swap
 value. Records 0 and 1 of a stratum exchange.
@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.releases.audit_pairs import AuditPair
+from stirred.releases.mechanism import AuditPair
 from stirred.spec import Specification
 from stirred.swap.dataset import load
 from stirred.swap.margins import count_margins, strata_of_dataset

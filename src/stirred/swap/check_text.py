@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from stirred.errors import listed
-from stirred.releases.texts import code_line, fill, findings_and_stops, named_rows
+from stirred.releases.folder.documents import code_line, fill, findings_and_stops, named_rows
 from stirred.semantics.sentences.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import display, display_down

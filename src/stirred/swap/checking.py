@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred.releases.ledger import Ledger
+from stirred.releases.folder.documents import check_json
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.texts import check_json
 from stirred.semantics.pictures.lines_and_bars import Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.coarsening import constant_columns, fine_columns, strata_groups, with_merged
 from stirred.swap.law_constants import LawConstants
 from stirred.swap.plan import SwapPlan

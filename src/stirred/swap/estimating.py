@@ -23,8 +23,8 @@ from stirred import errors
 from stirred.estimates.answers import Answers
 from stirred.estimates.coefficients import Coefficients
 from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
-from stirred.releases.documents import SPECIFICATION
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.documents import SPECIFICATION
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.counted_parts import KIND_WORDS, CountParts
 from stirred.swap.counting_cells import Counted, Side, Where, count_cells, rates_of_release
 from stirred.swap.estimation import Block, Covariances

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.spec import facts
 from stirred.swap.plan import SwapPlan
 from stirred.swap.putting_back import PUT_BACK, PutBack

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from stirred import errors
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.releases.progress import Progress
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.swap.counted_tables import CountedTable, counted_table
 from stirred.swap.dataset import Dataset, load
 from stirred.swap.margins import count_margins

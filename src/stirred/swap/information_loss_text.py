@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stirred.releases.texts import fill, named_rows
+from stirred.releases.folder.documents import fill, named_rows
 from stirred.swap.information_loss import DISTANCES, LossBy
 
 _NAMES = {"absolute": "absolute", "relative": "relative", "root": "square roots"}

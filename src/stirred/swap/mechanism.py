@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
-    from stirred.releases.audit_pairs import AuditPair
-    from stirred.releases.document_writer import DocumentWriter
+    from stirred.releases.folder.release_folder import ReleaseFolder
+    from stirred.releases.mechanism import AuditPair
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.swap_exposure import SwapExposure
     from stirred.semantics.targets import Calibration, Target

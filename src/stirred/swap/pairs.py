@@ -27,7 +27,7 @@ from stirred.loss import (
     swap_power_curve,
     swap_rates_power_curve,
 )
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, SwapExposure, SwapPair
 from stirred.swap.coarsening import strata_groups, stratum_columns, with_merged
 from stirred.swap.moments import constants_of

@@ -7,8 +7,8 @@ from math import inf
 from shlex import quote
 
 from stirred.errors import listed
-from stirred.releases.documents import ReleasedTable
-from stirred.releases.texts import (
+from stirred.releases.folder.documents import (
+    ReleasedTable,
     context_section,
     files_section,
     fill,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.estimates.coefficients import Coefficients
 from stirred.estimates.derived import Parts
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.coarsening import constant_columns, strata_groups, with_merged
 from stirred.swap.counting_cells import Roles, Where, rates_of_release, roles_of_question, swapped_in_rounds
 from stirred.swap.formulas import Formula, Term, read_formula

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from stirred.releases.documents import ReleasedTable
+from stirred.releases.folder.documents import ReleasedTable
 from stirred.swap.plan import SwapPlan
 from stirred.swap.plan_sections import MAIN, LinkedTable
 from stirred.tables import Column, Table

@@ -19,14 +19,13 @@ from stirred import errors
 from stirred._compiled import kernel as compiled
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.documents import Certificate, ReleasedTable, draw_nonce, write_documents
-from stirred.releases.folder import CONFIDENTIAL
-from stirred.releases.ledger import Ledger
+from stirred.releases.folder.atomic import CONFIDENTIAL
+from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_nonce, write_documents
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.releasing import publish
-from stirred.releases.releasing import release as run
+from stirred.releases.steps import DocumentWriter, publish
+from stirred.releases.steps import release as run
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap import kernel

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stirred.invariants import Beliefs
-from stirred.releases.texts import fill, named_rows
+from stirred.releases.folder.documents import fill, named_rows
 from stirred.semantics.sentences.formatting import columns
 from stirred.swap.revealing import WIDTHS, Revealing
 

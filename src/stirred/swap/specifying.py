@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from stirred.errors import listed
-from stirred.releases.texts import allowed_findings
+from stirred.releases.folder.documents import allowed_findings
 from stirred.spec import (
     Budget,
     Domain,

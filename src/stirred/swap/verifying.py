@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._received import inside, plain
-from stirred.releases.documents import Certificate, ReleasedTable
-from stirred.releases.release_folder import (
+from stirred.releases.folder.documents import Certificate, ReleasedTable
+from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,
     contents_verdicts,

@@ -8,7 +8,7 @@ import numpy as np
 
 from stirred._received import plain
 from stirred.errors import listed
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.coarsening import strata_groups, with_merged
 from stirred.swap.counting_cells import count_cells, rates_of_release, roles_of_question, swapped_in_rounds
 from stirred.swap.law_constants import LawConstants

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stirred.releases.folder import CONFIDENTIAL
+from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.topdown.counting import Counted, marginal_by
 from stirred.topdown.measuring import parts
 

@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.releases.audit_pairs import AuditPair
+from stirred.releases.mechanism import AuditPair
 from stirred.topdown.constraints import groups_about, invariant_values, require_kept
 from stirred.topdown.counting import GEOGRAPHY, count_tables
 from stirred.topdown.plan import TopDownPlan

@@ -6,7 +6,7 @@ import math
 
 from stirred.errors import listed
 from stirred.invariants import Beliefs
-from stirred.releases.texts import code_line, fill, findings_and_stops
+from stirred.releases.folder.documents import code_line, fill, findings_and_stops
 from stirred.semantics.sentences.formatting import columns
 from stirred.spec.exact import bound
 from stirred.topdown.checking import LEVEL, TopDownCheck

@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
+from stirred.releases.folder.documents import check_json
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.texts import check_json
 from stirred.semantics import overview, worst_change
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec import Specification

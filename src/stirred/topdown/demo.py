@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.folder import check_target
+from stirred.releases.folder.atomic import check_target
 from stirred.releases.progress import OnTerminal
+from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population

@@ -2,7 +2,7 @@
 
 From then on the data are not needed any more: a fit reads measurements, the public geography and the values of the
 invariants, as often as wanted. The budget of an existing work folder is spent: drawing again spends again, finishing
-from it does not (:mod:`stirred.releases.releasing`).
+from it does not (:mod:`stirred.releases.steps`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.documents import draw_nonce
+from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification

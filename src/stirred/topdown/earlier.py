@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred._received import inside
 from stirred.margins.spine import Spine
-from stirred.releases.ledger import Ledger, manifest_of
-from stirred.releases.manifest import differences, read_manifest
-from stirred.releases.release_folder import ReleaseFolder
+from stirred.releases.folder.manifest import differences, read_manifest
+from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.releases.ledger.ledger import Ledger, manifest_of
 from stirred.tables.columns import as_text
 from stirred.topdown.counting import GEOGRAPHY, added_up, count_rows, read_spine
 from stirred.topdown.plan import TopDownPlan

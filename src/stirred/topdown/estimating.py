@@ -33,7 +33,7 @@ from stirred.margins.areas import fewest_units
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.margins.shapes import Shapes
 from stirred.margins.spine import Index, Spine
-from stirred.releases.documents import CERTIFICATE
+from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.areas import listed_areas, tabulated_areas
 from stirred.topdown.comparing import ask

@@ -23,14 +23,13 @@ import pyarrow.csv as pc
 from stirred import errors
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.documents import Certificate, write_documents
-from stirred.releases.folder import PARTS
-from stirred.releases.ledger import Ledger
-from stirred.releases.manifest import NAME, digest_of
+from stirred.releases.folder.atomic import PARTS
+from stirred.releases.folder.documents import Certificate, write_documents
+from stirred.releases.folder.manifest import NAME, digest_of
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.releases.releasing import publish
+from stirred.releases.steps import DocumentWriter, publish
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables.writing import write_table

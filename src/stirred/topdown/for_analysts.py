@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from stirred._received import Unacceptable, inside, parse_json, read_text
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.topdown.plan import TopDownPlan
 
 WHICH_VALUES = (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stirred import errors
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.releases.progress import Progress
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.topdown.accuracy import compare
 from stirred.topdown.constraints import invariant_values
 from stirred.topdown.counting import Counted, count_tables

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
-    from stirred.releases.audit_pairs import AuditPair
-    from stirred.releases.document_writer import DocumentWriter
-    from stirred.releases.ledger import Ledger
+    from stirred.releases.folder.release_folder import ReleaseFolder
+    from stirred.releases.ledger.ledger import Ledger
+    from stirred.releases.mechanism import AuditPair
     from stirred.releases.progress import Progress
-    from stirred.releases.release_folder import ReleaseFolder
+    from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification

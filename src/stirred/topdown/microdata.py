@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.margins.spine import Spine
-from stirred.releases.documents import ReleasedTable
+from stirred.releases.folder.documents import ReleasedTable
 from stirred.tables import Column, Table
 from stirred.tables.writing import EXTENSIONS, Cell, Chunk
 from stirred.topdown.plan import TopDownPlan

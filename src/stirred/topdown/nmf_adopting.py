@@ -22,7 +22,7 @@ from stirred import errors
 from stirred._received import inside, read_json
 from stirred.margins.spine import Index
 from stirred.noise import SystemSource
-from stirred.releases.documents import draw_nonce
+from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.progress import Progress, Silent
 from stirred.topdown.constraints import require_nested
 from stirred.topdown.drawing import TopDownDraw, reopen

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.spine import Index, Spine
-from stirred.releases.folder import appearing
+from stirred.releases.folder.atomic import appearing
 from stirred.topdown.constraints import Counts
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.measuring import Measurements, parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stirred.releases.folder import appearing
+from stirred.releases.folder.atomic import appearing
 from stirred.releases.progress import OnTerminal
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.presets import preset

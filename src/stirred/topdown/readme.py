@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stirred.errors import listed
-from stirred.releases.documents import ReleasedTable
-from stirred.releases.texts import (
+from stirred.releases.folder.documents import (
+    ReleasedTable,
     context_section,
     files_section,
     fill,

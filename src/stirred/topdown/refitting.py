@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from stirred.margins.spine import Spine
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.progress import Silent
-from stirred.releases.release_folder import ReleaseFolder
 from stirred.releases.verdicts import LAST_DIGITS, Verdict, not_compared
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import Counted

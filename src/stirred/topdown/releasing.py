@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import cast
 
 from stirred.noise import RandomSource
-from stirred.releases import releasing
-from stirred.releases.document_writer import DocumentWriter
-from stirred.releases.ledger import Ledger
+from stirred.releases import steps
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress
+from stirred.releases.steps import DocumentWriter
 from stirred.topdown.drawing import TopDownDraw
 from stirred.topdown.finishing import TopDownRelease
 from stirred.topdown.mechanism import MECHANISM
@@ -32,7 +32,7 @@ def draw(
     ``data`` gives frames or paths by table in place of the plan's own, and the list of places as ``"geography"``.
     ``keep_truth`` keeps the true counts in memory, for the confidential comparison.
     """
-    made = releasing.draw(
+    made = steps.draw(
         MECHANISM, plan, data, work=work, keep_truth=keep_truth, source=source, ledger=ledger, progress=progress
     )
     return cast(TopDownDraw, made)
@@ -55,7 +55,7 @@ def release(
     try if the fit is interrupted. ``documents`` writes the report of the release, as :func:`stirred.release` does;
     without it there is none.
     """
-    made = releasing.release(
+    made = steps.release(
         MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, documents=documents,
         progress=progress,
     )  # fmt: skip

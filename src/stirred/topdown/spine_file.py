@@ -20,8 +20,8 @@ from stirred import errors
 from stirred.margins.areas import Areas
 from stirred.margins.spine import Spine
 from stirred.margins.target_spine import FAN_OUT, Groups, ProposedSpine, propose_spine
-from stirred.releases.folder import check_target
-from stirred.releases.texts import fill
+from stirred.releases.folder.atomic import check_target
+from stirred.releases.folder.documents import fill
 from stirred.semantics.sentences.formatting import columns
 from stirred.tables import Column, Input, open_input
 from stirred.tables.columns import as_text, chunks

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 from stirred._received import inside, read_json
 from stirred.margins.spine import Spine
-from stirred.releases.documents import Certificate
-from stirred.releases.manifest import digest_of
-from stirred.releases.release_folder import (
+from stirred.releases.folder.documents import Certificate
+from stirred.releases.folder.manifest import digest_of
+from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,
     contents_verdicts,

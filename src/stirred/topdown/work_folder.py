@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import inside, read_json
 from stirred.margins.spine import Spine
-from stirred.releases.folder import KEPT, PARTS, is_unfinished
-from stirred.releases.manifest import NAME, differences, digest_of, read_manifest, write_manifest
+from stirred.releases.folder.atomic import KEPT, PARTS, is_unfinished
+from stirred.releases.folder.manifest import NAME, differences, digest_of, read_manifest, write_manifest
 from stirred.tables.groups import free_label
 from stirred.topdown.constraints import Counts
 from stirred.topdown.counting import read_spine

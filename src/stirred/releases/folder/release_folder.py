@@ -26,13 +26,12 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import Unacceptable, inside, is_file, is_of_content, plain, read_text
 from stirred.errors.output import why_unread
-from stirred.releases import documents
-from stirred.releases.documents import Certificate, ReleasedTable
-from stirred.releases.folder import is_unfinished
-from stirred.releases.manifest import NAME as MANIFEST
-from stirred.releases.manifest import WITHDRAWN, differences, is_plain, read_manifest
-from stirred.releases.other_versions import UNSEEN, understates
-from stirred.releases.texts import with_report
+from stirred.releases.folder import documents
+from stirred.releases.folder.atomic import is_unfinished
+from stirred.releases.folder.documents import Certificate, ReleasedTable, with_report
+from stirred.releases.folder.foreign_texts import UNSEEN, understates
+from stirred.releases.folder.manifest import NAME as MANIFEST
+from stirred.releases.folder.manifest import WITHDRAWN, differences, is_plain, read_manifest
 from stirred.releases.verdicts import Fault, Verdict, contradicted, not_checked, not_compared
 from stirred.spec import Specification
 from stirred.spec.specification import from_fields

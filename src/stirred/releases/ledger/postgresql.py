@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors
-from stirred.releases.ledger_address import ServerAddress
-from stirred.releases.ledger_rows import FORM, WITHDRAWN, Contents, Draft, Row, one_line, read_rows, seal_rows
-from stirred.releases.ledger_store import Decision, read_back
+from stirred.releases.ledger.rows import FORM, WITHDRAWN, Contents, Draft, Row, one_line, read_rows, seal_rows
+from stirred.releases.ledger.store import Decision, ServerAddress, read_back
 
 if TYPE_CHECKING:
     import psycopg

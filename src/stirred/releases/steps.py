@@ -1,4 +1,10 @@
-"""Make a release: one order of steps for every mechanism, stated and kept here.
+"""What the release runner and ``verify`` are handed so that a release also holds a report.
+
+The report is made by a room that stands right of this one (``reports``), so it is not imported here: whoever starts a
+release hands a writer over. Keep in mind: a writer is given what the release publishes and nothing else, before
+anything is spent, so that a report costs no budget when it fails and can hold no confidential number.
+
+Make a release: one order of steps for every mechanism, stated and kept here.
 
 1. Every target is looked at, and the plan's dataset is compared with the ledger's, before any data are read.
 2. The unfinished folders of the release and of the confidential comparison are created, so that a place that cannot be
@@ -17,21 +23,21 @@ If anything fails after step 4, the error carries a note that says so and what c
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from stirred import _received as received
 from stirred import errors
+from stirred._received import Unacceptable, inside, read_text
 from stirred.noise import RandomSource
-from stirred.releases import manifest
-from stirred.releases.as_checked import Watched
-from stirred.releases.document_writer import DocumentWriter, write_report
-from stirred.releases.documents import CERTIFICATE, require_readable
-from stirred.releases.folder import (
+from stirred.releases.check_code import Watched
+from stirred.releases.folder import manifest
+from stirred.releases.folder.atomic import (
     CONFIDENTIAL,
     KEPT,
     PARTS,
@@ -43,10 +49,52 @@ from stirred.releases.folder import (
     unfinished,
     writing,
 )
-from stirred.releases.ledger import Ledger
+from stirred.releases.folder.documents import CERTIFICATE, README, REPORT, require_readable, with_report
+from stirred.releases.folder.foreign_texts import active_content
+from stirred.releases.folder.manifest import read_manifest
+from stirred.releases.folder.release_folder import ReleaseFolder, described_tables
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data, Draw, KeptDraw, Mechanism, Release
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
+from stirred.releases.verdicts import Verdict
+
+
+class DocumentWriter(Protocol):
+    """Makes the report of a release from what the release publishes."""
+
+    def text(self, mechanism: Mechanism, release: ReleaseFolder) -> str:
+        """The text of ``report.html``; the same for the same release, wherever its folder lies."""
+        ...
+
+    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
+        """Whether a text that was found in the folder is what this writer writes for it."""
+        ...
+
+
+def write_report(writer: DocumentWriter, mechanism: Mechanism, folder: Path, certificate: str) -> None:
+    """Write ``report.html`` into the folder of a release that has no certificate yet, and name it in README.txt."""
+    release = ReleaseFolder(folder, json.loads(certificate), described_tables(folder))
+    (folder / REPORT).write_text(writer.text(mechanism, release), encoding="utf-8", newline="\n")
+    readme = folder / README
+    readme.write_text(with_report(readme.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def report_verdicts(writer: DocumentWriter, mechanism: Mechanism, release: ReleaseFolder) -> list[Verdict]:
+    """Whether the report of a release goes with its other documents; nothing for a release that has no report."""
+    if REPORT not in {entry.path for entry in read_manifest(release.path)}:
+        return []
+    try:
+        found = read_text(inside(release.path, REPORT))
+    except Unacceptable:
+        return [Verdict(False, f"{REPORT} can be read")]
+    if release.is_by_version_before(0, 6):
+        return [Verdict(False, f"the version that wrote the release writes {REPORT}")]
+    active = active_content(found)
+    words = f"{REPORT} shows words and drawings, and has nothing that runs, loads or leads elsewhere"
+    if active is not None:
+        return [Verdict(False, f"{words} (not so: {active})")]
+    return [Verdict(True, words), *writer.agrees(mechanism, release, found)]
 
 
 def default_work(out: str | Path) -> Path:

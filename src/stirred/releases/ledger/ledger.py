@@ -26,12 +26,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from stirred import errors
-from stirred.releases import ledger_rows, ledger_store, manifest
-from stirred.releases.folder import leftovers
-from stirred.releases.ledger_address import ServerAddress
-from stirred.releases.ledger_rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row, Withdrawal
-from stirred.releases.same_draw import difference, nonce_of
-from stirred.releases.withdrawals import Notice, has_notice, list_text, place_notice
+from stirred.releases.folder import manifest
+from stirred.releases.folder.atomic import leftovers
+from stirred.releases.ledger import rows as ledger_rows
+from stirred.releases.ledger import store as ledger_store
+from stirred.releases.ledger.released_folders import Notice, difference, has_notice, list_text, nonce_of, place_notice
+from stirred.releases.ledger.rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row, Withdrawal
+from stirred.releases.ledger.store import ServerAddress
 from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
 from stirred.spec.order.implication import texts_in_order
