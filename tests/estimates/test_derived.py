@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
+from stirred.estimates.answers import Parts, difference, odds_ratio, ratio
 
 KNOWN = Parts([0.8], [0.001], [0.7], [0.9])
 UNKNOWN = Parts([math.nan], [math.inf], [0.0], [1.0])

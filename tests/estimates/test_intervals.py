@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import stirred.estimates as package
 from stirred.errors import StirredError
 from stirred.estimates import ErrorLaw, Estimates, Term, estimate_rows, kind_lines
-from stirred.estimates.intervals import normal_coverage, normal_half_widths, reach
+from stirred.estimates.error_laws import normal_coverage, normal_half_widths, reach
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 

@@ -9,8 +9,7 @@ import numpy as np
 from mpmath import mp, mpf
 from referee_harness import Case, claim
 
-from stirred.estimates.error_laws import ErrorLaw, Term
-from stirred.estimates.intervals import exact_half_width, normal_half_widths, reach
+from stirred.estimates.error_laws import ErrorLaw, Term, exact_half_width, normal_half_widths, reach
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.estimates.answers import Answers
-    from stirred.estimates.coefficients import Coefficients
-    from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
+    from stirred.estimates.answers import Answers, Coefficients, Parts, difference, odds_ratio, ratio
     from stirred.estimates.error_laws import ErrorLaw, Term
-    from stirred.estimates.estimates import Estimates, MadeOf, Source, estimate_rows, kind_lines, source_rows
     from stirred.estimates.map_joins import join_map
+    from stirred.estimates.place_estimates import Estimates, MadeOf, Source, estimate_rows, kind_lines, source_rows
     from stirred.estimates.table_fits import TableFit, fit_table
 
 __all__ = [

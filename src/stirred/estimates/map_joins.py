@@ -17,7 +17,7 @@ from typing import Any
 from stirred import errors
 from stirred.errors.kinds import few
 from stirred.estimates.answers import Answers
-from stirred.estimates.estimates import Estimates
+from stirred.estimates.place_estimates import Estimates
 
 MOST_BYTES = 1 << 30
 """The size that a map may have."""

@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike
 from stirred import errors
 from stirred._lazy import later
 from stirred._shown import brief
-from stirred.estimates.answers import Answers, Array
-from stirred.estimates.derived import Parts
+from stirred.estimates.answers import Answers, Array, Parts
 
 special = later("scipy.special")
 optimize = later("scipy.optimize")

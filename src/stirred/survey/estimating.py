@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates import derived
-from stirred.estimates.answers import NO_ESTIMATE, Answers
-from stirred.estimates.derived import Parts
+from stirred.estimates import answers
+from stirred.estimates.answers import NO_ESTIMATE, Answers, Parts
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec.exact import near
 from stirred.survey.calibrated import Calibrated, calibrated
@@ -393,7 +392,7 @@ def _difference(
     contrast: tuple[str, str, str],
 ) -> Answers:
     """Rows of one value minus those of another; the noise of two rows is related as least squares makes it. Intervals
-    are put together from those of both rows (:mod:`stirred.estimates.derived`)."""
+    are put together from those of both rows (:mod:`stirred.estimates.answers`)."""
     name, one, other = contrast
     what = f"A difference of values of '{name}'"
     if wanted.calibration:
@@ -428,7 +427,7 @@ def _difference(
         one, other = (Parts(parts.values[at], parts.variances[at], parts.lower[at], parts.upper[at])
                       for at in (first, second))  # fmt: skip
         with np.errstate(invalid="ignore"):
-            found = derived.difference(one, other, covariance)
+            found = answers.difference(one, other, covariance)
         lower, upper = one.lower - other.upper, one.upper - other.lower  # what both intervals allow
         return Parts(found.values, found.variances, np.fmax(found.lower, lower), np.fmin(found.upper, upper))
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stirred.estimates.answers import NO_ESTIMATE, Answers
-from stirred.estimates.derived import Parts
+from stirred.estimates.answers import NO_ESTIMATE, Answers, Parts
 from stirred.spec.exact import near, written
 from stirred.survey.combining import Array, MeasuredSurvey
 from stirred.survey.interval_ends import quantiles

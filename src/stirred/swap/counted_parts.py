@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._lazy import later
-from stirred.estimates.derived import Parts
+from stirred.estimates.answers import Parts
 from stirred.swap import cell_law
 from stirred.swap.estimation import CellEstimates, cell_estimates, key_parts
 from stirred.swap.score_intervals import continuity, score_interval

@@ -3,7 +3,7 @@
 A swap weakens every association of held with swap variables, and by how much is public: it follows from the sizes of
 strata and the rate. So it can be undone on average (:mod:`stirred.swap.estimation`), but for records in groups so small
 for their rates that nothing is left: an answer with such records has an interval alone. This module takes a question
-apart into counts, and puts their estimates together (:mod:`stirred.estimates.derived`).
+apart into counts, and puts their estimates together (:mod:`stirred.estimates.answers`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates.answers import Answers
-from stirred.estimates.coefficients import Coefficients
-from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
+from stirred.estimates.answers import Answers, Coefficients, Parts, difference, odds_ratio, ratio
 from stirred.releases.folder.documents import SPECIFICATION
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.counted_parts import KIND_WORDS, CountParts

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates.coefficients import Coefficients
-from stirred.estimates.derived import Parts
+from stirred.estimates.answers import Coefficients, Parts
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.coarsening import constant_columns, strata_groups, with_merged
 from stirred.swap.counting_cells import Roles, Where, rates_of_release, roles_of_question, swapped_in_rounds

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._lazy import later
 from stirred._shown import withheld
-from stirred.estimates.derived import Parts
+from stirred.estimates.answers import Parts
 from stirred.noise import SeededSource
 from stirred.swap import kernel
 from stirred.swap.estimation import Block, key_parts

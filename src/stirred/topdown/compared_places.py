@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.estimates.estimates import Estimates
+from stirred.estimates.place_estimates import Estimates
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index
 from stirred.topdown.design import Design

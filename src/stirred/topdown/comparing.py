@@ -2,7 +2,7 @@
 
 A question is taken apart into counts, each a group in a place. Their estimates are those of least squares, and so is
 the covariance of any two of them, exactly: it follows from the plan and the list of places alone. What is made of them
-is put together in :mod:`stirred.estimates.derived`.
+is put together in :mod:`stirred.estimates.answers`.
 
 A difference is a weighted sum of the noise too, so its interval is found as that of a count is. The interval of a ratio
 comes from those of its two counts: Fieller's, where both are normal. With a denominator that is known exactly it is the
@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates.answers import Answers
-from stirred.estimates.derived import Parts
-from stirred.estimates.estimates import KINDS, Estimates
-from stirred.estimates.intervals import WORTHWHILE
+from stirred.estimates.answers import Answers, Parts
+from stirred.estimates.error_laws import WORTHWHILE
+from stirred.estimates.place_estimates import KINDS, Estimates
 from stirred.margins.margin_blocks import Array, Margin
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
 from stirred.margins.spine import Index

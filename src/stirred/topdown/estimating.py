@@ -3,7 +3,7 @@
 The fitted tables of a release are integer, nonnegative and consistent, and therefore biased. Its measurements are not:
 each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module
 gives the best linear unbiased estimate of any count in any place, its variance and an interval; for noise
-parameters below 1 see :mod:`stirred.estimates.intervals`. Estimates are consistent as well: those of children add up
+parameters below 1 see :mod:`stirred.estimates.error_laws`. Estimates are consistent as well: those of children add up
 to their parent's, those of a margin to its total.
 
 Invariants are used where their values are given. A count of cells that cannot occur in a place, by the zeros of the
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._received import inside, read_json
 from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
-from stirred.estimates.intervals import WORTHWHILE
+from stirred.estimates.error_laws import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
 from stirred.margins.areas import fewest_units
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms

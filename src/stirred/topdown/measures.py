@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from stirred import errors
-from stirred.estimates.derived import Parts, difference, odds_ratio, ratio
+from stirred.estimates.answers import Parts, difference, odds_ratio, ratio
 from stirred.margins.margin_blocks import Array
 
 PLACES: Literal["places"] = "places"

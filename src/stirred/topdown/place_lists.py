@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from stirred import errors
-from stirred.estimates.estimates import Estimates
+from stirred.estimates.place_estimates import Estimates
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Spine
 from stirred.margins.unions import Unions, union_covariances

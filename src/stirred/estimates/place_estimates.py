@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._shown import brief
-from stirred.estimates.error_laws import ErrorLaw, Term
-from stirred.estimates.intervals import Array, exact_half_width, normal_coverage, normal_half_widths, plain_law
+from stirred.estimates.error_laws import (
+    Array,
+    ErrorLaw,
+    Term,
+    exact_half_width,
+    normal_coverage,
+    normal_half_widths,
+    plain_law,
+)
 from stirred.spec.html import table
 
 _SHOWN = 20
