@@ -346,9 +346,9 @@ def noise_speed(folder: Path) -> str:
 
 def amount_of_noise() -> list[str]:
     """Standard errors of noise at one budget, by how it is divided and whether all measured sums are combined."""
-    from stirred.margins.flat import FlatTable
+    from stirred.margins.one_table import FlatTable
     from stirred.margins.schema import Attribute, Schema
-    from stirred.margins.shares import AskedMargin, ShareProblem
+    from stirred.margins.table_shares import AskedMargin, ShareProblem
 
     asked: Sequence[tuple[str, ...]] = ((), ("sex",), ("area",), ("area", "sex"), ("area", "sex", "age"))
     lines = [

@@ -14,8 +14,7 @@ from test_least_squares import agree, build, questions
 
 from repeats import some_or
 from stirred.errors import StirredError
-from stirred.margins.areas import fewest_units
-from stirred.margins.unions import Unions
+from stirred.margins.areas import Unions, fewest_units
 from stirred.topdown.estimating import MeasuredRelease
 from stirred.topdown.place_lists import place_list
 

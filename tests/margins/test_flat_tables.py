@@ -11,8 +11,8 @@ from dense_table import DenseTable, random_margin, random_schema, random_where, 
 from repeats import times
 from stirred.errors import StirredError
 from stirred.estimates.error_laws import ErrorLaw
-from stirred.margins.flat import FlatTable
 from stirred.margins.noise_sums import noise_terms
+from stirred.margins.one_table import FlatTable
 from stirred.margins.schema import Attribute, Recode, Schema
 
 SCHEMA = Schema(
@@ -200,7 +200,7 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         ({"stratum": "adult"}, "not a recode"),
     ):
         refused("measured-margin", words, lambda w=wrong: FlatTable.of(SCHEMA, [(["sex"], 1)], **{**strata, **w}))
-    monkeypatch.setattr("stirred.margins.flat.MOST_PAIRS", 3)
+    monkeypatch.setattr("stirred.margins.one_table.MOST_PAIRS", 3)
     refused("estimate-question", "at most 3 pairs", lambda: table.covariances(["sex"]))
-    monkeypatch.setattr("stirred.margins.flat.LARGEST", 1)
+    monkeypatch.setattr("stirred.margins.one_table.LARGEST", 1)
     refused("estimate-too-wide", "make 2 numbers depend", lambda: FlatTable.of(SCHEMA, [(["adult"], 1)]))

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.margins.joint_recodes import JointRecode
-from stirred.margins.schema import Attribute, Recode, Schema
+from stirred.margins.schema import Attribute, JointRecode, Recode, Schema
 
 RACES = ("w", "b", "wb")
 ORIGIN = JointRecode(

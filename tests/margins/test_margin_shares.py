@@ -13,7 +13,7 @@ from dense_table import DenseTable, random_margin, random_schema, random_where, 
 from repeats import times
 from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.margins.shares import AskedMargin, ShareProblem, best_shares
+from stirred.margins.table_shares import AskedMargin, ShareProblem, best_shares
 
 AGE = Schema((Attribute("age", ("0", "1", "2", "3", "4")),))
 

@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from stirred.margins.margin_blocks import Margin
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.margins.spine import Spine
-from stirred.margins.tree_precision import AskedPlace, TreePrecision
-from stirred.margins.tree_shares import TreeShares, as_parts
+from stirred.margins.tree_shares import AskedPlace, TreePrecision, TreeShares, as_parts
 
 AGES = Schema((Attribute("age", ("0", "1", "2", "3", "4")),))
 ONE = Spine(("all",), (pa.array(["all"]),), ())

@@ -12,15 +12,15 @@ import test_margin_shares
 from dense_table import random_margin, random_schema, random_where
 
 from repeats import times
-from stirred.margins import flat
-from stirred.margins.flat import FlatTable
+from stirred.margins import one_table
 from stirred.margins.margin_blocks import Margin
+from stirred.margins.one_table import FlatTable
 from stirred.margins.schema import Attribute, Recode, Schema
 
 
 @pytest.fixture
 def every_attribute_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat, "WIDE", 0)
+    monkeypatch.setattr(one_table, "WIDE", 0)
 
 
 FLAT = [
@@ -77,7 +77,7 @@ def test_five_thousand_areas_have_the_closed_form_of_weighted_means():
 
 @pytest.mark.parametrize("wide", [0, 1000])
 def test_several_rows_of_coefficients_have_rows_of_weights(monkeypatch, wide):
-    monkeypatch.setattr(flat, "WIDE", wide)
+    monkeypatch.setattr(one_table, "WIDE", wide)
     table = FlatTable.of(test_flat_tables.SCHEMA, [(["sex", "age"], 3.0), (["adult"], 2.0), ([], 1.0)])
     rows = np.random.default_rng(2).normal(size=(5, 4))
     together = table.weights(["sex", "adult"], None, rows)

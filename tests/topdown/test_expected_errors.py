@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 from random_census import random_census
 
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Shapes, Spine
 from stirred.topdown import design
 from stirred.topdown.counting import read_spine
 from stirred.topdown.design import Design

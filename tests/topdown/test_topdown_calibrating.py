@@ -16,8 +16,7 @@ from random_census import random_census
 import stirred
 from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
-from stirred.margins.tree_precision import AskedPlace, TreePrecision
-from stirred.margins.tree_shares import TreeShares
+from stirred.margins.tree_shares import AskedPlace, TreePrecision, TreeShares
 from stirred.semantics.targets import Calibration, ErrorTarget, read_targets
 from stirred.topdown import preset
 from stirred.topdown.counting import read_spine

@@ -1,8 +1,8 @@
 """Which epsilon or rho of a survey plan, and which shares of it, keep limits on errors, tests, beliefs or epsilon.
 
 Errors are standard errors of the noise in the best estimates from all queries of one variable, or of weighted counts
-(:mod:`stirred.survey.combining`); shares come from :mod:`stirred.margins.shares`. What no target asks for keeps its own
-part of the budget, in absolute numbers, and the shares of all follow.
+(:mod:`stirred.survey.combining`); shares come from :mod:`stirred.margins.table_shares`. What no target asks for keeps
+its own part of the budget, in absolute numbers, and the shares of all follow.
 
 The invariant a reader must know: noise follows from the plan alone, so nothing is read, and the error of sampling,
 which comes on top, is not looked at. The plan that is found is looked at again with the noise that it would have.
@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from stirred import errors
-from stirred.margins.shares import AskedMargin, ShareProblem
+from stirred.margins.table_shares import AskedMargin, ShareProblem
 from stirred.margins.tree_shares import as_parts
 from stirred.semantics.budgets_for_targets import (
     calibrate_budget,

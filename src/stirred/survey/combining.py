@@ -1,8 +1,8 @@
 """Puts the measured sums of a release together: the best linear unbiased estimates of any table that they determine.
 
 All queries of one variable (or of counts) are one family. Their measured sums overlap, so least squares combines them,
-with the variances of their noise that the plan fixes (:mod:`stirred.margins.flat`). What is estimated is the weighted
-sum without noise; the error of sampling comes on top (:mod:`stirred.survey.sampling_errors`).
+with the variances of their noise that the plan fixes (:mod:`stirred.margins.one_table`). What is estimated is the
+weighted sum without noise; the error of sampling comes on top (:mod:`stirred.survey.sampling_errors`).
 
 The invariant a reader must know: variances and weights follow from the plan; only estimates look at measured values.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.flat import FlatTable
+from stirred.margins.one_table import FlatTable
 from stirred.margins.schema import Schema
 from stirred.spec.exact import near
 from stirred.survey.design_errors import ErrorTable

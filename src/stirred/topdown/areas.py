@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._received import plain
+from stirred.margins.areas import Unions
 from stirred.margins.spine import Index, Spine
-from stirred.margins.unions import Unions
 from stirred.topdown.nmf_form import BLOCK_CODE, TABULATED
 from stirred.topdown.place_lists import PlaceList
 

@@ -20,10 +20,8 @@ import numpy as np
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Spine
-from stirred.margins.tree_precision import AskedPlace, TreePrecision
-from stirred.margins.tree_shares import BestShares, Goal, TreeShares, as_parts
+from stirred.margins.spine import Shapes, Spine
+from stirred.margins.tree_shares import AskedPlace, BestShares, Goal, TreePrecision, TreeShares, as_parts
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.semantics.budgets_for_targets import greatest_budget, rounded_down

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Shapes, Spine
 from stirred.semantics.budgets_for_targets import greatest_budget, guarantee_changes, notes_of, value_of
 from stirred.semantics.targets import Calibration, Change, GuaranteeTarget, PowerTarget, TargetAnswer, worse
 from stirred.spec.exact import significant

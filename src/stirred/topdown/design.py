@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.hierarchy import BlockTree, Upward
 from stirred.margins.margin_blocks import Array, Margin, representatives
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Index, Spine
+from stirred.margins.spine import Index, Shapes, Spine
 from stirred.margins.split import Groups, Split
+from stirred.margins.tree import BlockTree, Upward
 from stirred.topdown.constraints import Counts
 from stirred.topdown.measuring import Entry, entries, parts
 from stirred.topdown.plan import TopDownPlan

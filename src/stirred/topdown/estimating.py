@@ -31,8 +31,7 @@ from stirred.estimates.error_laws import WORTHWHILE
 from stirred.estimates.table_fits import TableFit
 from stirred.margins.areas import fewest_units
 from stirred.margins.noise_sums import CHEAP, MOST_TERMS, noise_terms
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Index, Spine
+from stirred.margins.spine import Index, Shapes, Spine
 from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.areas import listed_areas, tabulated_areas

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._threads import ahead
-from stirred.margins.joint_recodes import Family
-from stirred.margins.schema import Groups, refines
+from stirred.margins.schema import Family, Groups, refines
 from stirred.margins.spine import Spine
 from stirred.releases.progress import Progress
 from stirred.topdown.constraints import Counts, Kept, collapsed, constrained_names, kept

@@ -1,7 +1,7 @@
 """Estimates in the places of a list, such as districts: each a union of units of the geography.
 
 Places may overlap, and need not cover everything. All of them are answered together: sums of estimates and their
-covariances are worked out over the units that each place consists of (:mod:`stirred.margins.unions`).
+covariances are worked out over the units that each place consists of (:mod:`stirred.margins.areas`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import polars as pl
 
 from stirred import errors
 from stirred.estimates.place_estimates import Estimates
+from stirred.margins.areas import Unions, union_covariances
 from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Spine
-from stirred.margins.unions import Unions, union_covariances
 from stirred.tables.places import PlaceFile, read_places
 from stirred.topdown.design import Answer, Design
 

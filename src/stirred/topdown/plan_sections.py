@@ -16,8 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
-from stirred.margins.joint_recodes import Condition, JointRecode
-from stirred.margins.schema import Attribute, Recode, Schema
+from stirred.margins.schema import Attribute, Condition, JointRecode, Recode, Schema
 from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section, Unit
 
 OPEN = "? "

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stirred import errors
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Shapes, Spine
 from stirred.topdown.design import Design
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.target_areas import Target, TargetError, target_errors

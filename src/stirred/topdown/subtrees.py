@@ -1,7 +1,7 @@
 """What each unit's own measurements and all below it tell of its table: the first half of a fit, up the tree.
 
 Let c be the best linear unbiased value of a unit's table x from its subtree alone and C its covariance
-(:mod:`stirred.margins.hierarchy`). The measurements of the whole tree, minimised over everything below the children k
+(:mod:`stirred.margins.tree`). The measurements of the whole tree, minimised over everything below the children k
 of a parent whose table is already fitted, ask for the least of
 
     sum_k (x_k - c_k)' C_k^-1 (x_k - c_k)   where the x_k add up to the parent's table.
@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._threads import ahead
-from stirred.margins.joint_recodes import Family
 from stirred.margins.margin_blocks import Array, Margin, contracted
+from stirred.margins.schema import Family
 from stirred.margins.spine import Index, Spine
 from stirred.releases.progress import Progress
 from stirred.topdown import design as designs

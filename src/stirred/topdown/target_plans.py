@@ -16,8 +16,7 @@ import numpy as np
 
 from stirred import errors
 from stirred.margins.margin_blocks import Array, Margin, representatives
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Spine
+from stirred.margins.spine import Shapes, Spine
 from stirred.margins.tree_shares import BestShares
 from stirred.semantics.budgets_for_targets import rounded_up
 from stirred.semantics.targets import ErrorTarget

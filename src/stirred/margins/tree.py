@@ -26,8 +26,7 @@ import numpy as np
 
 from stirred import errors
 from stirred.margins.margin_blocks import Array
-from stirred.margins.shapes import Shapes
-from stirred.margins.spine import Index, Spine
+from stirred.margins.spine import Index, Shapes, Spine
 
 _GATHERED = 1 << 22
 """Matrix entries that are held for many units at a time."""

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.margins.hierarchy import range_and_null, scaled
 from stirred.margins.margin_blocks import Array, Block, Margin, plain, representatives
 from stirred.margins.schema import Schema
 from stirred.margins.split import Split
+from stirred.margins.tree import range_and_null, scaled
 
 LARGEST = 2048
 """Numbers that recodes and strata may tie together: strata times the product, over the other attributes, of the
@@ -37,7 +37,7 @@ MOST_PAIRS = 1 << 22
 """Pairs of groups whose covariances are given at a time."""
 
 WIDE = 24
-"""Attributes with more values have lists of groups in place of matrices (:mod:`stirred.margins.wide_axes`)."""
+"""Attributes with more values have lists of groups in place of matrices (:mod:`stirred.margins.margin_blocks`)."""
 
 WIDEST = 1e10
 """Variances may differ by this factor; beyond it too few digits of the more precise ones would be left."""

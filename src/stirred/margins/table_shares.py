@@ -2,8 +2,8 @@
 
 A margin that gets the share s of the budget has noise of variance v / s (Gaussian) or v / s^2 (Laplace), where v is its
 variance if it got the whole budget. With them the best estimates of the asked margins have variances that can be
-computed beforehand (:mod:`stirred.margins.flat`); the shares are to make the sum of these variances small, weighted by
-importance, or the largest of them.
+computed beforehand (:mod:`stirred.margins.one_table`); the shares are to make the sum of these variances small,
+weighted by importance, or the largest of them.
 
 For Gaussian noise precisions are linear in the shares and both goals are convex, so the smallest value is found, and a
 lower bound for all shares comes with it: with slopes -g_q = -dF/ds_q and F of degree -1, no shares have a value below
@@ -28,16 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.margins.flat import FlatTable, Variance, Where, inverted, margin_of, plain_information
-from stirred.margins.hierarchy import range_and_null, scaled
 from stirred.margins.margin_blocks import Array, representatives
+from stirred.margins.one_table import FlatTable, Variance, Where, inverted, margin_of, plain_information
 from stirred.margins.schema import Schema
+from stirred.margins.tree import range_and_null, scaled
 
 Noise = Literal["gaussian", "laplace"]
 Goal = Literal["sum", "largest"]
 
 LARGEST = 512
-"""Numbers that recodes and strata may tie together (see :mod:`stirred.margins.flat`): matrices of this size are
+"""Numbers that recodes and strata may tie together (see :mod:`stirred.margins.one_table`): matrices of this size are
 inverted hundreds of times."""
 
 MOST_CANDIDATES = 40
