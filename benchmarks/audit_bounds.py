@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from stirred.audit.lower_bounds import lower_bounds
+from stirred.lab.definitions.swap_enumeration import name_of, released_law, tables_of
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace, randomised_response
-from stirred.swap.enumeration import name_of, released_law, tables_of
 
 Runs = Sequence[object]
 Way = Callable[[Runs, Runs, float], float]

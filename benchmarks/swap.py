@@ -48,8 +48,8 @@ def polars_sort_all(source: Path, target: Path) -> None:
 
 
 def swap_release(source: Path, target: Path) -> None:
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.releasing import release
+    from stirred.swap.drawing import release
+    from stirred.swap.plan.fields import SwapPlan
 
     plan = SwapPlan(
         match=["area", "size"],
@@ -65,8 +65,8 @@ def swap_release(source: Path, target: Path) -> None:
 
 def rules_release(source: Path, target: Path) -> None:
     """Records that are unique on what is published exactly at one half, the others at 2%."""
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.releasing import release
+    from stirred.swap.drawing import release
+    from stirred.swap.plan.fields import SwapPlan
 
     plan = SwapPlan(
         match=["area", "size"],
@@ -90,8 +90,8 @@ def polars_linked(source: Path, target: Path) -> None:
 
 
 def linked_release(source: Path, target: Path) -> None:
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.releasing import release
+    from stirred.swap.drawing import release
+    from stirred.swap.plan.fields import SwapPlan
 
     plan = SwapPlan(
         unit="household",
@@ -111,7 +111,7 @@ def kernel_only(source: Path, target: Path) -> float:
     import polars as pl
 
     from stirred.noise import SystemSource
-    from stirred.swap.kernel import draw
+    from stirred.swap.law.permutation import draw
     from stirred.tables.groups import Groups
 
     frame = pl.scan_parquet(source).select(pl.col("area").cast(pl.UInt32) * 7 + pl.col("size") - 1).collect()

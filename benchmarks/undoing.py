@@ -16,10 +16,11 @@ import polars as pl
 
 from results import machine, write_section
 from stirred.noise import SeededSource
-from stirred.swap import SwapPlan, check, kernel
-from stirred.swap.dataset import load
-from stirred.swap.putting_back import put_back
-from stirred.swap.undoing import swapped_data, undoing_of
+from stirred.swap import SwapPlan, check
+from stirred.swap.checking.putting_back import put_back
+from stirred.swap.checking.undoing import swapped_data, undoing_of
+from stirred.swap.data.dataset import load
+from stirred.swap.law import permutation
 
 
 def persons(households: int, held: int, of_household: int) -> pl.DataFrame:
@@ -53,7 +54,7 @@ def main() -> None:
             dataset = load(plan, frame)
             given = swapped_data(dataset, plan.rate)
             undoing_of(given), put_back(given)  # what is compiled on the first call
-            drawing = spent(lambda dataset=dataset, plan=plan: kernel.draw(
+            drawing = spent(lambda dataset=dataset, plan=plan: permutation.draw(
                 dataset.strata, dataset.strata.sizes(), plan.rate, SeededSource(1)))  # fmt: skip
             worst = undoing_of(given).worst
             rows.append(

@@ -5,7 +5,7 @@
 
 import math
 
-from stirred.swap.practices import PRACTICES
+from stirred.lab.definitions.swap_practices import PRACTICES
 
 # bound: epsilon of the swap of this package, by the theorem; swap: its exact loss; lost: that of the practice
 print(f"{'':<24}bound  swap   lost")

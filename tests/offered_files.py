@@ -45,7 +45,7 @@ def offered(tmp_path_factory) -> Path:
     from stirred.noise import SeededSource
     from stirred.releases.ledger.ledger import Ledger
     from stirred.survey.plan import SurveyPlan
-    from stirred.swap.plan import SwapPlan
+    from stirred.swap.plan.fields import SwapPlan
     from stirred.tables.synthetic.population import DOMAINS, Population
     from stirred.topdown import TopDownPlan
     from stirred.topdown.population import FILES

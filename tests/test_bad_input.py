@@ -18,9 +18,9 @@ from stirred import errors
 from stirred.survey.checking import check as survey_check
 from stirred.survey.drawing import draw as survey_draw
 from stirred.survey.plan import SurveyPlan
-from stirred.swap.checking import check
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.checking.plan_check import check
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 
 BAD = Path(__file__).parent / "bad"
 MARKER = "SECRET-7731"

@@ -22,7 +22,7 @@ from stirred.releases.plans import InputSection, Section
 from stirred.spec.known_deployments import accounts
 from stirred.survey import PublicWeights, WeightTrade, plan_sections
 from stirred.survey.plan import SurveyPlan
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import TopDownPlan

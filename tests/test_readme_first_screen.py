@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stirred.spec.exact import display
-from stirred.swap import guarantee
+from stirred.swap.law import theorem
 from stirred.tables.synthetic.examples import TABLE_3_1
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def test_the_table_has_the_true_counts_and_keeps_the_total():
 
 
 def test_the_budget_beside_the_table_is_that_of_the_demonstration():
-    assert f"ε = {display(guarantee.epsilon(264_331, Fraction(1, 2)))} per dwelling" in FIRST
+    assert f"ε = {display(theorem.epsilon(264_331, Fraction(1, 2)))} per dwelling" in FIRST
 
 
 def test_the_explanation_is_what_the_command_prints(command):

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from stirred.errors import StoppedByCheck
-from stirred.swap.checking import check
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import release
+from stirred.swap.checking.plan_check import check
+from stirred.swap.drawing import release
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))

@@ -16,7 +16,7 @@ from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.loading import load
 from stirred.spec.order.finite_mechanisms import randomised_response
-from stirred.swap.dataset import load as load_dataset
+from stirred.swap.data.dataset import load as load_dataset
 
 MOST_LINES, WIDTH = 20, 120
 SECRET = "zqx"

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from stirred.reports.releasing import release, verify
     from stirred.spec import Specification, compose, flavors
     from stirred.survey.plan import SurveyPlan
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.plan_sections import LinkedTable
+    from stirred.swap.plan.fields import SwapPlan
+    from stirred.swap.plan.sections import LinkedTable
     from stirred.topdown.plan import TopDownPlan
     from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, tabulate
 

@@ -6,7 +6,7 @@ where each of them comes from::
     from stirred._lazy import lazy
 
     if TYPE_CHECKING:
-        from stirred.swap.plan import LinkedTable, SwapPlan
+        from stirred.swap.plan.fields import LinkedTable, SwapPlan
 
     __all__ = ["LinkedTable", "SwapPlan"]
     __getattr__, __dir__ = lazy(__name__)

@@ -23,7 +23,7 @@ from stirred.audit.programs import Program
 from stirred.audit.results import Audit, Result
 from stirred.noise import SeededSource
 from stirred.swap import audit_pairs as swap_pairs
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import audit_pairs as topdown_pairs
 from stirred.topdown import preset
 

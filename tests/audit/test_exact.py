@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 from stirred.audit.exact import LEVELS, exact_audit, exact_audit_of, written
 from stirred.cli.audit_exact import exact
 from stirred.errors import StirredError
+from stirred.lab.definitions.swap_enumeration import as_files, as_mechanism, exact_loss, swap_flavor, tables_of
 from stirred.loss import swap_power_curve
 from stirred.spec import FiniteMechanism, OutputPremetric, flavors
 from stirred.spec.order.finite_flavors import explicit
 from stirred.spec.order.finite_mechanisms import bernoulli, randomised_response
-from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, swap_flavor, tables_of
 
 RATES = ["0.01", "0.05", "0.1", "0.5", "0.9"]
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "stratum_losses.json").read_text(encoding="utf-8"))

@@ -18,10 +18,9 @@ from stirred.audit.swap_inputs import RECORDS
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.swap import LinkedTable, RateRule, Round, SwapPlan
-from stirred.swap.coarsening import strata_groups, with_merged
-from stirred.swap.dataset import load
-from stirred.swap.plan_sections import MAIN, Coarsening
-from stirred.swap.rates import rates_of_dataset
+from stirred.swap.data.counting import rates_of_dataset
+from stirred.swap.data.dataset import load, strata_groups, with_merged
+from stirred.swap.plan.sections import MAIN, Coarsening
 
 ROLES = {
     "unit": "household", "match": ["region", "size"], "swap": ["county", "town"], "hold": ["tenure", "age"],

@@ -18,7 +18,7 @@ from stirred.audit.swap_laws import (
     number_of_exchanges,
     number_selected,
 )
-from stirred.swap.practice_laws import deranged, reselected
+from stirred.lab.definitions.swap_practices import deranged, reselected
 
 RATES = [Fraction(1, 1000), Fraction(1, 20), Fraction(1, 2), Fraction(19, 20)]
 

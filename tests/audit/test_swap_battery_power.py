@@ -32,9 +32,10 @@ from stirred.audit.released_order import correlated
 from stirred.audit.swap_battery import DEFAULT_RECORDS, DEFAULT_RUNS, audit_swap, plan_program
 from stirred.audit.swap_inputs import RECORDS, stratum_sizes
 from stirred.audit.swap_questions import repeated_run, spread_over_runs
+from stirred.lab.definitions.swap_practices import lone_dropped, lone_kept, lone_partnered
 from stirred.noise import SeededSource, derange_groups, shuffle_groups
-from stirred.swap import SwapPlan, kernel
-from stirred.swap.practice_laws import lone_dropped, lone_kept, lone_partnered
+from stirred.swap import SwapPlan
+from stirred.swap.law import permutation
 from stirred.tables.groups import Groups
 
 RATE = 0.05
@@ -224,7 +225,7 @@ def drawn_by_our_kernel(plan, source):
         frame = tables[RECORDS]
         strata, county = (frame[name].to_numpy().astype(np.uint32) for name in ("size", "county"))
         sizes = np.bincount(strata)
-        moves = kernel.draw(Groups(strata, len(sizes)), sizes, plan.rate, source)
+        moves = permutation.draw(Groups(strata, len(sizes)), sizes, plan.rate, source)
         order = shuffle_groups(np.array([0, len(strata)]), source)
         return {RECORDS: frame.with_columns(pl.Series("county", moves.apply(county)))[order]}
 

@@ -25,8 +25,8 @@ import pytest
 from stirred import errors
 from stirred.audit.results import Audit
 from stirred.audit.traces import audit_release, chance_of_order
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import release as release_swap
+from stirred.swap.drawing import release as release_swap
+from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset
 from stirred.topdown.releasing import release as release_topdown
 

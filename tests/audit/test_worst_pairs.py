@@ -21,9 +21,9 @@ from stirred.noise import SeededSource
 from stirred.releases.mechanism import AuditPair
 from stirred.swap import audit_pairs as swap_pairs
 from stirred.swap.audit_pairs import RECORDS, audit_pairs
-from stirred.swap.guarantee import epsilon
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.drawing import draw
+from stirred.swap.law.theorem import epsilon
+from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset
 from stirred.topdown.audit_pairs import MEASUREMENTS
 from stirred.topdown.audit_pairs import audit_pairs as topdown_pairs

@@ -11,7 +11,7 @@ import pytest
 
 import stirred
 from stirred.cli import app
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 
 MARKER = "SECRET-7731"
 ROWS = 120
@@ -108,7 +108,7 @@ def test_an_unexpected_exception_is_told_without_its_text(fault, plan, command, 
         raise fault(f"could not parse {MARKER}")
 
     monkeypatch.delenv("STIRRED_DEBUG", raising=False)
-    monkeypatch.setattr("stirred.swap.checking.load", fail)
+    monkeypatch.setattr("stirred.swap.checking.plan_check.load", fail)
     ended = command("check", plan)
     assert ended.code == 3
     assert f"unexpected {fault.__name__} in swap/checking.py, line " in ended.err
@@ -122,7 +122,7 @@ def test_debugging_shows_an_unexpected_exception(plan, monkeypatch):
         raise ValueError("the text")
 
     monkeypatch.setenv("STIRRED_DEBUG", "1")
-    monkeypatch.setattr("stirred.swap.checking.load", fail)
+    monkeypatch.setattr("stirred.swap.checking.plan_check.load", fail)
     monkeypatch.setattr("sys.argv", ["stirred", "check", str(plan)])
     with pytest.raises(ValueError, match="the text"):
         app.main()
@@ -133,7 +133,7 @@ def test_a_stopped_command_says_so(end, plan, command, monkeypatch):
     def stop(*_: object, **__: object) -> None:
         raise end
 
-    monkeypatch.setattr("stirred.swap.checking.load", stop)
+    monkeypatch.setattr("stirred.swap.checking.plan_check.load", stop)
     ended = command("check", plan)
     assert ended.code == 130
     assert "interrupted. Partial files were removed" in ended.err

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from stirred import errors
 from stirred.cli.audit import app, seconds_of
-from stirred.swap.releasing import release as release_swap
+from stirred.swap.drawing import release as release_swap
 from stirred.topdown import preset
 
 SWAP = 'stirred = 1\nmechanism = "swap"\nrate = 0.05\nmatch = ["size"]\nswap = ["county"]\nhold = ["tenure"]\n'
@@ -139,7 +139,7 @@ def households(rows: int = 400) -> pl.DataFrame:
 
 @pytest.fixture
 def released(tmp_path: Path) -> tuple[Path, Path]:
-    from stirred.swap.plan import SwapPlan
+    from stirred.swap.plan.fields import SwapPlan
 
     households().write_csv(tmp_path / "input.csv")
     chosen: Any = SwapPlan(match=["size"], swap=["county"], hold=["tenure", "rent"], rate=0.05)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from stirred.spec.known_deployments.registry import from_registry
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import release
+from stirred.swap.drawing import release
+from stirred.swap.plan.fields import SwapPlan
 
 VISITS = Path(__file__).parents[1] / "spec" / "registry" / "counts-of-visits.yaml"
 GIVEN = (

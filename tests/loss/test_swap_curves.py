@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
+from stirred.lab.definitions.swap_enumeration import released_law, tables_of
 from stirred.loss import (
     PowerCurve,
     at_most,
@@ -32,7 +33,6 @@ from stirred.loss import (
     swap_rates_power_curve,
 )
 from stirred.loss.curves.swap_laws import derangements, equal_rates
-from stirred.swap.enumeration import released_law, tables_of
 
 LEVELS = [0.01, 0.05, 0.1]
 FINE = [*np.logspace(-12, -2, 60), *np.linspace(0.01, 1, 100)]

@@ -13,8 +13,8 @@ from mpmath import mp, mpf
 from referee_harness import Case, claim
 from referee_numbers import normal, number
 
-from stirred.swap import guarantee
-from stirred.swap.moments import cell_moments, expected_absolute_error, stratum_constants
+from stirred.swap.law import theorem
+from stirred.swap.law.moments import cell_moments, expected_absolute_error, stratum_constants
 
 Record = tuple[int, int]
 Table = tuple[Record, ...]
@@ -84,7 +84,7 @@ def guarantees(case: Case) -> None:
     for other in universe:
         laws[other] = law(other, p)
     alike = len({h for h, _ in first}) == 1 or len({s for _, s in first}) == 1
-    stated = guarantee.epsilon(len(first), p)
+    stated = theorem.epsilon(len(first), p)
     case.holds(sum(laws[first].values()) == 1, "probabilities of this law sum to one")
     # Rounded up as the decimal that it prints as, so that nothing may be above it.
     bound = mp.exp(number(Fraction(repr(stated))))
@@ -101,7 +101,7 @@ def guarantees(case: Case) -> None:
         case.holds(len(laws[first]) == 1, "records that agree in one column are released as they are")
     elif len(first) >= 4:
         # The lower bound of any guarantee for such strata is not above what is stated.
-        case.at_most(guarantee.lower_bound(len(first), p), stated, "the lower bound and epsilon")
+        case.at_most(theorem.lower_bound(len(first), p), stated, "the lower bound and epsilon")
 
 
 @claim("swap", cases=900)
@@ -124,10 +124,10 @@ def records_that_move(case: Case) -> None:
     size, p = case.whole("size", 2, 6), rate(case)
     chance = chances(size, p)
     truth = sum((chance[moved] for order, moved in permutations(size) if order[0] != 0), Fraction(0))
-    case.same(guarantee.moved_probability(size, p), truth, "the probability that a record moves", relative=1e-13)
+    case.same(theorem.moved_probability(size, p), truth, "the probability that a record moves", relative=1e-13)
     some = sum((chance[moved] for _, moved in permutations(size)), Fraction(0))
     case.holds(some == 1, "all permutations together")
-    case.holds(guarantee.derangements(size) == len(deranged(size)), "the number of derangements")
+    case.holds(theorem.derangements(size) == len(deranged(size)), "the number of derangements")
 
 
 @claim("swap", cases=800)
@@ -135,24 +135,24 @@ def epsilons_and_rates(case: Case) -> None:
     size, p = case.whole("largest stratum", 2, 400), rate(case)
     odds = p / (1 - p)
     exact = mp.log(number(max((size + 1) / odds, odds)))
-    stated = guarantee.epsilon(size, p)
+    stated = theorem.epsilon(size, p)
     # A budget is the decimal that its float prints as; that decimal is not below the truth.
     case.within(exact, number(Fraction(repr(stated))), exact * (1 + mpf(2) ** -50), "Theorem 3.2.4, rounded up")
-    smallest = guarantee.smallest_epsilon(size)
+    smallest = theorem.smallest_epsilon(size)
     case.same(smallest, mp.log(size + 1) / 2, "the smallest epsilon", relative=1e-15)
     case.at_most(smallest, stated, "the smallest epsilon and this one", relative=1e-15)
-    best = guarantee.best_rate(size)
-    at_best = guarantee.epsilon(size, Fraction(best))
+    best = theorem.best_rate(size)
+    at_best = theorem.epsilon(size, Fraction(best))
     case.same(at_best, smallest, "epsilon at the best rate", relative=1e-12)
     wanted = smallest + case.size("above", 1e-3, 10)
-    rates = guarantee.rates_for(wanted, size)
+    rates = theorem.rates_for(wanted, size)
     case.holds(rates is not None, "rates for an epsilon that can be had")
     low, high = rates or (0.0, 1.0)
     for at in (low, high):
-        case.same(guarantee.epsilon(size, Fraction(at)), wanted, f"epsilon at {at}", relative=1e-9)
+        case.same(theorem.epsilon(size, Fraction(at)), wanted, f"epsilon at {at}", relative=1e-9)
     between = low + (high - low) * case.share("between")
-    case.at_most(guarantee.epsilon(size, Fraction(between)), wanted, "epsilon between", relative=1e-9)
-    case.holds(guarantee.rates_for(smallest * 0.999, size) is None or smallest == 0, "no rate for less")
+    case.at_most(theorem.epsilon(size, Fraction(between)), wanted, "epsilon between", relative=1e-9)
+    case.holds(theorem.rates_for(smallest * 0.999, size) is None or smallest == 0, "no rate for less")
 
 
 @claim("swap", cases=400)

@@ -21,13 +21,13 @@ from stirred import limits, loss, semantics
 from stirred.loss.distributions.composition import Bounds, ComposedLoss
 from stirred.noise.fixed_point import exp_bounds
 from stirred.spec import Invariant, Specification
-from stirred.swap import guarantee
+from stirred.swap.law import theorem
 
 PURE, POSTERIOR, DISTANCE, EPSILON = (
     loss.pure_to_zcdp,
     semantics.highest_posterior,
     limits.multiplicative_distance,
-    guarantee.epsilon,
+    theorem.epsilon,
 )
 DELTA, REACH, SPECIFY = ComposedLoss.delta, estimates_referee.reach, topdown_referee.specify
 
@@ -54,8 +54,8 @@ SPOILT = [
     (Invariant, "implies", lambda self, other, nesting=(): True, invariants_referee.implications),
     (semantics, "highest_posterior", lambda q, e: POSTERIOR(q, 0.9 * e), semantics_referee.bounds_on_beliefs),
     (limits, "multiplicative_distance", lambda p, q: DISTANCE(p, q) * (1 + 1e-9), limits_referee.distances),
-    (guarantee, "epsilon", lambda b, rate: EPSILON(b, rate) * (1 - 1e-9), swap_referee.epsilons_and_rates),
-    (guarantee, "epsilon", lambda b, rate: EPSILON(b, rate) * 0.8, swap_referee.guarantees),
+    (theorem, "epsilon", lambda b, rate: EPSILON(b, rate) * (1 - 1e-9), swap_referee.epsilons_and_rates),
+    (theorem, "epsilon", lambda b, rate: EPSILON(b, rate) * 0.8, swap_referee.guarantees),
     (topdown_referee, "specify", halved, topdown_referee.what_is_spent),
     (estimates_referee, "reach", lambda *given: max(0, REACH(*given) - 1), estimates_referee.exact_intervals),
 ]

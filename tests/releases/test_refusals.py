@@ -11,9 +11,9 @@ import pyarrow.csv
 import pytest
 
 from stirred.errors import DataError, OutputError
-from stirred.swap.checking import check
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import release
+from stirred.swap.checking.plan_check import check
+from stirred.swap.drawing import release
+from stirred.swap.plan.fields import SwapPlan
 
 MARKER = "SECRET-7731"
 PLAN = """\

@@ -20,7 +20,7 @@ from stirred.noise import SeededSource
 from stirred.releases.folder import release_folder
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State, Verdict, Verdicts, not_checked, not_compared
-from stirred.swap.releasing import draw
+from stirred.swap.drawing import draw
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
 PLAN = stirred.SwapPlan(

@@ -19,8 +19,8 @@ from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.survey import records
-from stirred.swap import dataset
-from stirred.swap.releasing import SwapRelease
+from stirred.swap.data import dataset
+from stirred.swap.drawing import SwapRelease
 from stirred.topdown import counting, finishing
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})

@@ -154,7 +154,7 @@ def test_a_swap_plan_needs_a_largest_stratum(tmp_path):
     found = Structure(page)
     assert found.faults == [] and "Nothing was released: this is a plan" in found.text
     assert "anyone at all" in found.text and stirred.SwapPlan.from_toml(path).hash() in found.text
-    from stirred.swap.guarantee import epsilon
+    from stirred.swap.law.theorem import epsilon
 
     about = subject(path, options={"largest_stratum": 40})
     assert float(about.specification.budget.number) == epsilon(40, stirred.SwapPlan.from_toml(path).rate)

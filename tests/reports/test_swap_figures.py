@@ -18,7 +18,7 @@ from stirred.reports.swap_figures import (
     rate_against_epsilon,
     swapped_once,
 )
-from stirred.swap.guarantee import best_rate, epsilon, smallest_epsilon
+from stirred.swap.law.theorem import best_rate, epsilon, smallest_epsilon
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1
 
 

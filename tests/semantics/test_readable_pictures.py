@@ -24,8 +24,8 @@ from stirred.semantics.pictures.readable import (
 )
 from stirred.semantics.side_by_side import side_by_side
 from stirred.spec.loading import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.typed_stratum import specify_typed
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.guarantee import specify_typed
 
 TYPED = (
     [f"rho={rho}" for rho in ("1e-12", "1e-6", "0.01", "1", "2.63", "8", "20", "30", "100", "1e5", "1e9")]

@@ -19,7 +19,7 @@ from stirred.spec.blocks import lipschitz
 from stirred.spec.exact import display
 from stirred.spec.known_deployments.deployments import deployment, names
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.swap.guarantee import epsilon
+from stirred.swap.law.theorem import epsilon
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "specifications.json").read_text(encoding="utf-8"))
 DELTA = Fraction("1e-10")

@@ -28,7 +28,7 @@ from stirred.spec import (
 )
 from stirred.spec.linting.findings import lint, rules
 from stirred.spec.specification import NOT_FOR_RELEASE
-from stirred.swap import guarantee
+from stirred.swap.law import theorem
 
 Case = Specification | tuple[Specification, Specification]
 """A specification, or one and an earlier one."""
@@ -57,7 +57,7 @@ def swap(largest: int, rate: str, claimed: float | None = None, by: tuple[str, .
     """A swap of households by county, as its engine states it."""
     counted = [Invariant("household", by=(*by, column)) for column in ("county", "tenure")]
     blocks = flavors.pure("household", domain=replace(RAW, nested=(("block", "state"),)), invariants=counted)
-    epsilon = guarantee.epsilon(largest, Fraction(rate)) if claimed is None else claimed
+    epsilon = theorem.epsilon(largest, Fraction(rate)) if claimed is None else claimed
     stated = {"mechanism": "permutation-swapping", "rate": rate, "largest_stratum": largest, "match": ", ".join(by)}
     stated |= {"parameters_from": "public", "row_order": "sorted", "nothing_can_change": not largest} | more
     return with_facts(replace(blocks, nearest=2 if largest else None).at(epsilon), **stated)

@@ -35,7 +35,7 @@ from stirred.spec.order.finite_mechanisms import (
     randomised_response,
 )
 from stirred.spec.order.implication import implies_by_table, witness
-from stirred.swap.guarantee import epsilon, lower_bound
+from stirred.swap.law.theorem import epsilon, lower_bound
 from swap.swap_oracle import exact_loss_all_distinct, released_law, universe
 
 HOUSEHOLDS = flavors.pure(

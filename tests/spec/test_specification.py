@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.exact import display, display_down
-from stirred.swap.guarantee import epsilon
+from stirred.swap.law.theorem import epsilon
 
 
 def spec(value: float) -> Specification:

@@ -13,6 +13,16 @@ import pytest
 
 from chi_square import FALSE_ALARM, p_value
 from stirred import check, errors
+from stirred.lab.definitions.swap_practices import (
+    Law,
+    Moves,
+    deranged,
+    name_of,
+    reselected,
+    selected,
+    tables,
+    to_other_places,
+)
 from stirred.noise import SeededSource
 from stirred.study.swappers import (
     AcrossStrata,
@@ -22,9 +32,8 @@ from stirred.study.swappers import (
     RatesByRisk,
 )
 from stirred.study.swappers.permutation_variants import _to_others
-from stirred.swap.guarantee import derangements, epsilon
-from stirred.swap.plan import SwapPlan
-from stirred.swap.practice_laws import Law, Moves, deranged, name_of, reselected, selected, tables, to_other_places
+from stirred.swap.law.theorem import derangements, epsilon
+from stirred.swap.plan.fields import SwapPlan
 
 COPIES = 20_000
 """Strata that are alike: independent draws of one law. Chi-square tests have the false-alarm rate of chi_square.py."""

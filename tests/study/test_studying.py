@@ -31,12 +31,12 @@ from stirred.study.contenders import (
 )
 from stirred.study.studying import GENERATED_NOTE, NOTE, _source
 from stirred.study.swappers import NoVacuousSwaps, PerturbedSwap, RecordSwap, Targeted2010
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
-from stirred.swap.realised import stratum_loss
-from stirred.swap.releasing import draw as draw_swap
-from stirred.swap.revealing import two_margins
+from stirred.swap.checking.revealing import two_margins
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import draw as draw_swap
+from stirred.swap.law.exposed_pairs import stratum_loss
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable
 from stirred.topdown.drawing import draw_into
 from stirred.topdown.plan import TopDownPlan
 from stirred.topdown.presets import preset

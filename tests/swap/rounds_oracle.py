@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 from swap_oracle import Table, partitions, released_law, worst_difference
 
-from stirred.swap.practice_laws import in_rounds
+from stirred.lab.definitions.swap_practices import in_rounds
 
 Places = Sequence[int]
 

@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 
 from stirred.noise import SeededSource
-from stirred.swap.kernel import draw
-from stirred.swap.law_constants import LawConstants
-from stirred.swap.regression import Design, Regression
-from stirred.swap.released_sums import ReleasedSums
+from stirred.swap.estimating.regression import Design, Regression
+from stirred.swap.estimating.released_cells import ReleasedSums
+from stirred.swap.law.moments import LawConstants
+from stirred.swap.law.permutation import draw
 from stirred.tables.groups import Groups
 
 

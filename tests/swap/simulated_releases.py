@@ -7,12 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from stirred.noise import SeededSource
-from stirred.swap.counted_parts import CountParts
-from stirred.swap.counting_cells import Counted, Side
-from stirred.swap.estimating import Question
-from stirred.swap.kernel import draw
-from stirred.swap.law_constants import LawConstants
-from stirred.swap.tally import Shape, Tally
+from stirred.swap.estimating.question_counts import Counted, CountParts, Side
+from stirred.swap.estimating.questions import Question
+from stirred.swap.estimating.released_cells import Shape, Tally
+from stirred.swap.law.moments import LawConstants
+from stirred.swap.law.permutation import draw
 from stirred.tables.groups import Groups
 
 

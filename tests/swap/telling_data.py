@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 
 NEVER = "1/1000000000000000000"
 """A rate at which nobody moves, but for one run in 10^14."""

@@ -15,8 +15,8 @@ import pytest
 
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import SwapRelease, draw
+from stirred.swap.drawing import SwapRelease, draw
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 
 ROWS = 240

@@ -22,11 +22,11 @@ from swap_oracle import (
 
 from stirred import explain
 from stirred.errors import PlanError
-from stirred.swap.checking import check, memory_of
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
-from stirred.swap.releasing import draw
+from stirred.swap.checking.plan_check import check, memory_of
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable
 from stirred.swap.verifying import verify
 
 COLUMNS = ("region", "size", "county", "tract", "tenure", "fuel")

@@ -18,9 +18,9 @@ from swap_oracle import cell_moments_by_enumeration
 from stirred import swap
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap.dataset import load
-from stirred.swap.guarantee import epsilon
-from stirred.swap.plan import SwapPlan
+from stirred.swap.data.dataset import load
+from stirred.swap.law.theorem import epsilon
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 
 MERGE = [["6", "7"], ["5", "6", "7"], ["1", "2"]]

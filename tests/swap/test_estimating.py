@@ -15,11 +15,11 @@ from stirred import errors
 from stirred.noise import SeededSource
 from stirred.reports.estimate_figures import interval_picture
 from stirred.reports.figures import draw
-from stirred.swap.estimating import SwappedRelease
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw as draw_swap
-from stirred.swap.releasing import release as release_swap
-from stirred.swap.weakening import mean_shrinkage, tabulate_note
+from stirred.swap.drawing import draw as draw_swap
+from stirred.swap.drawing import release as release_swap
+from stirred.swap.estimating.question_counts import mean_shrinkage, tabulate_note
+from stirred.swap.estimating.questions import SwappedRelease
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 
 

@@ -14,10 +14,10 @@ import pytest
 from stirred.errors import DataError
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap import dataset
-from stirred.swap.checking import check
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.checking.plan_check import check
+from stirred.swap.data import dataset
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 
 TENURES = ("Miete", "Eigentum", "NA", '"NA"', "")

@@ -13,9 +13,9 @@ import pytest
 from stirred.errors import StirredError
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 
 HEADER = ["age", "hhid", "county", "pid", "size", "tenure", "sex"]
@@ -211,7 +211,7 @@ def test_a_repeated_id_leads_to_flat(tmp_path):
 
 
 def test_nothing_repeats_where_all_columns_differ(tmp_path):
-    from stirred.swap.draft import draft_plan
+    from stirred.swap.plan.draft import draft_plan
 
     (tmp_path / "a.csv").write_text("hhid,x\n1,a\n1,b\n", encoding="utf-8")
     with pytest.raises(StirredError) as caught:

@@ -14,13 +14,11 @@ from swap_oracle import permutations
 
 from stirred import errors, estimate, explain, swap
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.swap.dataset import load
-from stirred.swap.in_place import stay_probabilities
-from stirred.swap.margins import count_margins, strata_of_dataset
-from stirred.swap.movement import movement_of
-from stirred.swap.plan import SwapPlan
-from stirred.swap.rates import rates_of_dataset
-from stirred.swap.rounds import later_rounds
+from stirred.swap.checking.movement import movement_of, stay_probabilities
+from stirred.swap.data.counting import count_margins, rates_of_dataset, strata_of_dataset
+from stirred.swap.data.dataset import load
+from stirred.swap.law.permutation import later_rounds
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import read_files, verify
 from stirred.tables.synthetic import households_and_persons
 

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from swap_oracle import permutation_law, permutations
 
 from stirred import swap
-from stirred.swap.expectation import Places
-from stirred.swap.information_loss import PERCENTS, absolute_distance, loss_of, root_distance
-from stirred.swap.moments import cell_moments, stratum_constants
-from stirred.swap.plan import SwapPlan
-from stirred.swap.vanishing import log_chance_of_empty
+from stirred.swap.checking.comparison import PERCENTS, absolute_distance, loss_of, root_distance
+from stirred.swap.checking.forecast import Places
+from stirred.swap.law.moments import cell_moments, log_chance_of_empty, stratum_constants
+from stirred.swap.plan.fields import SwapPlan
 
 # The largest errors over all cells of strata with two to six records: absolute distances and distances of roots as
 # shares of the exact ones, the chance of a zero as it is; then the shares of their totals.
@@ -74,7 +73,7 @@ def test_forecast_distances_and_zeros_are_near_those_of_all_permutations(rate):
 
 def test_the_plain_normal_approximation_would_be_far_off_for_small_cells():
     # The reason for the factor: at a rate of 1/20 it expects about seven times the absolute distance.
-    from stirred.swap.moments import expected_absolute_error
+    from stirred.swap.law.moments import expected_absolute_error
 
     rate, exact, normal = Fraction(1, 20), 0.0, 0.0
     for n, held, swapped, x in every_cell(6):

@@ -20,8 +20,8 @@ from stirred.errors import DataError
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.verdicts import State, contradicted
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 from stirred.tables import labelled_files
 from stirred.tables.labelled_files import Labels, write_labelled

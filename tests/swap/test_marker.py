@@ -19,9 +19,9 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
-from stirred.swap.releasing import draw
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable
 
 MARKER = "SECRET-7731"
 ROWS = 60

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.swap.checking import check
-from stirred.swap.guarantee import epsilon
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw, release
+from stirred.swap.checking.plan_check import check
+from stirred.swap.drawing import draw, release
+from stirred.swap.law.theorem import epsilon
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 

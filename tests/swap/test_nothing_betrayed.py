@@ -24,8 +24,8 @@ from telling_data import DOCUMENTS, contents, household_plan, households, main_p
 
 from stirred.noise import SeededSource
 from stirred.releases.folder import documents
-from stirred.swap.releasing import draw, release
-from stirred.swap.rows import SortedRows
+from stirred.swap.drawing import draw, release
+from stirred.swap.law.permutation import SortedRows
 from stirred.swap.verifying import verify
 from stirred.tables import writing
 

@@ -19,10 +19,10 @@ from scipy import stats
 from telling_data import household_plan, households, main_plan, microdata
 
 from stirred.noise import SeededSource
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import SwapRelease, draw
-from stirred.swap.rows import ShuffledRows, put_in_order
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import SwapRelease, draw
+from stirred.swap.law.permutation import ShuffledRows, put_in_order
+from stirred.swap.plan.fields import SwapPlan
 
 FALSE_ALARM = 1e-9
 

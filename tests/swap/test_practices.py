@@ -14,8 +14,21 @@ from rates_oracle import adding, bound, dropping, keeping, reselecting, worst_ra
 from swap_oracle import partitions
 
 from stirred.errors import StirredError
-from stirred.swap.practice_laws import best_of, deranged, paired, reselected, tables, to_other_places, with_nearest
-from stirred.swap.practices import HALF, HIGH, LOW, PRACTICES, Practice, practice
+from stirred.lab.definitions.swap_practices import (
+    HALF,
+    HIGH,
+    LOW,
+    PRACTICES,
+    Practice,
+    best_of,
+    deranged,
+    paired,
+    practice,
+    reselected,
+    tables,
+    to_other_places,
+    with_nearest,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from-sdcmicro.md"
 NAMES = [one.name for one in PRACTICES]

@@ -23,9 +23,9 @@ from test_kernel import assert_swaps_within_strata, drawn_permutations, members,
 
 from chi_square import FALSE_ALARM, p_value
 from stirred.noise import SeededSource
-from stirred.swap.guarantee import epsilon, epsilon_of_rates, kept_share
-from stirred.swap.kernel import draw
-from stirred.swap.rates import RatesByStratum, RecordRates
+from stirred.swap.data.counting import RatesByStratum, RecordRates
+from stirred.swap.law.permutation import draw
+from stirred.swap.law.theorem import epsilon, epsilon_of_rates, kept_share
 
 RATES = [Fraction(text) for text in ("0.001", "0.02", "0.05", "0.3", "0.5", "0.9", "0.999")]
 

@@ -19,15 +19,17 @@ from stirred import errors, swap
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.spec import lint
-from stirred.swap.dataset import load
-from stirred.swap.margins import count_margins, strata_of_dataset
-from stirred.swap.moments import cell_moments, stratum_constants
-from stirred.swap.movement import movement_of
-from stirred.swap.plan import SwapPlan
-from stirred.swap.rates import RatesByStratum, rates_of_dataset
-from stirred.swap.rule_effects import rule_effects
-from stirred.swap.unequal import moved_probabilities, received_probabilities
-from stirred.swap.unequal_moments import unequal_cell_moments
+from stirred.swap.checking.movement import movement_of, rule_effects
+from stirred.swap.data.counting import RatesByStratum, count_margins, rates_of_dataset, strata_of_dataset
+from stirred.swap.data.dataset import load
+from stirred.swap.law.moments import (
+    cell_moments,
+    moved_probabilities,
+    received_probabilities,
+    stratum_constants,
+    unequal_cell_moments,
+)
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 
 HALF, TENTH, LOW = Fraction(1, 2), Fraction(1, 10), Fraction(1, 50)
@@ -209,7 +211,7 @@ def test_a_record_receives_from_someone_exactly_when_it_moves(counts):
 
 @pytest.mark.parametrize("sizes", [[1, 2, 5, 100, 10**6]])
 def test_equal_rates_move_as_one_rate_does(sizes):
-    from stirred.swap.guarantee import moved_probability
+    from stirred.swap.law.theorem import moved_probability
 
     counts = np.array([[size - size // 2, size // 2] for size in sizes])
     moved = moved_probabilities(RatesByStratum((TENTH, TENTH), counts))

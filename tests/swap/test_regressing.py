@@ -12,11 +12,11 @@ import stirred
 from stirred import errors
 from stirred.noise import SeededSource
 from stirred.reports.estimate_figures import interval_picture
-from stirred.swap.estimating import SwappedRelease
-from stirred.swap.formulas import read_formula
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw as draw_swap
-from stirred.swap.releasing import release as release_swap
+from stirred.swap.drawing import draw as draw_swap
+from stirred.swap.drawing import release as release_swap
+from stirred.swap.estimating.questions import SwappedRelease
+from stirred.swap.estimating.regression_questions import read_formula
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 
 

@@ -23,8 +23,8 @@ from simulated_regressions import (
 from swap_oracle import permutation_law, permutations
 
 from stirred import errors
-from stirred.swap.law_constants import LawConstants
-from stirred.swap.released_sums import HeldColumns, ReleasedSums, ScoreCovariances
+from stirred.swap.estimating.released_cells import HeldColumns, ReleasedSums, ScoreCovariances
+from stirred.swap.law.moments import LawConstants
 
 X = np.array([1, 2, 4, 4, 7, 9.0])
 Y = np.array([2, 1, 5, 3, 8, 6.0])

@@ -24,9 +24,9 @@ from swap_oracle import partitions, permutation_law, permutations, released_law,
 
 from chi_square import FALSE_ALARM, p_value
 from stirred import errors, swap
+from stirred.lab.definitions.swap_practices import in_rounds
 from stirred.noise import SeededSource
-from stirred.swap.guarantee import epsilon
-from stirred.swap.practice_laws import in_rounds
+from stirred.swap.law.theorem import epsilon
 
 ALLOWED = ["few-change", "many-unchangeable", "determines:h", "tells:h", "tells:all-held-columns"]
 LOW, HALF, HIGH = Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)
@@ -243,10 +243,10 @@ def test_other_laws_would_be_noticed(drawn, mutant):
 
 def test_groups_by_the_original_places_would_break_the_invariants(monkeypatch):
     """What the release recounts: a later round that looks up its groups in the original tears places apart."""
-    from stirred.swap import releasing
+    from stirred.swap import drawing
 
     rows = [(str(k % 3), str(PLACES[k % 4]), str(k % 4), str(k // 4 % 5)) for k in range(400)]
-    right = releasing.draw_later_rounds
+    right = drawing.draw_later_rounds
 
     def wrong(own, table, source):
         original = frame(rows)["c"].to_numpy().astype(table["c"].codes.dtype)
@@ -254,7 +254,7 @@ def test_groups_by_the_original_places_would_break_the_invariants(monkeypatch):
         return table.replace({"t": moved["t"]})
 
     swap.draw(plan(HALF, HALF), frame(rows), source=SeededSource(1))
-    monkeypatch.setattr(releasing, "draw_later_rounds", wrong)
+    monkeypatch.setattr(drawing, "draw_later_rounds", wrong)
     with pytest.raises(errors.StirredError, match="number of rows of microdata by m, c and t"):
         swap.draw(plan(HALF, HALF), frame(rows), source=SeededSource(1))
 

@@ -16,8 +16,8 @@ from stirred import errors, swap
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.spec import lint
-from stirred.swap.guarantee import epsilon
-from stirred.swap.plan import SwapPlan
+from stirred.swap.law.theorem import epsilon
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 
 LATER = {"swap": ["tract"], "match_also": ["county"], "rate": "1/2"}

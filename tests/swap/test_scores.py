@@ -16,12 +16,11 @@ from score_oracle import Household, cell_laws, frames, moments, true_cells
 
 from stirred import errors, swap
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap.counted_tables import counted_table
-from stirred.swap.dataset import load
+from stirred.swap.data.dataset import load
+from stirred.swap.data.records import counted_table, source_of
 from stirred.swap.mechanism import _table
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable, RateRule, table_names
-from stirred.swap.sources import source_of
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable, RateRule, table_names
 from stirred.tables import Column
 from stirred.tables.exact_numbers import row_numbers
 

@@ -13,13 +13,13 @@ from swap_oracle import permutations
 
 from stirred import errors
 from stirred.noise import SeededSource
-from stirred.swap import simulated_estimation
-from stirred.swap.counted_parts import CountParts
-from stirred.swap.estimation import Block
-from stirred.swap.law_constants import LawConstants
-from stirred.swap.rates import RecordRates
-from stirred.swap.simulated_estimation import LinearEstimates, ReleasedRecords, Simulation
-from stirred.swap.tally import Shape, Tally
+from stirred.swap.data.counting import RecordRates
+from stirred.swap.estimating import simulated_estimates
+from stirred.swap.estimating.cell_estimates import Block
+from stirred.swap.estimating.question_counts import CountParts
+from stirred.swap.estimating.released_cells import Shape, Tally
+from stirred.swap.estimating.simulated_estimates import LinearEstimates, ReleasedRecords, Simulation
+from stirred.swap.law.moments import LawConstants
 from stirred.tables.groups import Groups
 
 RATE = Fraction(3, 10)
@@ -207,7 +207,7 @@ def test_groups_too_small_for_their_rate_leave_their_records_open():
 
 def test_a_file_that_is_too_large_is_not_simulated(monkeypatch):
     tally, records = asked(*random_file(5))
-    monkeypatch.setattr(simulated_estimation, "_MOST_DRAWN", 4_000)
+    monkeypatch.setattr(simulated_estimates, "_MOST_DRAWN", 4_000)
     with pytest.raises(errors.StirredError, match=r"at most 100 records; the release has 240") as refused:
         Simulation(tally, records, 1).parts()
     assert refused.value.kind == "too-large-to-simulate"

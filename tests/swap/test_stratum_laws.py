@@ -16,11 +16,15 @@ import pytest
 from swap_oracle import exact_loss, exact_loss_all_distinct, outcome_counts, partitions, permutation_law
 
 from stirred.errors import StirredError
-from stirred.swap.permutation_counts import permutation_counts
-from stirred.swap.realised import computable, stratum_loss
-from stirred.swap.stratum_laws import affordable, stratum_law
-from stirred.swap.two_by_two_laws import shares_of_two_by_two
-from stirred.swap.universes import Universe, tables_with
+from stirred.swap.law.exposed_pairs import computable, stratum_loss
+from stirred.swap.law.stratum_laws import (
+    Universe,
+    affordable,
+    permutation_counts,
+    shares_of_two_by_two,
+    stratum_law,
+    tables_with,
+)
 
 RATES = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "stratum_losses.json").read_text(encoding="utf-8"))
@@ -134,7 +138,7 @@ def test_counts_of_two_tables_that_change_places():
 
 
 def test_counts_need_no_compiler():
-    from stirred.swap import permutation_counts as counting
+    from stirred.swap.law import stratum_laws as counting
 
     pair = np.array([((2, 1), (0, 2), (1, 1)), ((1, 2), (1, 1), (1, 1))])
     setting = counting.Counting.of(pair)

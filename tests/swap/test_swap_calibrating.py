@@ -10,8 +10,8 @@ import pytest
 import stirred
 from stirred.errors import StirredError
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
-from stirred.swap import guarantee
-from stirred.swap.plan import SwapPlan
+from stirred.swap.law import theorem
+from stirred.swap.plan.fields import SwapPlan
 
 ROWS = 120
 
@@ -53,13 +53,13 @@ def refused(kind: str, *targets: str, of: SwapPlan | None = None, **options) -> 
 @pytest.mark.parametrize("largest", [2, 10, 30, 264_331])
 @pytest.mark.parametrize("above", [0.01, 0.5, 3.0])
 def test_rates_for_an_epsilon_are_those_of_the_theorem(largest, above):
-    wanted = round(guarantee.smallest_epsilon(largest) + above, 3)
+    wanted = round(theorem.smallest_epsilon(largest) + above, 3)
     fields = stirred.calibrate(plan(), f"epsilon <= {wanted}", largest_stratum=largest).fields
     low, high = Fraction(fields["lowest_rate"]), Fraction(fields["highest_rate"])
-    exact = guarantee.rates_for(wanted, largest)
+    exact = theorem.rates_for(wanted, largest)
     assert float(low) == pytest.approx(exact[0], rel=1e-3) and float(low) >= exact[0] * (1 - 1e-12)
     assert 1 - float(high) == pytest.approx(1 - exact[1], rel=1e-3) and float(high) <= exact[1]
-    assert max(guarantee.epsilon(largest, rate) for rate in (low, high)) <= wanted
+    assert max(theorem.epsilon(largest, rate) for rate in (low, high)) <= wanted
 
 
 def test_a_typed_stratum_reads_no_data_and_is_public():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stirred.swap.checking import check
-from stirred.swap.draft import draft_plan
-from stirred.swap.plan import SwapPlan
+from stirred.swap.checking.plan_check import check
+from stirred.swap.plan.draft import draft_plan
+from stirred.swap.plan.fields import SwapPlan
 
 HEADER = "household_id,serial,state,county,size,tenure,income,hhwt,GPS_lat,lon,owner_name,weight_kg,award"
 

@@ -12,7 +12,7 @@ from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_c
 from stirred.reproduce.catalogue import items
 from stirred.spec import Invariant
 from stirred.spec.known_deployments.deployments import deployment, names
-from stirred.swap.guarantee import derangements, epsilon
+from stirred.swap.law.theorem import derangements, epsilon
 
 
 def test_section_3_5_1_bounds_the_ratio_by_a_power_not_by_a_product():

@@ -11,11 +11,10 @@ from scipy.special import ndtri
 from simulated_releases import question, simulated, tally_of, true_counts
 from swap_oracle import permutation_law, permutations
 
-from stirred.swap.cell_law import cell_law, exact_interval
-from stirred.swap.counted_parts import CountParts
-from stirred.swap.estimation import Block, Covariances, cell_estimates
-from stirred.swap.moments import cell_moments, stratum_constants
-from stirred.swap.score_intervals import score_interval
+from stirred.swap.estimating.cell_estimates import Block, Covariances, cell_estimates
+from stirred.swap.estimating.question_counts import CountParts, score_interval
+from stirred.swap.law.moments import cell_moments, stratum_constants
+from stirred.swap.law.stratum_laws import cell_law, exact_interval
 
 # -- numbers of the notes ------------------------------------------------------------------------------------
 

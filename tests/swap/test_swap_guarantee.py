@@ -19,7 +19,7 @@ from swap_oracle import (
 from stirred.errors import PlanError
 from stirred.reproduce.catalogue import Item, items
 from stirred.reproduce.verdicts import holds
-from stirred.swap.guarantee import (
+from stirred.swap.law.theorem import (
     best_rate,
     derangements,
     epsilon,

@@ -21,7 +21,7 @@ from swap_oracle import (
     universe,
 )
 
-from stirred.swap.guarantee import epsilon, gap, lower_bound
+from stirred.swap.law.theorem import epsilon, gap, lower_bound
 
 RATES = [Fraction(text) for text in ("0.01", "0.05", "0.25", "0.5", "0.6", "0.7", "0.75", "0.9", "0.99")]
 

@@ -14,8 +14,7 @@ from scipy.integrate import quad
 from swap_oracle import PUBLISHED, cell_moments_by_enumeration, permutation_law, permutations, rounds_to
 
 from stirred.errors import PlanError
-from stirred.swap.guarantee import moved_probability
-from stirred.swap.moments import (
+from stirred.swap.law.moments import (
     StratumConstants,
     cell_moments,
     constants_of,
@@ -23,6 +22,7 @@ from stirred.swap.moments import (
     score_covariance,
     stratum_constants,
 )
+from stirred.swap.law.theorem import moved_probability
 
 NAMES = [field.name for field in fields(StratumConstants) if field.name != "size"]
 

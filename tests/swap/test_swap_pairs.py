@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 import stirred
 from stirred.errors import StirredError
+from stirred.lab.definitions.swap_enumeration import exact_loss, released_law, tables_of
 from stirred.loss import (
     pair_power_curve,
     power_curve,
@@ -25,10 +26,8 @@ from stirred.loss import (
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec import Budget, OutputPremetric
 from stirred.spec.order.swap_trade_off import as_trade_off
-from stirred.swap.enumeration import exact_loss, released_law, tables_of
-from stirred.swap.pairs import ReleasedPairs, separation
-from stirred.swap.realised import stratum_loss
-from stirred.swap.stratum_laws import stratum_law
+from stirred.swap.law.exposed_pairs import ReleasedPairs, separation, stratum_loss
+from stirred.swap.law.stratum_laws import stratum_law
 from stirred.tables.synthetic import massachusetts_1940
 
 LEVELS = [0.01, 0.05, 0.1]
@@ -336,7 +335,7 @@ def test_losses_of_two_categories_are_those_of_enumeration(held, swapped, rate):
 
 @pytest.mark.parametrize("swapped", [(1, 1, 2), (1, 3), (2, 2), (1, 1, 1, 1)])
 def test_one_record_apart_is_that_of_enumeration(swapped):
-    from stirred.swap.realised import _of_one_apart
+    from stirred.swap.law.exposed_pairs import _of_one_apart
 
     for rate in ("0.05", "0.3"):
         listed = float(exact_loss(tables_of((1, 3), swapped), Fraction(rate)).number)

@@ -14,12 +14,12 @@ from stirred import errors, explain
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import write_manifest
-from stirred.swap.checking import check
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
-from stirred.swap.releasing import draw
-from stirred.swap.revealing import reveal_swap
+from stirred.swap.checking.plan_check import check
+from stirred.swap.checking.revealing import reveal_swap
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 

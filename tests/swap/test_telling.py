@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred import errors
-from stirred.swap import telling
-from stirred.swap.checking import check
-from stirred.swap.dataset import load
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.checking import prediction
+from stirred.swap.checking.plan_check import check
+from stirred.swap.data.dataset import load
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 
 
 def plan(**changes) -> SwapPlan:
@@ -46,12 +46,12 @@ small = st.lists(st.tuples(*(st.integers(0, many) for many in (1, 2, 2, 3)), st.
 def test_predictions_are_those_of_a_plain_count(rows):
     strata, one, two, values, halves = (np.array(part) for part in zip(*rows, strict=True))
     held = {"one": one.astype(np.uint32), "two": two.astype(np.uint32)}
-    part = telling._Part("microdata", strata.astype(np.uint32), halves, held, {})
+    part = prediction._Part("microdata", strata.astype(np.uint32), halves, held, {})
     codes = values.astype(np.uint32)
-    for told in telling._of_variable(part, "county", codes, [("one",), ("two",), ("one", "two")], True):
+    for told in prediction._of_variable(part, "county", codes, [("one",), ("two",), ("one", "two")], True):
         cells = [tuple(int(held[name][i]) for name in told.columns) for i in range(len(rows))]
         with_match = [(int(strata[i]), *cells[i]) for i in range(len(rows))]
-        wrong = sum(not right for right in telling._told_by_match(part, codes))
+        wrong = sum(not right for right in prediction._told_by_match(part, codes))
         shares = []
         for kind in (cells, with_match):
             gained, lost = by_hand(list(strata), kind, list(values), list(halves))
@@ -74,7 +74,7 @@ def households(seed: int = 3, number: int = 4_000) -> pl.DataFrame:
 
 def test_chance_tells_nothing_and_nothing_stops():
     for seed in range(5):
-        found = telling.measure(load(plan(), households(seed)))
+        found = prediction.measure(load(plan(), households(seed)))
         assert found.columns == 2 and found.pairs == 1
         assert not any(one.believed for one in found.told)
         assert max(one.share for one in found.told) < 0.02
@@ -142,8 +142,8 @@ def test_a_sample_keeps_small_strata_whole_and_thins_large_ones():
     random = np.random.default_rng(6)
     ids = np.concatenate([np.zeros(400_000, np.uint32), random.integers(1, 50_000, 400_000).astype(np.uint32)])
     sizes = np.bincount(ids, minlength=50_000)
-    rows = telling._sample(ids, sizes)
-    assert len(rows) == pytest.approx(telling.SAMPLED, rel=0.05)
+    rows = prediction._sample(ids, sizes)
+    assert len(rows) == pytest.approx(prediction.SAMPLED, rel=0.05)
     taken = np.bincount(ids[rows], minlength=50_000)
     assert 0.4 * len(rows) < taken[0] < 0.6 * len(rows)
     assert set(np.unique(taken[1:] - np.where(taken[1:] > 0, sizes[1:], 0))) == {0}

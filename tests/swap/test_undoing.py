@@ -15,10 +15,11 @@ from stirred import errors
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
-from stirred.swap import SwapPlan, check, draw, putting_back, undoing
-from stirred.swap.agreement import search
-from stirred.swap.dataset import load
-from stirred.swap.rates import one_rate, rates_of_dataset
+from stirred.swap import SwapPlan, check, draw
+from stirred.swap.checking import putting_back, undoing
+from stirred.swap.checking.agreeing_columns import search
+from stirred.swap.data.counting import one_rate, rates_of_dataset
+from stirred.swap.data.dataset import load
 from stirred.swap.verifying import verify
 
 NEVER: dict[str, Any] = {"most_told": 1, "most_recovered": 1, "most_unchangeable": 1, "allow": ["few-change"]}
@@ -218,7 +219,7 @@ def test_columns_kept_within_a_dropped_id_are_always_tried():
     frame = tenants(4_500).with_columns(plot=pl.col("plot") // 400, built=pl.col("built") // 10)
     plan = plan_of()
     dataset = load(plan, frame)
-    from stirred.swap.dataset import kept_with_dropped_ids
+    from stirred.swap.data.dataset import kept_with_dropped_ids
 
     assert kept_with_dropped_ids(dataset) == {"microdata": [("built", "plot", "heating")]}
     assert ("built", "heating", "plot") in [one.columns for one in check(plan, frame).undoing.found]

@@ -13,10 +13,10 @@ from simulated_releases import tally_of
 from swap_oracle import permutations
 
 from stirred.noise import SeededSource
-from stirred.swap.counted_parts import CountParts
-from stirred.swap.kernel import draw
-from stirred.swap.law_constants import LawConstants
-from stirred.swap.rates import RatesByStratum, RecordRates
+from stirred.swap.data.counting import RatesByStratum, RecordRates
+from stirred.swap.estimating.question_counts import CountParts
+from stirred.swap.law.moments import LawConstants
+from stirred.swap.law.permutation import draw
 from stirred.tables.groups import Groups
 
 

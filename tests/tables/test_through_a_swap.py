@@ -22,8 +22,8 @@ from reading_tools import arrow_of
 
 from stirred.errors import DataError
 from stirred.noise import SeededSource
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import draw
+from stirred.swap.drawing import draw
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import verify
 from stirred.tables.writing import EXTENSIONS
 

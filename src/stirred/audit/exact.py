@@ -33,9 +33,8 @@ from stirred.spec.exact import display, quoted, significant
 from stirred.spec.kinds.trade_off import TRADE_OFF
 from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor
 from stirred.spec.order.finite_mechanisms import TOLERANCE
-from stirred.swap.guarantee import epsilon
-from stirred.swap.stratum_laws import StratumLaw, stratum_law
-from stirred.swap.universes import Table
+from stirred.swap.law.stratum_laws import StratumLaw, Table, stratum_law
+from stirred.swap.law.theorem import epsilon
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from stirred.audit.listed_strata import MOST_LISTED, ListedFile
 from stirred.audit.power import WANTED
 from stirred.audit.swap_inputs import Integers
 from stirred.audit.swap_questions import Answer
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 
 stats = later("scipy.stats")
 

@@ -6,7 +6,7 @@ each. Which rule decides for a record, and which values are merged, is found her
 (docs/plans.md) and not by the code that releases use; so a fault there shows.
 
 What a release shows of a stratum is how often each held value stands with each swap value, and that has a law that
-:func:`stirred.swap.practice_laws.in_rounds` enumerates.
+:func:`stirred.lab.definitions.swap_practices.in_rounds` enumerates.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from stirred.audit.swap_inputs import (
     telling_match,
     whole_numbers,
 )
+from stirred.lab.definitions.swap_practices import in_rounds
 from stirred.noise import RandomSource, shuffle_groups
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import Coarsening, LinkedTable, RateRule
-from stirred.swap.practice_laws import in_rounds
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import Coarsening, LinkedTable, RateRule
 
 if TYPE_CHECKING:
     import polars as pl

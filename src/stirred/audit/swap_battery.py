@@ -23,8 +23,8 @@ from stirred.audit.swap_inputs import FEWEST_RECORDS, RECORDS, Integers, MadeFil
 from stirred.audit.swap_questions import Answer, SeenRun, SeenRuns, answers
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import MAIN
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import MAIN
 
 if TYPE_CHECKING:
     import polars as pl
@@ -267,7 +267,7 @@ def _result(answer: Answer, part: float) -> Result:
 
 def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
     """This package's own swapper as a program: what ``stirred release`` draws for the plan."""
-    from stirred.swap.releasing import draw
+    from stirred.swap.drawing import draw
 
     from_source = source or SystemSource()
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.noise import RandomSource, shuffle_groups
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.sections import LinkedTable
 from stirred.tables.groups import free_label
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ exactly one came up: only so is the law the conditional one. Coins are those of 
 16 bits, else by 64, else by exact arithmetic.
 
 A group is tossed 1/P(not exactly one) times on average, which is two at most for equal rates, and many for a group of
-one record of rate near 1 and one of rate near 0 (:func:`stirred.swap.guarantee.kept_share`).
+one record of rate near 1 and one of rate near 0 (:func:`stirred.swap.law.theorem.kept_share`).
 """
 
 from __future__ import annotations

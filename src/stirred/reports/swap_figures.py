@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from stirred.noise import SeededSource
 from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.exact import display
-from stirred.swap import kernel
-from stirred.swap.dataset import Dataset, load
-from stirred.swap.expectation import expected_table
-from stirred.swap.guarantee import best_rate, epsilon, rates_for, smallest_epsilon
-from stirred.swap.margins import count_margins, strata_of_dataset
-from stirred.swap.plan import SwapPlan
+from stirred.swap.checking.forecast import expected_table
+from stirred.swap.data.counting import count_margins, strata_of_dataset
+from stirred.swap.data.dataset import Dataset, load
+from stirred.swap.law import permutation
+from stirred.swap.law.theorem import best_rate, epsilon, rates_for, smallest_epsilon
+from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import massachusetts_1940
 
 STRATA = (2, 10, 100, 10_000, 1_000_000)
@@ -107,7 +107,7 @@ def dwellings() -> Dataset:
     return load(plan, massachusetts_1940().drop("serial"))
 
 
-def county_by_tenure(data: Dataset, moves: kernel.Moves | None = None) -> NDArray[np.int64]:
+def county_by_tenure(data: Dataset, moves: permutation.Moves | None = None) -> NDArray[np.int64]:
     """Counts of counties (rows, in the order of the alphabet) by owned and rented, before or after a swap."""
     county, tenure = data.table["county"], data.table["tenure"]
     codes = county.codes if moves is None else moves.apply(county.codes)
@@ -118,7 +118,7 @@ def county_by_tenure(data: Dataset, moves: kernel.Moves | None = None) -> NDArra
 
 def swapped_once(data: Dataset, rate: Fraction, key: int) -> NDArray[np.int64]:
     """The table after one run that can be repeated; not for release."""
-    return county_by_tenure(data, kernel.draw(data.strata, data.strata.sizes(), rate, SeededSource(key)))
+    return county_by_tenure(data, permutation.draw(data.strata, data.strata.sizes(), rate, SeededSource(key)))
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

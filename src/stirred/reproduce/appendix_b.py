@@ -7,12 +7,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from stirred.lab.definitions.swap_enumeration import Table, exact_loss, released_law, tables_of
 from stirred.loss.divergences import multiplicative
 from stirred.reproduce.computations import Forms, computation
 from stirred.reproduce.examples import spread_laws
 from stirred.reproduce.small_swaps import partitions, small_universes, tables_apart
-from stirred.swap import guarantee
-from stirred.swap.enumeration import Table, exact_loss, released_law, tables_of
+from stirred.swap.law import theorem
 
 _RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9"))
 
@@ -69,7 +69,7 @@ def equation_b_5() -> bool:
     x = tables[0]
     for other, z in itertools.product(tables, repeat=2):
         moved, delta = tables_apart(x, z), tables_apart(x, z) - tables_apart(other, z)
-        ratio = odds**delta * Fraction(guarantee.derangements(moved - delta), guarantee.derangements(moved))
+        ratio = odds**delta * Fraction(theorem.derangements(moved - delta), theorem.derangements(moved))
         if laws[x][z] / laws[other][z] != ratio or abs(delta) > tables_apart(x, other):
             return False
     return True
@@ -78,7 +78,7 @@ def equation_b_5() -> bool:
 @computation
 def lemma_b_3_5() -> bool:
     """Whether d(k)/d(k-a) is at most (k+1)^a for all k up to 40."""
-    number = [guarantee.derangements(k) for k in range(41)]
+    number = [theorem.derangements(k) for k in range(41)]
     return all(number[k] <= (k + 1) ** a * number[k - a] for k in range(41) for a in range(k + 1) if a != k - 1)
 
 
@@ -97,7 +97,7 @@ def lemma_b_4_3() -> bool:
 @computation
 def swap_lower_bound_is_attained(held: Sequence[int], swapped: Sequence[int], rate: str) -> bool:
     """Whether the exact loss of a universe is the lower bound of Theorem B.4.1."""
-    bound = guarantee.lower_bound(sum(held), Fraction(rate))
+    bound = theorem.lower_bound(sum(held), Fraction(rate))
     found = exact_loss(tables_of(held, swapped), Fraction(rate)).number
     return found == bound if math.isinf(bound) else math.isclose(found, bound, rel_tol=1e-9)
 
@@ -115,13 +115,13 @@ def swap_loss_at_least_log_odds() -> bool:
 @computation
 def swap_largest_gap_from(largest_stratum: int) -> float:
     """The largest f(b) over all b from one on; it falls with b."""
-    return max(guarantee.gap(b, Fraction("0.05")) for b in range(largest_stratum, largest_stratum + 200))
+    return max(theorem.gap(b, Fraction("0.05")) for b in range(largest_stratum, largest_stratum + 200))
 
 
 @computation
 def swap_gap_falls_to_zero() -> bool:
     """Whether f(b) is positive, falls with b, and converges to zero."""
-    gaps = [guarantee.gap(b, Fraction("0.05")) for b in (2, *range(4, 60), 10**4, 10**8)]
+    gaps = [theorem.gap(b, Fraction("0.05")) for b in (2, *range(4, 60), 10**4, 10**8)]
     return all(one > 0 for one in gaps) and gaps == sorted(set(gaps), reverse=True) and gaps[-1] < 1e-7
 
 
@@ -141,17 +141,17 @@ def swap_largest_stratum_is_never_one() -> bool:
 @computation
 def floor_forms() -> Forms:
     """d(k) as floor(k!/e + 1/2), at k = 0."""
-    return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), guarantee.derangements(0))
+    return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), theorem.derangements(0))
 
 
 @computation
 def recursion_forms() -> Forms:
     """d(k) = k d(k-1) + (-1)^k, said to hold from k = 0 on."""
     try:
-        before: str = str(guarantee.derangements(-1))
+        before: str = str(theorem.derangements(-1))
     except ValueError:
         before = "needs d(-1), which does not exist"
-    return Forms("d(0)", before, str(guarantee.derangements(0)))
+    return Forms("d(0)", before, str(theorem.derangements(0)))
 
 
 @computation
@@ -170,14 +170,14 @@ def gap_at_three_forms() -> Forms:
     rate = Fraction("0.05")
     worst = max(exact_loss(tables, rate).number for tables in small_universes(3) if len(tables[0]) == 3)
     ratio = (3 + 1) ** 2 / (3 * 2) * (1 + math.e / 2) / (1 - math.e / 12)
-    return Forms("b = 3, p = 5%", math.log(ratio) / 2, guarantee.epsilon(3, rate) - worst)
+    return Forms("b = 3, p = 5%", math.log(ratio) / 2, theorem.epsilon(3, rate) - worst)
 
 
 @computation
 def lower_bound_at_three_forms() -> Forms:
     """(C) of Theorem B.4.1 at b = 3, which divides by d(1) = 0."""
     rate = Fraction("0.05")
-    return Forms("b = 3, p = 5%", "divides by d(1) = 0", guarantee.lower_bound(3, rate))
+    return Forms("b = 3, p = 5%", "divides by d(1) = 0", theorem.lower_bound(3, rate))
 
 
 @computation
@@ -187,7 +187,7 @@ def four_categories_forms() -> Forms:
     margins = [one for one in partitions(5) if len(one) <= 4]
     universes = (tables_of(held, swapped) for held in margins for swapped in margins)
     worst = max(exact_loss(tables, rate).number for tables in universes)
-    return Forms("b = 5, p = 5%", guarantee.gap(5, rate), guarantee.epsilon(5, rate) - worst)
+    return Forms("b = 5, p = 5%", theorem.gap(5, rate), theorem.epsilon(5, rate) - worst)
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from stirred.spec import (
 )
 from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.known_deployments.deployments import deployment
-from stirred.swap.guarantee import epsilon
+from stirred.swap.law.theorem import epsilon
 
 DELTA = Fraction(1, 10**10)
 _RELEASES = ("topdown-2020-pl-dhc", "safetab-p-2020", "safetab-h-2020", "phsafe-2020")

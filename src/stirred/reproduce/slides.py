@@ -28,7 +28,7 @@ from stirred.spec.blocks import lipschitz
 from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.order.conversions import as_approximate
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
-from stirred.swap import guarantee, kernel
+from stirred.swap.law import permutation, theorem
 from stirred.tables.groups import Groups
 
 # -- randomised response -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _swapped() -> tuple[dict[str, object], ...]:
     keys = [tuple(one[name] for name in _STRATIFY) for one in _HOUSEHOLDS]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     strata = Groups(np.array([numbers[key] for key in keys], dtype=np.uint32), len(numbers))
-    moves = kernel.draw(strata, strata.sizes(), Fraction(1), SeededSource(0))
+    moves = permutation.draw(strata, strata.sizes(), Fraction(1), SeededSource(0))
     giver = moves.apply(np.arange(len(_HOUSEHOLDS), dtype=np.uint32))
     return tuple({**one, "location": _HOUSEHOLDS[at]["location"]} for one, at in zip(_HOUSEHOLDS, giver, strict=True))
 
@@ -209,7 +209,7 @@ def swap_keeps_its_margins() -> bool:
 def _swap_loss(size: int, rate: Fraction, deranged: bool) -> float:
     """The exact loss of one stratum of different records, by enumeration: those selected are deranged or permuted."""
     orders = list(itertools.permutations(range(size)))
-    arranged = [guarantee.derangements(k) if deranged else math.factorial(k) for k in range(size + 1)]
+    arranged = [theorem.derangements(k) if deranged else math.factorial(k) for k in range(size + 1)]
     chances = {}
     for order in orders:
         still = sum(at == value for at, value in enumerate(order))
@@ -238,7 +238,7 @@ def _name(order: tuple[int, ...]) -> str:
 def permuted_or_deranged() -> Forms:
     """Whether the formula bounds the exact loss of four different records, permuted and deranged."""
     rate = Fraction(7, 10)
-    bound = guarantee.epsilon(4, rate)
+    bound = theorem.epsilon(4, rate)
     losses = [_swap_loss(4, rate, deranged) for deranged in (False, True)]
     said = [f"{exact:.4f} {'at most' if exact <= bound else 'above'} {bound:.4f}" for exact in losses]
     return Forms("exact loss and formula, 4 records, rate 0.7", *said)

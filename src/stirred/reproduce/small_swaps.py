@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
+from stirred.lab.definitions.swap_enumeration import Table, tables_of
 from stirred.spec import InputPremetric, Invariant
-from stirred.swap.enumeration import Table, tables_of
 
 _HOUSEHOLDS = InputPremetric(unit="household")
 

@@ -11,6 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from stirred.lab.definitions.swap_enumeration import (
+    as_files,
+    as_mechanism,
+    exact_loss,
+    name_of,
+    swap_flavor,
+    tables_of,
+)
 from stirred.loss.divergences import multiplicative
 from stirred.reports import swap_figures
 from stirred.reproduce.computations import Forms, computation
@@ -18,8 +26,7 @@ from stirred.reproduce.small_swaps import b_of, single_swaps, small_universes, t
 from stirred.spec import FiniteMechanism, Invariant, compare, flavors, may_publish_budget
 from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.order.finite_mechanisms import randomised_response
-from stirred.swap import guarantee
-from stirred.swap.enumeration import as_files, as_mechanism, exact_loss, name_of, swap_flavor, tables_of
+from stirred.swap.law import theorem as guarantee
 
 HALF = Fraction(1, 2)
 _RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9"))

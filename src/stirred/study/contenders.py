@@ -32,18 +32,16 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.study.data import StudyData
 from stirred.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
-from stirred.swap.dataset import Dataset, load
-from stirred.swap.flat import FLAT
-from stirred.swap.margins import count_margins, strata_of_dataset
-from stirred.swap.movement import movement_of
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import LinkedTable
-from stirred.swap.rates import RatesByStratum, one_rate, rates_of_dataset
-from stirred.swap.realised import computable, stratum_loss
-from stirred.swap.releasing import draw as draw_swap
-from stirred.swap.revealing import alone_in_a_margin, two_margins
-from stirred.swap.rounds import later_rounds
-from stirred.swap.specifying import specify as specify_swap
+from stirred.swap.checking.movement import movement_of
+from stirred.swap.checking.revealing import alone_in_a_margin, two_margins
+from stirred.swap.data.counting import RatesByStratum, count_margins, one_rate, rates_of_dataset, strata_of_dataset
+from stirred.swap.data.dataset import FLAT, Dataset, load
+from stirred.swap.drawing import draw as draw_swap
+from stirred.swap.law.exposed_pairs import computable, stratum_loss
+from stirred.swap.law.permutation import later_rounds
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.guarantee import specify as specify_swap
+from stirred.swap.plan.sections import LinkedTable
 from stirred.tables.writing import as_arrow
 from stirred.topdown.drawing import draw_into, prepare
 from stirred.topdown.microdata import rows

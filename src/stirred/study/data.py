@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._shown import withheld
-from stirred.swap.plan_sections import MAIN
+from stirred.swap.plan.sections import MAIN
 from stirred.tables import InputOptions, open_input
 from stirred.tables.synthetic import massachusetts_1940
 from stirred.tables.synthetic.population import GEOGRAPHY as LEVELS

@@ -34,7 +34,7 @@ from stirred.study.contenders import Contender, Known, contender
 from stirred.study.data import PLACES, StudyData
 from stirred.study.measuring import BY_SIZE, Cells, Errors, Estimate, Part, counted, over_draws, parts_of, to_fields
 from stirred.study.swappers.simulated import Flags, Swapper
-from stirred.swap.plan import SwapPlan
+from stirred.swap.plan.fields import SwapPlan
 
 DRAWS = 20
 """Draws of each contender, unless another number is asked for."""

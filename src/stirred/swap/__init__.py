@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.swap.checking import SwapCheck, check
-    from stirred.swap.estimating import SwappedRelease, estimate
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.plan_sections import Coarsening, LinkedTable, PublishedTable, RateRule, Round
-    from stirred.swap.releasing import SwapRelease, draw, release
+    from stirred.swap.checking.plan_check import SwapCheck, check
+    from stirred.swap.drawing import SwapRelease, draw, release
+    from stirred.swap.estimating.questions import SwappedRelease, estimate
+    from stirred.swap.plan.fields import SwapPlan
+    from stirred.swap.plan.sections import Coarsening, LinkedTable, PublishedTable, RateRule, Round
     from stirred.swap.verifying import tabulate, verify
 
 __all__ = [

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.releases.mechanism import AuditPair
 from stirred.spec import Specification
-from stirred.swap.dataset import load
-from stirred.swap.margins import count_margins, strata_of_dataset
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import MAIN
-from stirred.swap.rates import rates_of_dataset
-from stirred.swap.specifying import specify
+from stirred.swap.data.counting import count_margins, rates_of_dataset, strata_of_dataset
+from stirred.swap.data.dataset import load
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.guarantee import specify
+from stirred.swap.plan.sections import MAIN
 
 RECORDS = "records"
 """What the main table is called among the tables of a program."""

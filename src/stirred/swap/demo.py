@@ -14,9 +14,9 @@ from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
-from stirred.swap.estimating import estimate
-from stirred.swap.plan import SwapPlan
-from stirred.swap.releasing import SwapRelease, release
+from stirred.swap.drawing import SwapRelease, release
+from stirred.swap.estimating.questions import estimate
+from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import tabulate, verify
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1, massachusetts_1940
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from stirred.semantics.swap_exposure import SwapExposure
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
-    from stirred.swap.checking import SwapCheck
-    from stirred.swap.plan import SwapPlan
-    from stirred.swap.releasing import SwapRelease
+    from stirred.swap.checking.plan_check import SwapCheck
+    from stirred.swap.drawing import SwapRelease
+    from stirred.swap.plan.fields import SwapPlan
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -185,24 +185,24 @@ class Swapping(Mechanism):
 
     @property
     def plan_type(self) -> type[SwapPlan]:
-        from stirred.swap.plan import SwapPlan
+        from stirred.swap.plan.fields import SwapPlan
 
         return SwapPlan
 
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.swap.draft import draft_plan
+        from stirred.swap.plan.draft import draft_plan
 
         return draft_plan(file, folder=folder, **options)
 
     def inputs(self, plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.swap.dataset import inputs
+        from stirred.swap.data.dataset import inputs
 
         return inputs(plan, data)
 
     def check(
         self, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> SwapCheck:
-        from stirred.swap.checking import check
+        from stirred.swap.checking.plan_check import check
 
         return check(plan, data, progress=progress, **options)
 
@@ -216,18 +216,18 @@ class Swapping(Mechanism):
         source: RandomSource | None = None,
         progress: Progress | None = None,
     ) -> SwapRelease:
-        from stirred.swap.releasing import draw
+        from stirred.swap.drawing import draw
 
         return draw(plan, data, source=source, progress=progress)
 
     def specify_plan(self, plan: SwapPlan, **options: Any) -> Specification:
-        from stirred.swap.typed_stratum import specify_typed
+        from stirred.swap.plan.guarantee import specify_typed
 
         largest = options.get("largest_stratum")
         return super().specify_plan(plan) if largest is None else specify_typed(plan, largest)
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.swap.for_analysts import for_analysts
+        from stirred.swap.documents import for_analysts
 
         return tuple(for_analysts(release))
 
@@ -256,12 +256,12 @@ class Swapping(Mechanism):
         return released_exposure(release, pairs, level)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
-        from stirred.swap.weakening import tabulate_note
+        from stirred.swap.estimating.question_counts import tabulate_note
 
         return tabulate_note(release, by, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Answers:
-        from stirred.swap.estimating import estimate
+        from stirred.swap.estimating.questions import estimate
 
         return estimate(release, **options)
 
@@ -274,7 +274,7 @@ class Swapping(Mechanism):
         progress: Progress | None = None,
         **options: Any,
     ) -> Calibration:
-        from stirred.swap.calibrating import calibrate
+        from stirred.swap.plan.budget import calibrate
 
         return calibrate(plan, targets, data, progress=progress, **options)
 
@@ -287,7 +287,7 @@ class Swapping(Mechanism):
         self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
     ) -> Sequence[CustodianNote]:
         from stirred.releases.progress import Silent
-        from stirred.swap.for_custodian import for_custodian
+        from stirred.swap.checking.comparison import for_custodian
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 

@@ -33,35 +33,55 @@ from stirred.releases.folder.release_folder import (
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared
 from stirred.semantics.swap_exposure import PutBackShare, SwapExposure
 from stirred.spec import facts
-from stirred.swap import guarantee
-from stirred.swap.coarsening import fine_columns, strata_groups, stratum_columns, with_merged
-from stirred.swap.counted_tables import counted_table
-from stirred.swap.dataset import count_differing
-from stirred.swap.flat import FLAT, flat_chunks
-from stirred.swap.margins import Margins, Strata, count_margin, declare, stated_margins, strata_of
-from stirred.swap.movement import movement_of
-from stirred.swap.pairs import ReleasedPairs
-from stirred.swap.plan import SwapPlan
-from stirred.swap.plan_sections import MAIN, LinkedTable, PublishedTable, table_names
-from stirred.swap.putting_back import FEW_RECORDS, PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
-from stirred.swap.rates import RatesByStratum, RecordRates, one_rate, record_rates
-from stirred.swap.readme import readme
-from stirred.swap.records import LinkedKinds, beside_record, linked_kinds, multiset_class, whole_fingerprint
-from stirred.swap.released_tables import (
+from stirred.swap.checking.movement import movement_of
+from stirred.swap.checking.putting_back import FEW_RECORDS, PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
+from stirred.swap.checking.undoing import Swapped, swapped_of
+from stirred.swap.data.counting import (
+    Margins,
+    RatesByStratum,
+    RecordRates,
+    Strata,
+    count_margin,
+    declare,
+    one_rate,
+    record_rates,
+    stated_margins,
+    strata_of,
+)
+from stirred.swap.data.dataset import (
+    FLAT,
     copies_of,
+    count_differing,
     described,
+    fine_columns,
+    flat_chunks,
     flat_labels,
     flat_style,
     held_columns,
     linked_plan,
     missing_from,
     roles_of,
+    strata_groups,
+    stratum_columns,
+    with_merged,
 )
-from stirred.swap.rounds import later_rounds
-from stirred.swap.rows import LinkedRows, ShuffledRows, SortedRows
-from stirred.swap.sources import LinkedSource, Source
-from stirred.swap.specifying import epsilon_of, specify
-from stirred.swap.undoing import Swapped, swapped_of
+from stirred.swap.data.records import (
+    LinkedKinds,
+    LinkedSource,
+    Source,
+    beside_record,
+    counted_table,
+    linked_kinds,
+    multiset_class,
+    whole_fingerprint,
+)
+from stirred.swap.documents import readme
+from stirred.swap.law import theorem
+from stirred.swap.law.exposed_pairs import ReleasedPairs
+from stirred.swap.law.permutation import LinkedRows, ShuffledRows, SortedRows, later_rounds
+from stirred.swap.plan.fields import SwapPlan
+from stirred.swap.plan.guarantee import epsilon_of, specify
+from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable, table_names
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
@@ -205,7 +225,7 @@ def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: 
     stated = float(release.specification.budget.number)
     if release.by_this_version or plan.rate is None:
         return False
-    return stated == guarantee.epsilon_before_0_3(strata.largest, plan.rate)
+    return stated == theorem.epsilon_before_0_3(strata.largest, plan.rate)
 
 
 class _Files:

@@ -3,7 +3,8 @@
 *Proved* means that a theorem gives a finite epsilon: rates by rule (docs/guarantee.md), frozen records under a scope
 that holds them fixed, and everything that works on the swapped file alone. *Open* means that nobody has proved a bound.
 Nothing is stated in between: an open guarantee has an infinite epsilon until somebody proves a finite one. The
-permutations themselves are those of :mod:`stirred.swap.kernel`, drawn exactly; the two open variants toss float coins.
+permutations themselves are those of :mod:`stirred.swap.law.permutation`, drawn exactly; the two open variants toss
+float coins.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from stirred.study.swappers.simulated import (
     specified,
     uniform,
 )
-from stirred.swap import kernel as permutation
-from stirred.swap.guarantee import epsilon_of_rates
-from stirred.swap.plan_sections import exact_rate
-from stirred.swap.rates import RatesByStratum, RecordRates
+from stirred.swap.data.counting import RatesByStratum, RecordRates
+from stirred.swap.law import permutation
+from stirred.swap.law.theorem import epsilon_of_rates
+from stirred.swap.plan.sections import exact_rate
 from stirred.tables import Table
 from stirred.tables.groups import Groups
 

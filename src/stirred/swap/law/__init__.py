@@ -1,0 +1,1 @@
+"""The law of a swap in numbers: epsilon, the permutation itself, moments of cells, and exact laws of small strata."""
