@@ -71,7 +71,7 @@ def made_state(folder: Path, persons: int) -> Path:
     """A generated state, released, and its measurements as files."""
     import stirred
     from stirred.tables.synthetic.population import DOMAINS, Population
-    from stirred.topdown.nmf_writing import write_noisy_measurements
+    from stirred.topdown.noisy_files.writing import write_noisy_measurements
 
     made = Population(persons=persons, seed=4).tables()
     data = {"geography": made.blocks, "persons": made.persons, "units": made.units, "facilities": made.facilities}
@@ -84,7 +84,7 @@ def made_nation(folder: Path, tracts: int) -> Path:
     """Files of the nation down to tracts, with noise alone as values and the variances of the 2020 plan."""
     import stirred
     from stirred.tables.synthetic.population import DOMAINS
-    from stirred.topdown.nmf_form import PERSONS
+    from stirred.topdown.noisy_files.form import PERSONS
 
     table = stirred.topdown.preset("pl94-2020", DOMAINS, nation=True).table("persons")
     rng = np.random.default_rng(1)

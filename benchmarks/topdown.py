@@ -58,11 +58,11 @@ def child(plan_path: Path, folder: Path) -> None:
 
     from stirred.noise import SystemSource
     from stirred.releases.progress import Silent
-    from stirred.topdown.constraints import invariant_values, require_kept
-    from stirred.topdown.counting import count_tables
-    from stirred.topdown.fitting import fit_table
+    from stirred.topdown.data.constraints import invariant_values, require_kept
+    from stirred.topdown.data.counting import count_tables
+    from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
 
     lap("import")
     plan = TopDownPlan.from_toml(plan_path)
@@ -163,7 +163,7 @@ def detailed_rhode_island(folder: Path) -> Path:
     import numpy as np
     import polars as pl
 
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
 
     rhode_island(folder)
     values = {one.name: one.values for one in TopDownPlan.from_toml(PL94).table("persons").attributes}
@@ -321,11 +321,11 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
 
     from stirred.noise import SeededSource
     from stirred.releases.progress import Silent
-    from stirred.topdown.constraints import invariant_values
-    from stirred.topdown.counting import added_up, count_tables
-    from stirred.topdown.fitting import fit_table
+    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.counting import added_up, count_tables
+    from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
 
     plan = TopDownPlan.from_toml(plan_path).model_copy(update={"passes": passes})
     counted = count_tables(plan, inputs(plan, folder))
@@ -414,11 +414,11 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
 
     from stirred.noise import SeededSource
     from stirred.releases.progress import Silent
-    from stirred.topdown.constraints import invariant_values
-    from stirred.topdown.counting import added_up, count_tables
-    from stirred.topdown.fitting import fit_table
+    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.counting import added_up, count_tables
+    from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
 
     plan = TopDownPlan.from_toml(plan_path)
     counted = count_tables(plan, inputs(plan, folder))
@@ -447,7 +447,7 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
 
 def part_bias(draws: int = 4) -> str:
     """What remedies do about the bias of small units."""
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
     from topdown_bias import remedies
 
     def rows(name: str, path: Path, make: Callable[[Path], Path]) -> list[str]:

@@ -16,13 +16,13 @@ import numpy as np
 
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown import fitting
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import Counted, count_tables
-from stirred.topdown.fitting import fit_table
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.fitting import table_fit
+from stirred.topdown.fitting.level_problem import Measured
+from stirred.topdown.fitting.table_fit import fit_table
 from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.problems import Measured
+from stirred.topdown.plan.fields import TopDownPlan
 
 AS_IT_IS, UNROUNDED, HEAVY = "as it is", "before rounding", "block totals weighted 100 times"
 SIZES = {
@@ -64,7 +64,7 @@ def _totals(plan: TopDownPlan, counted: Counted, measurements: Measurements, way
 @contextmanager
 def _patched(counted: Counted, way: str) -> Iterator[list[Any]]:
     spine, leaf = counted.spine, len(counted.spine.levels) - 1
-    told, fit, round_level = fitting._Step._told, fitting._Step.fit, fitting.round_level
+    told, fit, round_level = table_fit._Step._told, table_fit._Step.fit, table_fit.round_level
     above: list[Any] = []
     unrounded: list[Any] = []
 
@@ -98,8 +98,8 @@ def _patched(counted: Counted, way: str) -> Iterator[list[Any]]:
         return round_level(problem, fitted, chain)
 
     with (
-        mock.patch.object(fitting._Step, "fit", new_fit),
-        mock.patch.object(fitting._Step, "_told", new_told),
-        mock.patch("stirred.topdown.fitting.round_level", new_round),
+        mock.patch.object(table_fit._Step, "fit", new_fit),
+        mock.patch.object(table_fit._Step, "_told", new_told),
+        mock.patch("stirred.topdown.fitting.table_fit.round_level", new_round),
     ):
         yield unrounded

@@ -25,13 +25,13 @@ import scipy.sparse as sp
 
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import count_tables
-from stirred.topdown.fitting import fit_table
-from stirred.topdown.level_fit import LevelFit, fit_level
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.fitting.level_problem import LevelProblem
+from stirred.topdown.fitting.one_level import LevelFit, fit_level
+from stirred.topdown.fitting.table_fit import fit_table
 from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.problems import LevelProblem
+from stirred.topdown.plan.fields import TopDownPlan
 from topdown import inputs
 
 One = TypeVar("One")
@@ -157,12 +157,12 @@ def recorded(sampling: bool) -> Iterator[_Met]:
         return fit
 
     fit_level(_tiny())  # compiled kernels come from their cache
-    with mock.patch("stirred.topdown.fitting.fit_level", timed):
+    with mock.patch("stirred.topdown.fitting.table_fit.fit_level", timed):
         yield met
 
 
 def _tiny() -> LevelProblem:
-    from stirred.topdown.problems import Histograms, Measured
+    from stirred.topdown.fitting.level_problem import Histograms, Measured
 
     each = Measured(np.arange(2, dtype=np.int32), 1.0, np.array([[4, -3], [1, 9]]))
     return LevelProblem(Histograms.from_dense(np.array([[7, 5]])), np.array([0, 2]), 2, (each,))

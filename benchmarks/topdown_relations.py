@@ -40,12 +40,12 @@ DETAIL = ("persons", ("hhgq", "votingage", "hispanic", "cenrace"))
 def main() -> str:
     from stirred.noise import SeededSource
     from stirred.releases.progress import Silent
-    from stirred.topdown.constraints import invariant_values
-    from stirred.topdown.counting import Counted, count_tables
+    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.counting import Counted, count_tables
     from stirred.topdown.finishing import fit_tables
+    from stirred.topdown.fitting.relations import require_related
     from stirred.topdown.measuring import Measurements, measure
-    from stirred.topdown.plan import TopDownPlan
-    from stirred.topdown.relations import require_related
+    from stirred.topdown.plan.fields import TopDownPlan
 
     plain = TopDownPlan.from_toml(PL94)
     fields = plain.model_dump(mode="json", exclude_defaults=True)

@@ -27,14 +27,13 @@ from results import machine, write_section
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS, Population
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import count_tables
-from stirred.topdown.design import Answer, Design
-from stirred.topdown.fitting import fit_table
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.spine_file import make_spine
+from stirred.topdown.estimating.precision import Answer, Design, Target, area_variances
+from stirred.topdown.fitting.table_fit import fit_table
 from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.spine_file import make_spine
-from stirred.topdown.target_areas import Target, area_variances
+from stirred.topdown.plan.fields import TopDownPlan
 from topdown import BLOCKS, RI, rhode_island
 
 ADMINISTRATIVE = ("state", "county", "tract", "block_group", "block")

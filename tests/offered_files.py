@@ -48,8 +48,8 @@ def offered(tmp_path_factory) -> Path:
     from stirred.swap.plan.fields import SwapPlan
     from stirred.tables.synthetic.population import DOMAINS, Population
     from stirred.topdown import TopDownPlan
-    from stirred.topdown.population import FILES
-    from stirred.topdown.presets import preset
+    from stirred.topdown.demo import FILES
+    from stirred.topdown.plan.presets import preset
 
     root = tmp_path_factory.mktemp("offered")
     swap, topdown, survey = (root / name for name in ("swap", "topdown", "survey"))

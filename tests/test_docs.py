@@ -26,7 +26,7 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import TopDownPlan
-from stirred.topdown.plan_sections import RelationSection
+from stirred.topdown.plan.sections import RelationSection
 
 ROOT = Path(__file__).parent.parent
 

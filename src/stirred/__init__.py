@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stirred.survey.plan import SurveyPlan
     from stirred.swap.plan.fields import SwapPlan
     from stirred.swap.plan.sections import LinkedTable
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
     from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, tabulate
 
 __version__ = "0.8.0.dev0"

@@ -21,9 +21,9 @@ from stirred.audit.repeated_segments import telling_length
 from stirred.audit.tail_bounds import count_power, fit_power, spread_power
 from stirred.audit.topdown_battery import powers
 from stirred.audit.topdown_inputs import MadeData
-from stirred.topdown.counting import count_tables
+from stirred.topdown.data.counting import count_tables
 from stirred.topdown.measuring import entries
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 @cache

@@ -25,7 +25,7 @@ from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import preset
-from stirred.topdown.counting import count_tables
+from stirred.topdown.data.counting import count_tables
 from stirred.topdown.drawing import draw_into
 
 sys.path.append(str(Path(__file__).parents[1] / "topdown"))

@@ -28,7 +28,7 @@ from stirred.audit.traces import audit_release, chance_of_order
 from stirred.swap.drawing import release as release_swap
 from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset
-from stirred.topdown.releasing import release as release_topdown
+from stirred.topdown.drawing import release as release_topdown
 
 NEVER = 1e-9
 ROWS = 600

@@ -27,10 +27,10 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset
 from stirred.topdown.audit_pairs import MEASUREMENTS
 from stirred.topdown.audit_pairs import audit_pairs as topdown_pairs
-from stirred.topdown.constraints import invariant_values, require_kept
-from stirred.topdown.counting import count_tables
+from stirred.topdown.data.constraints import invariant_values, require_kept
+from stirred.topdown.data.counting import count_tables
 from stirred.topdown.measuring import cell_labels
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 PERSONS = {"name": "persons", "link": "hid", "hold": ["age"], "id": "pid", "copies": {"place": "county"}}
 PLANS: dict[str, dict[str, Any]] = {

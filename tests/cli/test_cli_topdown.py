@@ -18,7 +18,7 @@ from stirred.topdown import TopDownPlan, finishing
 def census(tmp_path_factory) -> Path:
     """A small generated census with the teaching plan."""
     from stirred.tables.synthetic.population import DOMAINS, Population
-    from stirred.topdown.presets import preset
+    from stirred.topdown.plan.presets import preset
 
     folder = tmp_path_factory.mktemp("census")
     Population(3_000, seed=2).write(folder)
@@ -71,7 +71,7 @@ def test_options_of_swapping_are_refused(census, command, tmp_path):
 
 
 def test_memory_that_is_not_there_is_foreseen(census, command, monkeypatch):
-    monkeypatch.setattr("stirred.topdown.checking.available_memory", lambda: 1000)
+    monkeypatch.setattr("stirred.topdown.checking.plan_check.available_memory", lambda: 1000)
     ended = command("check", census / "plan.toml")
     assert ended.code == 2 and "STOP topdown-memory" in ended.out
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import Counted, count_tables, marginal_by
-from stirred.topdown.design import LEAST
-from stirred.topdown.estimating import MeasuredRelease
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import Counted, count_tables, marginal_by
+from stirred.topdown.estimating.precision import LEAST
+from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import measure
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 LEVELS = ("state", "county", "town")
 

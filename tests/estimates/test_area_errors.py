@@ -16,11 +16,16 @@ from stirred.errors import StirredError
 from stirred.margins import areas as areas_module
 from stirred.margins.areas import Areas, Overlap
 from stirred.noise import SeededSource, discrete_gaussian
-from stirred.topdown.counting import read_spine
-from stirred.topdown.design import Design
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.precision import errors_with_targets, expected_errors
-from stirred.topdown.target_areas import Target, area_variances, read_targets
+from stirred.topdown.data.counting import read_spine
+from stirred.topdown.estimating.precision import (
+    Design,
+    Target,
+    area_variances,
+    errors_with_targets,
+    expected_errors,
+    read_targets,
+)
+from stirred.topdown.plan.fields import TopDownPlan
 
 VALUES = {"age": ("a", "b", "c", "d"), "sex": ("f", "m")}
 RECODES = {

@@ -16,8 +16,8 @@ from repeats import some_or
 from stirred.errors import StirredError
 from stirred.estimates import ErrorLaw, Term
 from stirred.margins.margin_blocks import Margin
-from stirred.topdown.comparing import ask
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.estimating.ratios import ask
+from stirred.topdown.plan.fields import TopDownPlan
 
 SEX = {"sex": ("f", "m"), "colour": ("x", "y", "z")}
 WARM = {"warm": ("colour", {"warm": ("x", "y"), "cold": ("z",)})}

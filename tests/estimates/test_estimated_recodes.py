@@ -17,16 +17,16 @@ import stirred
 from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.releases.progress import Silent
-from stirred.topdown import subtrees
 from stirred.topdown.audit_pairs import audit_pairs
-from stirred.topdown.checking import check, concern_powers
-from stirred.topdown.counting import marginal_by, read_spine
-from stirred.topdown.design import Design
-from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, fit_table, way_of_fit
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TableSection
-from stirred.topdown.releasing import release
-from stirred.topdown.subtrees import Subtrees, whole_design
+from stirred.topdown.checking.plan_check import check, concern_powers
+from stirred.topdown.data.counting import marginal_by, read_spine
+from stirred.topdown.drawing import release
+from stirred.topdown.estimating.precision import Design
+from stirred.topdown.fitting import subtrees
+from stirred.topdown.fitting.subtrees import Subtrees, whole_design
+from stirred.topdown.fitting.table_fit import BY_LEVEL, LEAST_SQUARES, fit_table, way_of_fit
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.sections import TableSection
 from stirred.topdown.verifying import tabulate, verify
 
 ATTRIBUTES = {"hispanic": ["no", "yes"], "sex": ["f", "m"], "race": ["w", "b", "o", "wb", "wbo"]}

@@ -16,11 +16,11 @@ from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import count_tables
-from stirred.topdown.estimating import MeasuredRelease
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import measure
-from stirred.topdown.presets import HHGQ, preset
+from stirred.topdown.plan.presets import HHGQ, preset
 from strategies import Draws
 
 VALUES = {"age": ("a", "b", "c", "d"), "sex": ("f", "m"), "colour": ("x", "y", "z")}

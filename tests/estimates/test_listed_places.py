@@ -15,8 +15,8 @@ from test_least_squares import agree, build, questions
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.margins.areas import Unions, fewest_units
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.place_lists import place_list
+from stirred.topdown.estimating.places import place_list
+from stirred.topdown.estimating.questions import MeasuredRelease
 
 
 def refusal(kind, words, ask):

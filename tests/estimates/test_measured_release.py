@@ -14,11 +14,11 @@ from stirred.errors import StirredError
 from stirred.estimates import estimate_rows, source_rows
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.counting import count_tables
-from stirred.topdown.design import Design
-from stirred.topdown.estimating import MeasuredRelease
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.estimating.precision import Design
+from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import measure
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 ALARM = 1e-10
 """The probability that a statistical claim here fails although it is true; there are ten of them."""
@@ -276,5 +276,5 @@ def test_questions_that_cannot_be_asked_are_refused(folder, monkeypatch):
     refusal("estimate-question", "must name at least one geounit", lambda: release.union("persons", places=[]))
     found = release.estimate("persons", level="town")
     refusal("parameter-out-of-range", "between 0 and 1", lambda: found.interval(90))
-    monkeypatch.setattr("stirred.topdown.design.LARGEST", 0)
+    monkeypatch.setattr("stirred.topdown.estimating.precision.LARGEST", 0)
     refusal("estimate-too-wide", "at most 0 can be solved for", ask("colour"))

@@ -10,13 +10,13 @@ from gls_oracle import LEVELS, Dense, geography, people, plan_of, released
 from scipy.optimize import nnls
 
 from stirred.releases.progress import Silent
-from stirred.topdown import subtrees
-from stirred.topdown.constraints import kept
-from stirred.topdown.counting import added_up
-from stirred.topdown.fitting import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, fit_table, way_of_fit
-from stirred.topdown.level_fit import fit_level
-from stirred.topdown.problems import LevelProblem
-from stirred.topdown.subtrees import Subtrees, whole_design
+from stirred.topdown.data.constraints import kept
+from stirred.topdown.data.counting import added_up
+from stirred.topdown.fitting import subtrees
+from stirred.topdown.fitting.level_problem import LevelProblem
+from stirred.topdown.fitting.one_level import fit_level
+from stirred.topdown.fitting.subtrees import Subtrees, whole_design
+from stirred.topdown.fitting.table_fit import BY_LEVEL, LEAST_SQUARES, TOO_WIDE, fit_table, way_of_fit
 
 ATTRIBUTES = {"sex": ["f", "m"], "age": ["0", "1", "2", "3"]}
 RECODES = {"adult": ("age", {"no": ["0", "1", "2"], "yes": ["3"]})}
@@ -250,7 +250,7 @@ def test_leaves_that_tell_little_are_not_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "most"),
     [
-        ("stirred.topdown.design.LARGEST", 1),
+        ("stirred.topdown.estimating.precision.LARGEST", 1),
         (f"{subtrees.__name__}.MOST_MATRICES", 9),
         ("stirred.margins.margin_blocks.Margin.of.__func__.__defaults__", (None, 3)),
     ],

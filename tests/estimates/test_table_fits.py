@@ -11,8 +11,8 @@ from test_comparing import MEASURES, delta, small, value_of
 
 from stirred.errors import StirredError
 from stirred.estimates import fit_table
-from stirred.topdown.comparing import ask
-from stirred.topdown.table_regression import covariance_of
+from stirred.topdown.estimating.questions import covariance_of
+from stirred.topdown.estimating.ratios import ask
 
 
 def noisy(rng, rows=12, rank=None):

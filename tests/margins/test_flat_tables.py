@@ -11,9 +11,9 @@ from dense_table import DenseTable, random_margin, random_schema, random_where, 
 from repeats import times
 from stirred.errors import StirredError
 from stirred.estimates.error_laws import ErrorLaw
-from stirred.margins.noise_sums import noise_terms
 from stirred.margins.one_table import FlatTable
 from stirred.margins.schema import Attribute, Recode, Schema
+from stirred.topdown.estimating.ratios import noise_terms
 
 SCHEMA = Schema(
     (Attribute("sex", ("f", "m")), Attribute("age", ("0", "1", "18", "19", "20"))),

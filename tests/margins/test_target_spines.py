@@ -12,8 +12,8 @@ from repeats import some_or
 from stirred.errors import StirredError
 from stirred.margins.areas import Overlap, fewest_units
 from stirred.margins.spine import Spine
-from stirred.margins.target_spine import propose_spine
 from stirred.tables.columns import ColumnEncoder
+from stirred.topdown.data.spine_file import propose_spine
 
 LEVELS = ("state", "county", "tract", "group", "block")
 

@@ -30,13 +30,13 @@ from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
 from stirred.releases.progress import Silent  # noqa: E402
 from stirred.semantics import Concern, exposure  # noqa: E402
-from stirred.topdown.constraints import invariant_values  # noqa: E402
-from stirred.topdown.counting import count_tables, read_spine  # noqa: E402
-from stirred.topdown.estimating import MeasuredRelease  # noqa: E402
+from stirred.topdown.data.constraints import invariant_values  # noqa: E402
+from stirred.topdown.data.counting import count_tables, read_spine  # noqa: E402
+from stirred.topdown.estimating.questions import MeasuredRelease  # noqa: E402
 from stirred.topdown.finishing import fit_tables  # noqa: E402
-from stirred.topdown.fitting import fit_table  # noqa: E402
+from stirred.topdown.fitting.table_fit import fit_table  # noqa: E402
 from stirred.topdown.measuring import Measurements, entries, measure  # noqa: E402
-from stirred.topdown.specifying import specify  # noqa: E402
+from stirred.topdown.plan.guarantee import specify  # noqa: E402
 
 Row = tuple[str, ...]
 

@@ -21,7 +21,8 @@ from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.survey import records
 from stirred.swap.data import dataset
 from stirred.swap.drawing import SwapRelease
-from stirred.topdown import counting, finishing
+from stirred.topdown import finishing
+from stirred.topdown.data import counting
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
 PLACES = pl.DataFrame({"county": ["A", "A", "B"], "town": ["x", "y", "z"]})

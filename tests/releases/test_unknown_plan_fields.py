@@ -7,7 +7,7 @@ import pytest
 from stirred.errors import PlanError
 from stirred.survey.plan import SurveyPlan
 from stirred.swap.plan.fields import SwapPlan
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from stirred.semantics.explained_numbers import setting
 from stirred.semantics.explaining import ANY_NOISE, IN_USE, ConcernRow, concern_bars, concern_label, concern_row
 from stirred.spec.known_deployments.allocations import allocation, from_allocation_fields
 from stirred.spec.known_deployments.deployments import deployment
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.presets import preset
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.presets import preset
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "semantics.json").read_text(encoding="utf-8"))
 PL94 = allocation("pl94-2020")

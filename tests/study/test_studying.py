@@ -38,8 +38,8 @@ from stirred.swap.law.exposed_pairs import stratum_loss
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import LinkedTable
 from stirred.topdown.drawing import draw_into
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.presets import preset
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.presets import preset
 
 MASSACHUSETTS = generated("massachusetts-1940", scale=0.003)
 TABLE = "dwellings by county, tenure"

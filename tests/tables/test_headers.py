@@ -16,7 +16,7 @@ from stirred.swap.plan.draft import draft_plan as swap_draft
 from stirred.swap.plan.fields import SwapPlan
 from stirred.tables import open_input
 from stirred.tables.reading.first_look import form_of
-from stirred.topdown.draft import draft_plan as topdown_draft
+from stirred.topdown.plan.draft import draft_plan as topdown_draft
 
 RECORDS = f"h1,MA,1,{SECRET}\nh2,MA,2,{SECRET}\nh3,NH,2,Coos\n"
 NAMES = ["id", "state", "size", "county"]

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from stirred.errors import StirredError
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 from strategies import Draws
 
 HOMES = ("nursing", "college")

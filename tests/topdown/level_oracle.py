@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds as Box
 from scipy.optimize import LinearConstraint, milp
 
-from stirred.topdown.level_fit import LevelFit
-from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms, LevelProblem, Measured, roots
+from stirred.topdown.fitting.level_problem import (
+    UNBOUNDED,
+    Allowed,
+    Bounds,
+    Histograms,
+    LevelProblem,
+    Measured,
+    roots,
+)
+from stirred.topdown.fitting.one_level import LevelFit
 from strategies import Draws
 
 Rng = np.random.Generator | Draws

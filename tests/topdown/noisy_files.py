@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 import stirred
 from stirred.tables.synthetic.population import DOMAINS, Population
-from stirred.topdown.nmf_form import LEVELS, Product
-from stirred.topdown.nmf_writing import write_noisy_measurements
+from stirred.topdown.noisy_files.form import LEVELS, Product
+from stirred.topdown.noisy_files.writing import write_noisy_measurements
 
 KINDS = ("household", "nursing", "college")
 SMALL = Product(

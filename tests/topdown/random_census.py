@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 from strategies import Draws
 
 Rng = np.random.Generator | Draws

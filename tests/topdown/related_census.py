@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from random_census import RHOS, Rng, level_shares, random_census
 
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 def related_census(rng: Rng, rho: str | None = None) -> tuple[TopDownPlan, dict[str, Any]]:

@@ -10,9 +10,9 @@ import pytest
 from census import KINDS, fields, plan, tables
 
 from stirred.errors import StirredError
-from stirred.topdown.constraints import constrained_names, invariant_values, kept, require_kept
-from stirred.topdown.counting import count_tables, marginal
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.data.constraints import constrained_names, invariant_values, kept, require_kept
+from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.plan.fields import TopDownPlan
 
 PLAN = plan()
 

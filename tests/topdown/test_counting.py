@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from stirred.errors import StirredError
-from stirred.topdown import counting
-from stirred.topdown.counting import added_up, count_tables, marginal, read_spine
-from stirred.topdown.problems import Histograms
+from stirred.topdown.data import counting
+from stirred.topdown.data.counting import added_up, count_tables, marginal, read_spine
+from stirred.topdown.fitting.level_problem import Histograms
 
 PLAN = plan()
 

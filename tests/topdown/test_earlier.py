@@ -13,9 +13,9 @@ from census import fields, plan, refused, tables
 
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import State
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.releasing import release
-from stirred.topdown.specifying import specify
+from stirred.topdown.drawing import release
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
 from stirred.topdown.verifying import verify
 
 

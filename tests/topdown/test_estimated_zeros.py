@@ -11,10 +11,10 @@ from census import KINDS, plan, tables
 
 import stirred
 from stirred.errors import StirredError
-from stirred.topdown.constraints import impossible_groups, invariant_values
-from stirred.topdown.counting import count_tables, marginal
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.releasing import release
+from stirred.topdown.data.constraints import impossible_groups, invariant_values
+from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.drawing import release
+from stirred.topdown.estimating.questions import MeasuredRelease
 
 TOWNS = ["a1", "a2", "b1", "b2", "b3"]
 

@@ -11,11 +11,10 @@ import pytest
 from random_census import random_census
 
 from stirred.margins.spine import Shapes, Spine
-from stirred.topdown import design
-from stirred.topdown.counting import read_spine
-from stirred.topdown.design import Design
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.precision import expected_errors
+from stirred.topdown.data.counting import read_spine
+from stirred.topdown.estimating import precision
+from stirred.topdown.estimating.precision import Design, expected_errors
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 def by_unit(plan: TopDownPlan, spine: Spine) -> list[float]:
@@ -34,7 +33,7 @@ def by_unit(plan: TopDownPlan, spine: Spine) -> list[float]:
 @pytest.mark.parametrize("held", [1, 60, 1 << 22], ids=["one kind at a time", "a few kinds", "all"])
 @pytest.mark.parametrize("seed", range(12))
 def test_expected_errors_are_medians_over_units(seed, held, monkeypatch):
-    monkeypatch.setattr(design, "_HELD", held)
+    monkeypatch.setattr(precision, "_HELD", held)
     plan, data = random_census(np.random.default_rng(seed))
     spine = read_spine(plan, data["geography"])
     expected = expected_errors(plan, spine)

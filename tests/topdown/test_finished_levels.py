@@ -15,11 +15,10 @@ from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.progress import Silent
 from stirred.topdown import finishing
-from stirred.topdown.drawing import reopen
-from stirred.topdown.finished_levels import FinishedLevels
+from stirred.topdown.drawing import draw, release, reopen
 from stirred.topdown.finishing import fit
-from stirred.topdown.problems import Histograms
-from stirred.topdown.releasing import draw, release
+from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.fitting.table_fit import FinishedLevels
 
 PARTS = "finished-parts"
 

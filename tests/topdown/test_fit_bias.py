@@ -13,13 +13,19 @@ from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset
-from stirred.topdown.checking import check
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import count_tables
-from stirred.topdown.fit_bias import ExpectedBias, bias_of_tables, expected_bias, kept_totals, simulated_records
-from stirred.topdown.fitting import fit_table
+from stirred.topdown.checking.fit_bias import (
+    ExpectedBias,
+    bias_of_tables,
+    expected_bias,
+    kept_totals,
+    simulated_records,
+)
+from stirred.topdown.checking.plan_check import check
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.drawing import release
+from stirred.topdown.fitting.table_fit import fit_table
 from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.releasing import release
 from stirred.topdown.verifying import verify
 
 

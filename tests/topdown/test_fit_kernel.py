@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from stirred.topdown import layout
-from stirred.topdown.fit_kernel import CLOSED, _key, _project, _shuffle
-from stirred.topdown.flows import cheapest_flow
-from stirred.topdown.problems import Histograms
+from stirred.topdown.fitting import level_problem
+from stirred.topdown.fitting.fit_kernel import CLOSED, _key, _project, _shuffle
+from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.fitting.rounding_kernel import cheapest_flow
 from strategies import Draws
 
 
@@ -119,13 +119,13 @@ def test_values_are_gathered_to_the_groups_that_occur(data: st.DataObject) -> No
     rows = np.empty((len(cells), 2), dtype=np.int32)
     row_starts = np.zeros((last - first, 3), dtype=np.int64)
     row_groups = np.empty(2 * len(cells), dtype=np.int32)
-    count = layout.lay_out(starts, cells, groups, rows, row_starts, row_groups)
+    count = level_problem.lay_out(starts, cells, groups, rows, row_starts, row_groups)
     sizes = (row_starts[:, 2] - row_starts[:, 0]) * np.diff(children)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     out = np.full(int(offsets[-1]), np.nan)
     values = [rng.integers(0, 99, size=(int(first_child[-1]), 4)) for _ in range(2)]
     for family in range(2):
-        layout.gather(values[family], family, row_starts, row_groups, children, offsets, -1.0, out)
+        level_problem.gather(values[family], family, row_starts, row_groups, children, offsets, -1.0, out)
     for parent in range(last - first):
         width = children[parent + 1] - children[parent]
         block = out[offsets[parent] : offsets[parent + 1]].reshape(-1, width)

@@ -16,13 +16,13 @@ from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.constraints import invariant_values, kept
-from stirred.topdown.counting import added_up, count_tables, marginal
-from stirred.topdown.fitting import fit_table, two_passes
+from stirred.topdown.data.constraints import invariant_values, kept
+from stirred.topdown.data.counting import added_up, count_tables, marginal
+from stirred.topdown.fitting.one_level import round_level
+from stirred.topdown.fitting.rounding_kernel import IMPOSSIBLE
+from stirred.topdown.fitting.table_fit import fit_table, two_passes
 from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.rounding import round_level
-from stirred.topdown.rounding_kernel import IMPOSSIBLE
+from stirred.topdown.plan.fields import TopDownPlan
 from strategies import Draws
 
 
@@ -93,7 +93,7 @@ def test_parts_of_any_size_give_the_same_fit(tmp_path, monkeypatch):
     chosen, data = plan("1/2"), tables()
     whole = run(tmp_path, chosen, data)[1]["persons"][0]
     counted = count_tables(chosen, data)
-    monkeypatch.setattr("stirred.topdown.subtrees.CHUNK", 1)
+    monkeypatch.setattr("stirred.topdown.fitting.subtrees.CHUNK", 1)
     exact = invariant_values(counted)
     parted = fit_table(chosen, counted.spine, exact, Measurements(tmp_path), chosen.table("persons"), Silent())[0]
     assert np.array_equal(whole.cells, parted.cells) and np.array_equal(whole.counts, parted.counts)
@@ -158,7 +158,7 @@ def test_totals_that_no_table_keeps_are_given_up_and_reported_and_nothing_else_i
         known = fixed and len(problem.measured) == 2  # the total is not among the measured
         return children, replace(report, stages=np.full_like(report.stages, IMPOSSIBLE)) if known else report
 
-    monkeypatch.setattr("stirred.topdown.fitting.round_level", failing)
+    monkeypatch.setattr("stirred.topdown.fitting.table_fit.round_level", failing)
     counted, fitted = run(tmp_path, plan("1/10"), tables())
     require_sound(counted, fitted)
     fallbacks = [one for report in fitted["persons"][1] for one in report.fallbacks]
@@ -168,6 +168,6 @@ def test_totals_that_no_table_keeps_are_given_up_and_reported_and_nothing_else_i
         children, report = round_level(problem, fit, chain)
         return children, replace(report, stages=np.full_like(report.stages, IMPOSSIBLE))
 
-    monkeypatch.setattr("stirred.topdown.fitting.round_level", hopeless)
+    monkeypatch.setattr("stirred.topdown.fitting.table_fit.round_level", hopeless)
     with pytest.raises(StirredError, match=r"At level 'state' no table .* below 1 units \(s\)"):
         run(tmp_path, plan("1/10"), tables())

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from level_oracle import Case, by_piqp, quadratic, random_case, values_of
 
 from stirred import errors
-from stirred.topdown import level_fit
-from stirred.topdown.level_fit import VIOLATION, LevelFit, fit_level
-from stirred.topdown.problems import Allowed, Bounds, Histograms, LevelProblem, Measured, kappa, roots
+from stirred.topdown.fitting import one_level
+from stirred.topdown.fitting.level_problem import Allowed, Bounds, Histograms, LevelProblem, Measured, kappa, roots
+from stirred.topdown.fitting.one_level import VIOLATION, LevelFit, fit_level
 
 KINDS = [
     pytest.param({}, id="sums"),
@@ -116,9 +116,9 @@ def test_neither_threads_nor_chunks_nor_order_change_a_bit(monkeypatch: pytest.M
     straight = fit_level(case.problem, threads=1)
     order = np.random.default_rng(6).permutation(30)
     _same(straight, fit_level(case.problem.of_parents(order), threads=2), order)
-    monkeypatch.setattr(level_fit, "CHUNK_ENTRIES", 1)
+    monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 1)
     _same(straight, fit_level(case.problem, threads=2), np.arange(30))
-    monkeypatch.setattr(level_fit, "CHUNK_ENTRIES", 1 << 40)
+    monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 1 << 40)
     _same(straight, fit_level(case.problem, threads=1), np.arange(30))
 
 

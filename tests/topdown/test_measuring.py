@@ -13,9 +13,9 @@ from scipy import stats
 
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
-from stirred.topdown.counting import count_tables, marginal
+from stirred.topdown.data.counting import count_tables, marginal
 from stirred.topdown.measuring import INDEX, Measurements, entries, measure
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 FALSE_ALARM = 1e-9
 """Of each statistical test here; seeds are fixed."""

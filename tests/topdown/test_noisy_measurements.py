@@ -29,13 +29,13 @@ from scipy import stats
 import stirred
 from stirred.errors import StirredError
 from stirred.noise import SeededSource, discrete_gaussian
-from stirred.topdown import nmf_rows
-from stirred.topdown.areas import _listed, block_codes, listed_areas, tabulated_areas
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.nmf_form import PERSONS, WHOLE, is_noisy_measurements
-from stirred.topdown.nmf_plan import simplest_rho
-from stirred.topdown.nmf_reading import open_noisy_measurements
-from stirred.topdown.nmf_writing import write_noisy_measurements
+from stirred.topdown.estimating.places import _listed, block_codes, listed_areas, tabulated_areas
+from stirred.topdown.estimating.questions import MeasuredRelease
+from stirred.topdown.noisy_files import contents
+from stirred.topdown.noisy_files.contents import simplest_rho
+from stirred.topdown.noisy_files.form import PERSONS, WHOLE, is_noisy_measurements
+from stirred.topdown.noisy_files.reading import open_noisy_measurements
+from stirred.topdown.noisy_files.writing import write_noisy_measurements
 
 LEVELS = ("state", "county", "tract", "block_group", "block")
 BLOCKS = block_names()
@@ -122,15 +122,15 @@ def test_rows_in_any_order_and_small_batches_give_the_same_estimates(rows, tmp_p
     write_rows(tmp_path / "b", mixed)
     expected = opened(tmp_path / "a").estimate("persons", ("votingage",), level="county")
     largest = []
-    honest = nmf_rows._matrix
+    honest = contents._matrix
 
     def watched(path, name, column, cells):
         largest.append(len(column))
         return honest(path, name, column, cells)
 
-    monkeypatch.setattr(nmf_rows, "_VALUES", 3)
-    monkeypatch.setattr(nmf_rows, "_ROWS", 5)
-    monkeypatch.setattr(nmf_rows, "_matrix", watched)
+    monkeypatch.setattr(contents, "_VALUES", 3)
+    monkeypatch.setattr(contents, "_ROWS", 5)
+    monkeypatch.setattr(contents, "_matrix", watched)
     found = opened(tmp_path / "b").estimate("persons", ("votingage",), level="county")
     assert np.allclose(found.values, expected.values, rtol=1e-12) and max(largest) <= 3
     assert np.array_equal(found.variances, expected.variances)

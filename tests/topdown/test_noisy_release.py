@@ -20,9 +20,10 @@ from stirred.cli import app
 from stirred.errors import StirredError
 from stirred.releases.steps import release_measurements
 from stirred.tables.synthetic.population import DOMAINS
-from stirred.topdown import fitting, nmf_adopting
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.nmf_reading import open_noisy_measurements
+from stirred.topdown.estimating.questions import MeasuredRelease
+from stirred.topdown.fitting import table_fit
+from stirred.topdown.noisy_files import reading
+from stirred.topdown.noisy_files.reading import open_noisy_measurements
 
 TOPDOWN = mechanisms.named("topdown")
 
@@ -70,7 +71,7 @@ def test_totals_that_are_given_are_kept_exactly(files, tmp_path):
 
 
 def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_taken_in(files, tmp_path, monkeypatch):
-    honest = fitting.kept
+    honest = table_fit.kept
     levels = []
 
     def stops(plan, spine, exact, table, level, agreements=()):
@@ -80,7 +81,7 @@ def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_take
         return honest(plan, spine, exact, table, level, agreements)
 
     with monkeypatch.context() as stopped:
-        stopped.setattr(fitting, "kept", stops)
+        stopped.setattr(table_fit, "kept", stops)
         with pytest.raises(KeyboardInterrupt):
             release_measurements(TOPDOWN, files, out=tmp_path / "made", work=tmp_path / "work")
     assert not (tmp_path / "made").exists() and (tmp_path / "work" / "draw.json").is_file()
@@ -89,9 +90,9 @@ def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_take
     def never(*_: object, **__: object) -> None:
         raise AssertionError("taken in twice")
 
-    monkeypatch.setattr(nmf_adopting, "adopt", never)
+    monkeypatch.setattr(reading, "adopt", never)
     levels.clear()
-    monkeypatch.setattr(fitting, "kept", lambda *given, **more: (levels.append(given[4]), honest(*given, **more))[1])
+    monkeypatch.setattr(table_fit, "kept", lambda *given, **more: (levels.append(given[4]), honest(*given, **more))[1])
     release_measurements(TOPDOWN, files, out=tmp_path / "made", work=tmp_path / "work")
     assert levels[0] == 2  # two levels of the first table were finished
     release_measurements(TOPDOWN, files, out=tmp_path / "again", work=tmp_path / "work")

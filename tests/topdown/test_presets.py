@@ -13,10 +13,10 @@ from stirred.spec import Invariant, compose
 from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.loading import load
 from stirred.tables.synthetic.population import DOMAINS
-from stirred.topdown.checking import concern_powers
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.presets import preset
-from stirred.topdown.specifying import specify
+from stirred.topdown.checking.plan_check import concern_powers
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
+from stirred.topdown.plan.presets import preset
 
 PL94 = allocation("pl94-2020")
 

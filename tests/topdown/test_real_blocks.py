@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 from stirred.topdown import TopDownPlan, release, verify
-from stirred.topdown.counting import count_tables
-from stirred.topdown.estimating import MeasuredRelease
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.estimating.questions import MeasuredRelease
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("STIRRED_DATA", ROOT.parent / "shared" / "data"))

@@ -22,15 +22,13 @@ from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.tables.writing import write_table
 from stirred.topdown.audit_pairs import audit_pairs
-from stirred.topdown.checking import check
-from stirred.topdown.counting import count_tables
-from stirred.topdown.drawing import reopen
-from stirred.topdown.finishing import fit
-from stirred.topdown.microdata import rows
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.problems import Histograms
-from stirred.topdown.relations import leaves_breaking_relation
-from stirred.topdown.releasing import draw, release
+from stirred.topdown.checking.plan_check import check
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.drawing import draw, release, reopen
+from stirred.topdown.finishing import fit, rows
+from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.fitting.relations import leaves_breaking_relation
+from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import verify
 
 # -- random censuses ---------------------------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ def test_a_fit_that_is_stopped_anywhere_spends_once_and_is_the_same(way, step, t
 
 def test_the_fit_does_not_depend_on_how_it_is_divided(made, tmp_path, monkeypatch):
     released, place = made
-    monkeypatch.setattr("stirred.topdown.subtrees.CHUNK", 1)
+    monkeypatch.setattr("stirred.topdown.fitting.subtrees.CHUNK", 1)
     again = fit(reopen(released.plan, place / "work"))
     for name, one in released.leaves.items():
         assert np.array_equal(one.cells, again.leaves[name].cells)

@@ -15,17 +15,23 @@ from census import fields, refused, tables
 from stirred.errors import StirredError
 from stirred.margins.spine import Spine
 from stirred.releases.ledger.ledger import Ledger
-from stirred.topdown.checking import check
-from stirred.topdown.constraints import invariant_values, kept, require_kept
-from stirred.topdown.counting import count_tables
-from stirred.topdown.earlier import Agreement
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import RelationSection, TableSection
-from stirred.topdown.related_tables import Derivation, RelatedTables
-from stirred.topdown.relations import allowed_by, relation_groups
-from stirred.topdown.releasing import draw
-from stirred.topdown.specifying import specify
-from stirred.topdown.table_rules import MOST, Limit, Related, TableRules
+from stirred.topdown.checking.plan_check import check
+from stirred.topdown.data.constraints import Agreement, invariant_values, kept, require_kept
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.drawing import draw
+from stirred.topdown.fitting.relations import (
+    MOST,
+    Derivation,
+    Limit,
+    Related,
+    RelatedTables,
+    TableRules,
+    allowed_by,
+    relation_groups,
+)
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
+from stirred.topdown.plan.sections import RelationSection, TableSection
 
 # -- by enumeration ------------------------------------------------------------------------------------------------
 

@@ -15,12 +15,19 @@ from level_oracle import Case, least_distance, quadratic, random_case, sums, val
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.topdown import compiling, level_fit
-from stirred.topdown.level_fit import LevelFit, fit_level
-from stirred.topdown.nests import nested
-from stirred.topdown.problems import UNBOUNDED, Allowed, Bounds, Histograms, LevelProblem, Measured, roots
-from stirred.topdown.rounding import REASONS, RoundingReport, round_level
-from stirred.topdown.rounding_kernel import FREED, IMPOSSIBLE, NEAREST, WIDENED, _sort
+from stirred.topdown.fitting import one_level
+from stirred.topdown.fitting.level_problem import (
+    UNBOUNDED,
+    Allowed,
+    Bounds,
+    Histograms,
+    LevelProblem,
+    Measured,
+    nested,
+    roots,
+)
+from stirred.topdown.fitting.one_level import REASONS, LevelFit, RoundingReport, fit_level, round_level
+from stirred.topdown.fitting.rounding_kernel import FREED, IMPOSSIBLE, NEAREST, WIDENED, _sort
 from strategies import Draws
 
 TOTAL = np.zeros(2, dtype=np.int32)
@@ -251,7 +258,7 @@ def test_neither_threads_nor_chunks_nor_order_change_a_count(bounded: bool, monk
     case = random_case(np.random.default_rng(9), parents=25, cells=10, bounded=bounded)
     straight, report = round_level(case.problem, fit_level(case.problem, threads=1), case.chain, threads=1)
     order = np.random.default_rng(1).permutation(25)
-    monkeypatch.setattr(level_fit, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 40)
     part = case.problem.of_parents(order)
     again, other = round_level(part, fit_level(part, threads=2), case.chain, threads=2)
     assert np.array_equal(again.dense(10), straight.dense(10)[case.problem.children_of(order)])
@@ -351,16 +358,16 @@ def test_what_is_compiled_beforehand_is_what_a_release_calls(tmp_path):
 
 def test_compiling_beforehand_is_left_out_where_the_cache_has_it_or_cannot_have_it(monkeypatch, tmp_path):
     begun = []
-    monkeypatch.setattr(compiling.subprocess, "Popen", lambda *given, **named: begun.append(given))
-    monkeypatch.setattr(compiling, "_process", None)
-    monkeypatch.setattr(compiling, "_FOLDER", tmp_path)
+    monkeypatch.setattr(one_level.subprocess, "Popen", lambda *given, **named: begun.append(given))
+    monkeypatch.setattr(one_level, "_process", None)
+    monkeypatch.setattr(one_level, "_FOLDER", tmp_path)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    compiling.start()
+    one_level.start()
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").touch()
-    compiling.start()
+    one_level.start()
     assert begun == []
     (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").unlink()
-    compiling.start()
+    one_level.start()
     assert len(begun) == 1

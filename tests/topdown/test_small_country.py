@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stirred.topdown.checking import check
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.releasing import release
+from stirred.topdown.checking.plan_check import check
+from stirred.topdown.drawing import release
+from stirred.topdown.estimating.questions import MeasuredRelease
+from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import tabulate, verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topdown_small_country"

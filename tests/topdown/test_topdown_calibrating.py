@@ -19,9 +19,9 @@ from stirred.margins.margin_blocks import Margin
 from stirred.margins.tree_shares import AskedPlace, TreePrecision, TreeShares
 from stirred.semantics.targets import Calibration, ErrorTarget, read_targets
 from stirred.topdown import preset
-from stirred.topdown.counting import read_spine
-from stirred.topdown.design import Design
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.data.counting import read_spine
+from stirred.topdown.estimating.precision import Design
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 def calibrated(plan: TopDownPlan, *targets: str, geography: Any = None, **options: Any) -> Calibration:

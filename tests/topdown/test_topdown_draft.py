@@ -11,10 +11,9 @@ import pytest
 from census import refused
 
 import stirred
-from stirred.topdown.counting import count_tables, read_spine
-from stirred.topdown.domains import read_domains, read_labels
-from stirred.topdown.draft import draft_plan
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.data.counting import count_tables, read_spine
+from stirred.topdown.plan.draft import draft_plan, read_domains, read_labels
+from stirred.topdown.plan.fields import TopDownPlan
 
 CODES = ["150010201001000", "150010201001001", "150010201002000", "150030001011000"]
 DICTIONARY = {

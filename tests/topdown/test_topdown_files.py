@@ -7,9 +7,9 @@ import os
 import pytest
 
 from stirred.errors import DataError
-from stirred.topdown import counting
-from stirred.topdown.counting import count_tables
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.data import counting
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.plan.fields import TopDownPlan
 
 
 def files(folder):

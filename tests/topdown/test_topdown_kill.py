@@ -15,7 +15,7 @@ import pytest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset, reopen, verify
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 PATIENCE = 120
 PROGRAM = [sys.executable, "-X", "faulthandler", "-c", "from stirred.cli.app import main; main()", "release"]

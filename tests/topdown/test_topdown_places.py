@@ -14,10 +14,9 @@ import stirred
 from stirred import mechanisms
 from stirred.cli.options import chosen
 from stirred.survey.plan import SurveyPlan
-from stirred.topdown.comparing import ask
-from stirred.topdown.estimating import MeasuredRelease
-from stirred.topdown.releasing import release
-from stirred.topdown.table_regression import covariance_of
+from stirred.topdown.drawing import release
+from stirred.topdown.estimating.questions import MeasuredRelease, covariance_of
+from stirred.topdown.estimating.ratios import ask
 from stirred.verbs import tabulate_places
 
 

@@ -13,7 +13,7 @@ from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.semantics import exposure
 from stirred.spec.known_deployments.allocations import allocation
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 TOML = """
 stirred = 1

@@ -25,15 +25,14 @@ from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.progress import Silent
 from stirred.topdown import finishing
-from stirred.topdown.checking import check
-from stirred.topdown.constraints import invariant_values
-from stirred.topdown.counting import count_tables, marginal
-from stirred.topdown.drawing import reopen
-from stirred.topdown.estimating import MeasuredRelease
+from stirred.topdown.checking.plan_check import check
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.drawing import draw, release, reopen
+from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.finishing import fit
-from stirred.topdown.fitting import TOO_WIDE
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.releasing import draw, release
+from stirred.topdown.fitting.table_fit import TOO_WIDE
+from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import tabulate, verify
 from strategies import Draws
 
@@ -210,7 +209,9 @@ def test_both_ways_of_the_fit_are_finished_from_one_draw_and_say_so(tmp_path):
 
 
 def test_a_table_that_is_too_wide_for_least_squares_is_released_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("stirred.topdown.subtrees.MOST_MATRICES", 20)  # dwellings have one attribute, persons three
+    monkeypatch.setattr(
+        "stirred.topdown.fitting.subtrees.MOST_MATRICES", 20
+    )  # dwellings have one attribute, persons three
     release(plan("1/8"), tables(), out=tmp_path / "out")
     assert all(verdict.holds for verdict in verify(tmp_path / "out"))
     ways = {one["table"]: one["way"] for one in json.loads((tmp_path / "out" / "certificate.json").read_text())["fit"]}

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from census import fields, plan, tables
 
-from stirred.topdown.checking import check
+from stirred.topdown.checking.plan_check import check
 
 
 def persons_by(data: dict[str, pl.DataFrame], *columns: str) -> Counter[tuple[str, ...]]:

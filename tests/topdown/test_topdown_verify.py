@@ -14,7 +14,7 @@ import pytest
 from census import plan, tables
 
 from stirred.releases.folder.manifest import write_manifest
-from stirred.topdown.releasing import draw, release
+from stirred.topdown.drawing import draw, release
 from stirred.topdown.verifying import verify
 
 PUBLISH = [{"table": "persons", "level": "county", "by": ["minor", "colour"]}, {"table": "dwellings", "level": "state"}]

@@ -36,9 +36,9 @@ from stirred.audit.topdown_inputs import Group, MadeData, make_data
 from stirred.audit.topdown_seen import MEASUREMENTS, Agreement, Seen, measurements_of
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
-from stirred.topdown.counting import GEOGRAPHY, count_tables
+from stirred.topdown.data.counting import GEOGRAPHY, count_tables
 from stirred.topdown.measuring import draw_parts, entries
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.errors import StirredError
-from stirred.topdown.constraints import invariant_values, require_kept
-from stirred.topdown.counting import GEOGRAPHY, Counted, count_tables
+from stirred.topdown.data.constraints import invariant_values, require_kept
+from stirred.topdown.data.counting import GEOGRAPHY, Counted, count_tables
+from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import Entry, cell_labels, entries
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TOTAL, ConstraintSection, RelationSection, TableSection
-from stirred.topdown.relations import relation_groups, require_related
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.sections import TOTAL, ConstraintSection, RelationSection, TableSection
 
 if TYPE_CHECKING:
     import polars as pl

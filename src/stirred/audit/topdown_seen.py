@@ -21,7 +21,7 @@ from stirred import errors
 from stirred.audit.noise_battery import fit_edges
 from stirred.audit.noise_laws import gaussian
 from stirred.audit.topdown_inputs import KEYS, Group, MadeData
-from stirred.topdown.plan import TopDownPlan
+from stirred.topdown.plan.fields import TopDownPlan
 
 if TYPE_CHECKING:
     import polars as pl

@@ -43,11 +43,11 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.guarantee import specify as specify_swap
 from stirred.swap.plan.sections import LinkedTable
 from stirred.tables.writing import as_arrow
+from stirred.topdown.checking.revealing import alone_in_an_invariant, reveal_topdown
 from stirred.topdown.drawing import draw_into, prepare
-from stirred.topdown.microdata import rows
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.revealing import alone_in_an_invariant, reveal_topdown
-from stirred.topdown.specifying import specify as specify_topdown
+from stirred.topdown.finishing import rows
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify as specify_topdown
 
 FALSE_ALARM = 0.05
 """The false-alarm probability at which the power of tests is told."""

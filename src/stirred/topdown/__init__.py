@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.topdown.checking import TopDownCheck, check
-    from stirred.topdown.drawing import TopDownDraw, reopen
-    from stirred.topdown.estimating import MeasuredRelease, estimate
+    from stirred.topdown.checking.plan_check import TopDownCheck, check
+    from stirred.topdown.data.spine_file import make_spine
+    from stirred.topdown.drawing import TopDownDraw, draw, release, reopen
+    from stirred.topdown.estimating.precision import expected_errors
+    from stirred.topdown.estimating.questions import MeasuredRelease, estimate
     from stirred.topdown.finishing import TopDownRelease
-    from stirred.topdown.plan import TopDownPlan
-    from stirred.topdown.precision import expected_errors
-    from stirred.topdown.presets import preset
-    from stirred.topdown.releasing import draw, release
-    from stirred.topdown.specifying import specify
-    from stirred.topdown.spine_file import make_spine
+    from stirred.topdown.plan.fields import TopDownPlan
+    from stirred.topdown.plan.guarantee import specify
+    from stirred.topdown.plan.presets import preset
     from stirred.topdown.verifying import tabulate, verify
 
 __all__ = [

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.releases.mechanism import AuditPair
-from stirred.topdown.constraints import groups_about, invariant_values, require_kept
-from stirred.topdown.counting import GEOGRAPHY, count_tables
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import QuerySection, TableSection
-from stirred.topdown.relations import relation_groups, require_related
-from stirred.topdown.specifying import specify
+from stirred.topdown.data.constraints import groups_about, invariant_values, require_kept
+from stirred.topdown.data.counting import GEOGRAPHY, count_tables
+from stirred.topdown.fitting.relations import relation_groups, require_related
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
+from stirred.topdown.plan.sections import QuerySection, TableSection
 
 MEASUREMENTS = "measurements"
 """What the output of a program is called: a row for each measured value."""

@@ -1,4 +1,6 @@
-"""The TopDown demonstration: releases a generated county under the 2020 plan, and prints released and true totals.
+"""Writes a generated census with a TopDown plan for it.
+
+The TopDown demonstration: releases a generated county under the 2020 plan, and prints released and true totals.
 
 The truth can be printed because everybody in the county is invented.
 """
@@ -11,21 +13,51 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
-from stirred.releases.folder.atomic import check_target
+from stirred.releases.folder.atomic import appearing, check_target
 from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
-from stirred.topdown.compiling import start
-from stirred.topdown.counting import Counted, count_tables
+from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.drawing import release
+from stirred.topdown.estimating.precision import expected_errors
 from stirred.topdown.finishing import TopDownRelease
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TOTAL
-from stirred.topdown.precision import expected_errors
-from stirred.topdown.presets import preset
-from stirred.topdown.releasing import release
+from stirred.topdown.fitting.one_level import start
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.presets import preset
+from stirred.topdown.plan.sections import TOTAL
 from stirred.topdown.verifying import verify
+
+FILES = {
+    "geography": "blocks.parquet",
+    "persons": "persons.parquet",
+    "units": "units.parquet",
+    "facilities": "facilities.parquet",
+}
+
+
+def write_population(
+    out: str | Path,
+    persons: int = 100_000,
+    seed: int = 1,
+    states: int | None = None,
+    preset_name: str = "pl94-2020",
+) -> list[str]:
+    """Write the tables and ``plan.toml`` into a new folder; returns the lines to print."""
+    out = Path(out)
+    country = Population(persons, seed, states)
+    named = f"a generated census of {persons:,} persons, seed {seed}"
+    plan = preset(preset_name, DOMAINS, nation=(states or 1) > 1, dataset=named, chosen_from="public")
+    with OnTerminal() as progress, appearing(out) as folder:
+        progress.stage("generating persons")
+        country.write(folder)
+        (folder / "plan.toml").write_text(plan.reading(FILES).to_toml(), encoding="utf-8")
+    return [
+        f"Wrote {out}: {', '.join(FILES.values())} and plan.toml ({preset_name}, rho {float(plan.rho):.5f}).",
+        f"Next: stirred check {out / 'plan.toml'}",
+    ]
+
 
 PERSONS = 80_000
 SHOWN = 3

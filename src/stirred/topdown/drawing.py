@@ -3,33 +3,44 @@
 From then on the data are not needed any more: a fit reads measurements, the public geography and the values of the
 invariants, as often as wanted. The budget of an existing work folder is spent: drawing again spends again, finishing
 from it does not (:mod:`stirred.releases.steps`).
+
+Makes a TopDown release: draws into a work folder, finishes, writes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
+from stirred.releases import steps
 from stirred.releases.folder.documents import draw_nonce
+from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
+from stirred.releases.steps import DocumentWriter
 from stirred.spec import Specification
-from stirred.topdown.constraints import Counts, invariant_values, require_agreement, require_kept, require_nested
-from stirred.topdown.counting import Counted, count_tables
-from stirred.topdown.earlier import Agreement, read_agreements
+from stirred.topdown.data.constraints import (
+    Agreement,
+    Counts,
+    invariant_values,
+    read_agreements,
+    require_agreement,
+    require_kept,
+    require_nested,
+)
+from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.finishing import TopDownRelease, fit
-from stirred.topdown.measuring import Measurements, measure
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.related_tables import RelatedTables
-from stirred.topdown.relations import require_related
-from stirred.topdown.specifying import specify
-from stirred.topdown.work_folder import (
+from stirred.topdown.fitting.relations import RelatedTables, require_related
+from stirred.topdown.measuring import (
     GEOGRAPHY,
     INVARIANTS,
     MEASUREMENTS,
     DrawRecord,
+    Measurements,
+    measure,
     read_geography,
     read_invariants,
     read_record,
@@ -37,6 +48,9 @@ from stirred.topdown.work_folder import (
     write_invariants,
     write_record,
 )
+from stirred.topdown.mechanism import MECHANISM
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,3 +156,48 @@ def reopen(plan: TopDownPlan, work: str | Path) -> TopDownDraw:
     require_agreement(plan, spine, exact, agreements)
     stated = specify(plan, record.for_release)
     return TopDownDraw(work, plan, spine, exact, agreements, stated, record.for_release, record.nonce, record.entry)
+
+
+def draw(
+    plan: TopDownPlan,
+    data: Data | None = None,
+    *,
+    work: str | Path,
+    keep_truth: bool = False,
+    source: RandomSource | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress | None = None,
+) -> TopDownDraw:
+    """Measure once into the new folder ``work``. ``source`` other than the operating system's is for tests.
+
+    ``data`` gives frames or paths by table in place of the plan's own, and the list of places as ``"geography"``.
+    ``keep_truth`` keeps the true counts in memory, for the confidential comparison.
+    """
+    made = steps.draw(
+        MECHANISM, plan, data, work=work, keep_truth=keep_truth, source=source, ledger=ledger, progress=progress
+    )
+    return cast(TopDownDraw, made)
+
+
+def release(
+    plan: TopDownPlan,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    documents: DocumentWriter | None = None,
+    progress: Progress | None = None,
+) -> TopDownRelease:
+    """Make a release: draw, or continue from an existing work folder, then fit and write.
+
+    Without ``work`` a folder beside ``out`` is used; it is removed once the release is written, and kept for another
+    try if the fit is interrupted. ``documents`` writes the report of the release, as :func:`stirred.release` does;
+    without it there is none.
+    """
+    made = steps.release(
+        MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, documents=documents,
+        progress=progress,
+    )  # fmt: skip
+    return cast(TopDownRelease, made)

@@ -1,4 +1,8 @@
-"""Finishes a TopDown draw: fits tables to the measurements, and writes the release folder.
+"""Computes the errors of a release against the true counts. All of it is confidential.
+
+Writes fitted histograms as rows: one for each record, in the order of places and cells.
+
+Finishes a TopDown draw: fits tables to the measurements, and writes the release folder.
 
 Everything here is post-processing of the measurements and of the invariants' values: it costs nothing, and can be done
 again from the same work folder, with other constraints or other tables to publish.
@@ -7,24 +11,28 @@ again from the same work folder, with other constraints or other tables to publi
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pc
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
-from stirred.releases.folder.atomic import PARTS
-from stirred.releases.folder.documents import Certificate, write_documents
+from stirred.releases.folder.atomic import CONFIDENTIAL, PARTS
+from stirred.releases.folder.documents import Certificate, ReleasedTable, write_documents
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -32,32 +40,164 @@ from stirred.releases.progress import Progress, Silent
 from stirred.releases.steps import DocumentWriter, publish
 from stirred.spec import Specification
 from stirred.spec.exact import display
-from stirred.tables.writing import write_table
-from stirred.topdown.accuracy import Accuracy, compare, write_accuracy
-from stirred.topdown.constraints import Counts
-from stirred.topdown.counting import Counted, count_tables
-from stirred.topdown.earlier import Agreement
-from stirred.topdown.finished_levels import FinishedLevels
-from stirred.topdown.fit_bias import ExpectedBias, expected_bias
-from stirred.topdown.fitting import LevelReport, fit_table
-from stirred.topdown.measuring import Measurements
-from stirred.topdown.mechanism import MECHANISM
-from stirred.topdown.microdata import described, rows
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.problems import Histograms
-from stirred.topdown.readme import readme
-from stirred.topdown.related_tables import RelatedTables
-from stirred.topdown.work_folder import (
+from stirred.tables import Column, Table
+from stirred.tables.writing import EXTENSIONS, Cell, Chunk, write_table
+from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias
+from stirred.topdown.data.constraints import Agreement, Counts
+from stirred.topdown.data.counting import Counted, count_tables, marginal_by
+from stirred.topdown.documents import readme
+from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.fitting.relations import RelatedTables
+from stirred.topdown.fitting.table_fit import FinishedLevels, LevelReport, fit_table
+from stirred.topdown.measuring import (
     GEOGRAPHY,
     MEASUREMENTS,
+    Measurements,
     counts_table,
     fingerprint,
     invariant_files,
     measurement_files,
+    parts,
 )
+from stirred.topdown.mechanism import MECHANISM
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.sections import TableSection
 
 if TYPE_CHECKING:
     from stirred.topdown.drawing import TopDownDraw
+
+NOTE = """\
+CONFIDENTIAL. These errors compare the release with the data themselves. They are not covered by the guarantee: do not
+publish them, and do not choose among several draws by them.
+"""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The errors of one query at one level, over all units and cells."""
+
+    table: str
+    level: str
+    query: str
+    cells: int
+    mean_absolute_error: float
+    root_mean_square_error: float
+    largest_error: int
+    noise_of_the_measurement: float
+    """Standard error of each cell as measured, before the fit."""
+
+
+def compare(released: Counted, truth: Counted) -> list[Accuracy]:
+    """Errors of every measured query at every level."""
+    plan, spine = released.plan, released.spine
+    found = []
+    for table in plan.released:
+        schema = table.schema_of
+        for number, level in enumerate(spine.levels):
+            true = truth.histograms(table.name, number)
+            fitted = released.histograms(table.name, number)
+            for query in table.queries:
+                cells = schema.number_of_groups(query.by)
+                absolute, squared, largest = 0, 0, 0
+                for units in parts(spine.units(number), cells):
+                    chosen = np.arange(units.start, units.stop)
+                    error = np.abs(
+                        marginal_by(fitted.of_units(chosen), schema, query.by)
+                        - marginal_by(true.of_units(chosen), schema, query.by)
+                    )
+                    absolute += int(error.sum())
+                    squared += int((error * error).sum())
+                    largest = max(largest, int(error.max(initial=0)))
+                many = spine.units(number) * cells
+                variance = table.variance_of(level, query, plan.one_place(level))
+                found.append(
+                    Accuracy(
+                        table.name, level, query.name, many, absolute / many, math.sqrt(squared / many), largest,
+                        math.inf if variance is None else math.sqrt(variance),
+                    )
+                )  # fmt: skip
+    return found
+
+
+def write_accuracy(folder: Path, errors: list[Accuracy]) -> None:
+    """Write ``errors.csv``, and a note that it is confidential."""
+    (folder / CONFIDENTIAL).write_text(NOTE, encoding="utf-8")
+    with (folder / "errors.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(field.name for field in fields(Accuracy))
+        for row in errors:
+            lines.writerow(f"{one:.6g}" if isinstance(one, float) else one for one in astuple(row))
+
+
+ROWS = 1 << 20
+"""Rows that are made at a time."""
+PLACE, ATTRIBUTE = "place", "attribute"
+ORDER = "by place, then by values in the order of the plan"
+
+
+def place_columns(plan: TopDownPlan, spine: Spine) -> list[Column]:
+    """For every level that is a column, the unit that each leaf lies in."""
+    columns = []
+    units = np.arange(spine.leaves, dtype=np.int64)
+    for level in range(len(spine.levels) - 1, len(spine.levels) - len(plan.spine.levels) - 1, -1):
+        columns.append(Column(spine.levels[level], units.astype(np.uint32), spine.names[level]))
+        units = spine.parents(level)[units] if level else units
+    return columns[::-1]
+
+
+def attribute_columns(table: TableSection) -> list[Column]:
+    """For every attribute, under the name of its column, the code that each cell has."""
+    schema = table.schema_of
+    cells = np.arange(schema.cells, dtype=np.int64)
+    columns = []
+    for at, attribute in enumerate(table.attributes):
+        codes = (cells // math.prod(schema.shape[at + 1 :])) % schema.shape[at]
+        columns.append(
+            Column(attribute.column or attribute.name, codes.astype(np.uint32), pa.array(attribute.values, pa.string()))
+        )
+    return columns
+
+
+def rows(plan: TopDownPlan, spine: Spine, table: TableSection, leaves: Histograms) -> Iterator[Chunk]:
+    """The records of a table, a bounded number at a time; one chunk without rows if there are none."""
+    places, attributes = place_columns(plan, spine), attribute_columns(table)
+    leaf = np.repeat(np.arange(leaves.units, dtype=np.int64), np.diff(leaves.starts))
+    ends = np.cumsum(leaves.counts)
+    total = int(ends[-1]) if len(ends) else 0
+    for first in range(0, max(total, 1), ROWS):
+        entry = _entries(ends, first, min(total, first + ROWS))
+        cells = leaves.cells[entry]
+        yield [
+            *(Cell(column.name, column.codes[leaf[entry]], column) for column in places),
+            *(Cell(column.name, column.codes[cells], column) for column in attributes),
+        ]
+
+
+def _entries(ends: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """The entries of the histograms that the records from ``first`` up to ``last`` belong to.
+
+    >>> _entries(np.array([2, 3, 7]), 1, 5).tolist()
+    [0, 1, 2, 2]
+    """
+    begin, end = np.searchsorted(ends, [first, last - 1], side="right") if last > first else (0, -1)
+    inside = np.arange(begin, end + 1)
+    bounds = np.clip(ends[begin : end + 1], first, last)
+    return np.repeat(inside, np.diff(np.concatenate([[first], bounds])))
+
+
+def described(plan: TopDownPlan, spine: Spine, table: TableSection, records: int) -> ReleasedTable:
+    """The table as the data dictionary states it."""
+    places, attributes = place_columns(plan, spine), attribute_columns(table)
+    return ReleasedTable(
+        table.name,
+        table.name + EXTENSIONS[plan.format],
+        plan.format,
+        records,
+        ORDER,
+        (*((column.name, PLACE) for column in places), *((column.name, ATTRIBUTE) for column in attributes)),
+        Table(table.name, records, {column.name: column for column in (*places, *attributes)}),
+    )
+
 
 _SHOWN_FALLBACKS = 5
 

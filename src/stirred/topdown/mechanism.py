@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
     from stirred.spec.known_deployments.allocations import Allocation
-    from stirred.topdown.checking import TopDownCheck
+    from stirred.topdown.checking.plan_check import TopDownCheck
     from stirred.topdown.drawing import TopDownDraw
-    from stirred.topdown.plan import TopDownPlan
+    from stirred.topdown.plan.fields import TopDownPlan
 
 PRESETS = ("pl94-2020", "pl94-units", "teaching")
 """Names of the plans that :func:`stirred.topdown.preset` knows."""
@@ -56,19 +56,19 @@ def _sizes(text: str | None) -> list[int] | None:
 
 
 def _population(**options: Any) -> list[str]:
-    from stirred.topdown.population import write_population
+    from stirred.topdown.demo import write_population
 
     return write_population(**options)
 
 
 def _spine(**options: Any) -> list[str]:
-    from stirred.topdown.spine_file import spine_lines
+    from stirred.topdown.data.spine_file import spine_lines
 
     return spine_lines(**options)
 
 
 def _noisy_measurements(**options: Any) -> list[str]:
-    from stirred.topdown.nmf_writing import write_noisy_measurements
+    from stirred.topdown.noisy_files.writing import write_noisy_measurements
 
     return write_noisy_measurements(**options)
 
@@ -248,39 +248,39 @@ class TopDown(Mechanism):
 
     @property
     def plan_type(self) -> type[TopDownPlan]:
-        from stirred.topdown.plan import TopDownPlan
+        from stirred.topdown.plan.fields import TopDownPlan
 
         return TopDownPlan
 
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.topdown.draft import draft_plan
+        from stirred.topdown.plan.draft import draft_plan
 
         return draft_plan(file, folder=folder, **options)
 
     def warm_up(self) -> None:
-        from stirred.topdown.compiling import start
+        from stirred.topdown.fitting.one_level import start
 
         start()
 
     def specify(self, plan: TopDownPlan) -> Specification:
-        from stirred.topdown.specifying import specify
+        from stirred.topdown.plan.guarantee import specify
 
         return specify(plan)
 
     def inputs(self, plan: TopDownPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.topdown.counting import inputs
+        from stirred.topdown.data.counting import inputs
 
         return inputs(plan, data)
 
     def check(
         self, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> TopDownCheck:
-        from stirred.topdown.checking import check
+        from stirred.topdown.checking.plan_check import check
 
         return check(plan, data, progress=progress, **options)
 
     def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
-        from stirred.topdown.earlier import require_counted
+        from stirred.topdown.data.constraints import require_counted
 
         require_counted(plan, ledger)
 
@@ -306,34 +306,34 @@ class TopDown(Mechanism):
         return reopen(plan, work)
 
     def is_work(self, folder: Path) -> bool:
-        from stirred.topdown.work_folder import is_work
+        from stirred.topdown.measuring import is_work
 
         return is_work(folder)
 
     def paid_entry(self, folder: Path) -> int | None:
-        from stirred.topdown.work_folder import paid_entry
+        from stirred.topdown.measuring import paid_entry
 
         return paid_entry(folder)
 
     def reads_measurements(self, folder: Path) -> bool:
-        from stirred.topdown.nmf_form import is_noisy_measurements
+        from stirred.topdown.noisy_files.form import is_noisy_measurements
 
         return is_noisy_measurements(folder)
 
     def adopt(
         self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any
     ) -> TopDownDraw:
-        from stirred.topdown.nmf_adopting import adopt
+        from stirred.topdown.noisy_files.reading import adopt
 
         return adopt(measurements, folder, progress=progress, **options)
 
     def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
-        from stirred.topdown.nmf_adopting import readopt
+        from stirred.topdown.noisy_files.reading import readopt
 
         return readopt(measurements, work, **options)
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.topdown.for_analysts import for_analysts
+        from stirred.topdown.documents import for_analysts
 
         return tuple(for_analysts(release))
 
@@ -353,7 +353,7 @@ class TopDown(Mechanism):
         return tabulate_release(release, by, table)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
-        from stirred.topdown.for_analysts import WHICH_VALUES
+        from stirred.topdown.documents import WHICH_VALUES
 
         return f"Note: these are counts of released rows. {WHICH_VALUES}"
 
@@ -363,11 +363,11 @@ class TopDown(Mechanism):
         return place_units(release, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
-        from stirred.topdown.estimating import estimate
+        from stirred.topdown.estimating.questions import estimate
 
         reading = {one.keyword: options.pop(one.keyword) for one in READING if one.keyword in options}
         if self.reads_measurements(Path(release)):
-            from stirred.topdown.nmf_reading import open_noisy_measurements
+            from stirred.topdown.noisy_files.reading import open_noisy_measurements
 
             return estimate(open_noisy_measurements(release, **reading), **options)
         if reading:
@@ -377,7 +377,7 @@ class TopDown(Mechanism):
         return estimate(release, **options)
 
     def allocation(self, release: ReleaseFolder) -> Allocation:
-        from stirred.topdown.plan import TopDownPlan
+        from stirred.topdown.plan.fields import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
 
@@ -390,7 +390,7 @@ class TopDown(Mechanism):
         progress: Progress | None = None,
         **options: Any,
     ) -> Calibration:
-        from stirred.topdown.calibrating import calibrate
+        from stirred.topdown.plan.budget import calibrate
 
         return calibrate(plan, targets, data, progress=progress, **options)
 
@@ -403,7 +403,7 @@ class TopDown(Mechanism):
         self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None
     ) -> Sequence[CustodianNote]:
         from stirred.releases.progress import Silent
-        from stirred.topdown.for_custodian import for_custodian
+        from stirred.topdown.checking.comparison import for_custodian
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 

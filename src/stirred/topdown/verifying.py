@@ -1,4 +1,16 @@
-"""Verifies a TopDown release and tabulates it, from the release folder alone.
+"""Counts of released rows by the plan's recodes.
+
+Rows hold attributes; a recode's groups are told from them. Where groups overlap, a row counts in each group that it is
+in, so such counts add up to more than the number of rows.
+
+Fits the measurements of a received release again, forecasts its bias again, and compares both with what it has.
+
+Fit and forecast are functions of what is in the folder: of the measurements, the values of the invariants, the plan and
+public facts. Both are sums of floating-point numbers, whose last digits differ between machines, and a tie that is
+broken otherwise moves a record. So what is equal holds, what is far apart is contradicted, and between the two nothing
+is decided.
+
+Verifies a TopDown release and tabulates it, from the release folder alone.
 
 Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
 zeros, the constraints and the tables beside them, and with the fit of the measurements, which is made again
@@ -10,8 +22,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +34,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from stirred._received import inside, read_json
+from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate
 from stirred.releases.folder.manifest import digest_of
@@ -33,39 +47,232 @@ from stirred.releases.folder.release_folder import (
     tabulate_rows,
     verify_with,
 )
-from stirred.releases.verdicts import Verdict, contradicted
+from stirred.releases.progress import Silent
+from stirred.releases.verdicts import LAST_DIGITS, Verdict, contradicted, not_compared
 from stirred.tables.reading.table_reader import read_parts
 from stirred.tables.writing import write_table
-from stirred.topdown.constraints import (
-    Counts,
-    constraint_words,
-    leaves_breaking,
+from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias, has_forecast, simulated_records
+from stirred.topdown.data.constraints import Counts, constraint_words, leaves_breaking
+from stirred.topdown.data.counting import Counted, Places, count_rows
+from stirred.topdown.documents import readme
+from stirred.topdown.finishing import (
+    ATTRIBUTE,
+    ORDER,
+    PLACE,
+    attribute_columns,
+    described,
+    fit_tables,
+    place_columns,
+    rows,
 )
-from stirred.topdown.counting import Counted, Places, count_rows
-from stirred.topdown.measuring import INDEX, Measurements, cell_labels, entries, write_again
-from stirred.topdown.microdata import ATTRIBUTE, ORDER, PLACE, attribute_columns, described, place_columns, rows
-from stirred.topdown.plan import TopDownPlan
-from stirred.topdown.plan_sections import TableSection
-from stirred.topdown.problems import Histograms
-from stirred.topdown.readme import readme
-from stirred.topdown.recoded_tables import columns_behind, recoded
-from stirred.topdown.refitting import bias_verdict, fit_verdicts
-from stirred.topdown.relations import leaves_breaking_relation, relation_words
-from stirred.topdown.specifying import specify
-from stirred.topdown.work_folder import (
+from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.fitting.relations import leaves_breaking_relation, relation_words
+from stirred.topdown.fitting.table_fit import BY_LEVEL, FALLBACKS, LEAST_SQUARES, TOO_WIDE, LevelReport
+from stirred.topdown.measuring import (
     GEOGRAPHY,
+    INDEX,
     INVARIANTS,
     MEASUREMENTS,
+    Measurements,
+    cell_labels,
     counts_table,
+    entries,
     fingerprint,
     geography_table,
     invariant_files,
     measurement_files,
     read_geography,
     read_invariants,
+    write_again,
     write_geography,
     write_invariants,
 )
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.plan.guarantee import specify
+from stirred.topdown.plan.sections import TableSection
+
+
+def columns_behind(table: TableSection, by: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The columns that must be counted by so that counts by some columns and recodes can be told."""
+    recodes = {one.name for one in table.recodes} - set(known)
+    column = {one.name: one.column or one.name for one in table.attributes}
+    schema = table.schema_of
+    found = [[column[base] for base in schema.bases(name)] if name in recodes else [name] for name in by]
+    return tuple(dict.fromkeys(name for names in found for name in names))
+
+
+def recoded(counts: pa.Table, table: TableSection, by: Sequence[str]) -> pa.Table:
+    """Counts by columns, added up to counts by some of these columns and recodes of them; the last column counts."""
+    *columns, number = counts.column_names
+    recodes = [name for name in by if name not in columns]
+    schema: Schema = table.schema_of
+    column = {one.name: one.column or one.name for one in table.attributes}
+    values = {one.name: {value: at for at, value in enumerate(one.values)} for one in table.attributes}
+    small = {
+        name: Schema(
+            tuple(one for one in schema.attributes if one.name in schema.bases(name)),
+            tuple(one for one in schema.recodes if one.name == name),
+        )
+        for name in recodes
+    }
+    members = {name: small[name].members(name) for name in recodes}
+    sums: dict[tuple[object, ...], int] = {}
+    for row in counts.to_pylist():
+        keys: list[tuple[object, ...]] = [()]
+        for name in by:
+            if name in recodes:
+                place = tuple(values[one.name][str(row[column[one.name]])] for one in small[name].attributes)
+                labels = small[name].values(name)
+                inside = members[name][:, np.ravel_multi_index(place, small[name].shape)]
+                here: list[object] = [labels[at] for at in np.flatnonzero(inside)]
+            else:
+                here = [row[name]]
+            keys = [(*key, one) for key in keys for one in here]
+        for key in keys:
+            sums[key] = sums.get(key, 0) + row[number]
+    orders = [schema.values(name) if name in recodes else () for name in by]
+    found = sorted(
+        sums.items(),
+        key=lambda item: [
+            (order.index(str(value)) if order else 0, str(value)) for order, value in zip(orders, item[0], strict=True)
+        ],
+    )
+    kinds = [pa.string() if name in recodes else counts.schema.field(name).type for name in by]
+    arrays = [pa.array([key[at] for key, _ in found], kind) for at, kind in enumerate(kinds)]
+    totals = pa.array([count for _, count in found], counts.schema.field(number).type)
+    return pa.table([*arrays, totals], names=[*by, number])
+
+
+MOVED = Fraction(1, 20)
+"""The share of records that ties may move: noise alone moves far more."""
+RECORDS, TIMES = 20_000_000, 4
+"""Records that are simulated again for a forecast: so many, or so many times those that were released."""
+_FIT = "the released rows are the fit of the measurements, and the certificate reports how it went"
+_FORECAST = "the certificate has the forecast of bias of every table whose totals are not kept, as it is computed again"
+
+
+def fit_verdicts(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+    """Whether the released rows are what fitting the measurements gives, and the certificate reports it so."""
+    plan, spine, stated = counted.plan, counted.spine, release.certificate["fit"]
+    if not _is_report(release, plan, spine):
+        return [Verdict(False, "the certificate reports the fit of every table and level")]
+    if plan.earlier:
+        return [not_compared(f"whether {_FIT}", "the earlier releases that it agrees with are not in the folder")]
+    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS), Silent())
+    rows = [_moved(counted.leaves[table.name], found[table.name][0]) for table in plan.released]
+    reports = [report.published() for table in plan.released for report in found[table.name][1]]
+    if not any(rows) and json.dumps(stated) == json.dumps(reports):
+        return [Verdict(True, _FIT)]
+    if not release.by_this_version:
+        return [not_compared(f"whether {_FIT}", "another version made the fit")]
+    if max(rows) > MOVED or not all(_alike(*pair) for pair in zip(stated, reports, strict=True)):
+        return [Verdict(False, _FIT)]
+    return [not_compared("the last digits of the fit, and records that ties move", LAST_DIGITS)]
+
+
+def _moved(one: Histograms, other: Histograms) -> Fraction:
+    """The share of records that must be moved, added or removed to make one table of the other."""
+    keys = [
+        np.repeat(np.arange(each.units, dtype=np.int64), np.diff(each.starts)) * (1 << 31) + each.cells
+        for each in (one, other)
+    ]
+    places, at = np.unique(np.concatenate(keys), return_inverse=True)
+    differing = np.bincount(at, np.concatenate([one.counts, -other.counts]), len(places))
+    return Fraction(int(np.abs(differing).sum()), max(1, 2 * int(other.counts.sum())))
+
+
+def _alike(stated: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether two reports of the fit of a level are the same but for what last digits change."""
+    exact = [{**one, "most_sweeps": 0, "worst_gap": 0, "kappa": 0, "fallbacks": []} for one in (stated, found)]
+    return (
+        json.dumps(exact[0]) == json.dumps(exact[1])
+        and abs(len(stated["fallbacks"]) - len(found["fallbacks"])) <= MOVED * stated["units"]
+        and all(_near(stated[name], found[name], most) for name, most in (("kappa", 1e-6), ("most_sweeps", 0.5)))
+        and stated["worst_gap"] <= max(10 * found["worst_gap"], 1e-12)
+    )
+
+
+def _near(stated: float | None, found: float | None, most: float) -> bool:
+    if stated is None or found is None:
+        return stated == found
+    return abs(stated - found) <= most * abs(found)
+
+
+def _is_report(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> bool:
+    """Whether the reports of the fit are of the plan's tables and levels, and have no fields or words of their own."""
+    fit = release.certificate["fit"]
+    expected = [
+        (table.name, level, spine.units(at)) for table in plan.released for at, level in enumerate(spine.levels)
+    ]
+    if not isinstance(fit, list) or [(one["table"], one["level"], one["units"]) for one in fit] != expected:
+        return False
+    known = {field.name for field in fields(LevelReport)}
+    if not release.by_this_version and "way" not in fit[0]:  # before 0.6 there was one way, and it was not stated
+        known -= {"way"}
+    for one in fit:
+        if not isinstance(one["fallbacks"], list) or len(one["fallbacks"]) > 3 * one["units"]:
+            return False
+        numbers = [one["passes"], one["most_sweeps"], one["worst_gap"], 0 if one["kappa"] is None else one["kappa"]]
+        at = spine.levels.index(one["level"])
+        above = set(spine.names[max(0, at - 1)].to_pylist()) if one["fallbacks"] else set()
+        if set(one) != known or not all(_is_modest(number) for number in numbers):
+            return False
+        if "way" in one and one["way"] not in ((BY_LEVEL,) if plan.fit == BY_LEVEL else (LEAST_SQUARES, TOO_WIDE)):
+            return False
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in one["fallbacks"]):
+            return False
+        if not all(isinstance(name, str) and name in above and words in FALLBACKS for name, words in one["fallbacks"]):
+            return False
+    return True
+
+
+def _is_modest(number: Any) -> bool:
+    return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < 10**15
+
+
+def bias_verdict(
+    release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]
+) -> tuple[list[ExpectedBias], Verdict]:
+    """The forecasts of bias that the certificate states, and whether they are those that its plan has."""
+    plan, stated = counted.plan, release.certificate.get("expected_bias")
+    if stated is None and not release.by_this_version:
+        return [], not_compared("the forecast of bias", "another version wrote none")
+    tables = [table for table in plan.released if has_forecast(plan, counted.spine, table)]
+    try:
+        found = [ExpectedBias.from_published(one) for one in stated or []]
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return [], Verdict(False, _FORECAST)
+    if not isinstance(stated, list) or [one.table for one in found] != [table.name for table in tables]:
+        return [], Verdict(False, _FORECAST)
+    records = {table.name: int(counted.leaves[table.name].counts.sum()) for table in tables}
+    for table in tables:
+        simulated = simulated_records(plan, counted.spine, table, records[table.name])
+        if simulated > max(RECORDS, TIMES * records[table.name]):
+            why = f"computing it again would take {simulated:,} simulated records"
+            return found, not_compared("the numbers of the forecast of bias", why)
+    again = [expected_bias(plan, counted.spine, exact, table, records=records[table.name]) for table in tables]
+    made = [one.published() for one in again if one is not None]
+    if json.dumps(made) == json.dumps(stated):
+        return found, Verdict(True, _FORECAST)
+    if not release.by_this_version:
+        return found, not_compared("the numbers of the forecast of bias", "another version computed them")
+    if not all(_same_forecast(*pair) for pair in zip(stated, made, strict=True)):
+        return [], Verdict(False, _FORECAST)
+    return found, not_compared("the last digits of the forecast of bias", LAST_DIGITS)
+
+
+def _same_forecast(stated: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    """Whether two forecasts are of the same places, and differ by no more than the simulation leaves open."""
+    numbers = {"bias": 0, "standard_error": 0}
+    return (
+        json.dumps({**stated, "classes": [{**one, **numbers} for one in stated["classes"]]})
+        == json.dumps({**made, "classes": [{**one, **numbers} for one in made["classes"]]})
+        and all(
+            abs(one[name] - other[name]) <= other["standard_error"] + 0.01
+            for one, other in zip(stated["classes"], made["classes"], strict=True)
+            for name in numbers
+        )
+    )  # fmt: skip
 
 
 def verify(path: str | Path) -> list[Verdict]:

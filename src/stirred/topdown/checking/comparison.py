@@ -1,0 +1,98 @@
+"""What the custodian of a TopDown release can know and must keep: true errors, and what the invariants reveal.
+
+Released rows are counted from the folder, true ones from the confidential files. Keep in mind: the noise of the
+measurements is public, but these errors are those of this one draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stirred import errors
+from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.releases.mechanism import CustodianNote, Data
+from stirred.releases.progress import Progress
+from stirred.topdown.checking.revealing import KeptTogether, TopDownRevealing, alone_in_an_invariant, reveal_topdown
+from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.finishing import compare
+from stirred.topdown.measuring import fingerprint
+from stirred.topdown.plan.fields import TopDownPlan
+from stirred.topdown.verifying import count_release
+
+_LISTED = 200
+"""Queries whose errors are listed; a plan may have thousands."""
+
+
+def for_custodian(
+    release: ReleaseFolder, plan: TopDownPlan, data: Data | None, progress: Progress
+) -> Iterator[CustodianNote]:
+    """Errors of every query at every level, then what the invariants reveal."""
+    progress.stage("reading and counting")
+    truth = count_tables(plan, data)
+    exact = invariant_values(truth)
+    stated = [entry.get("sha256") for entry in release.certificate["invariants"]]
+    for invariant, values in zip(plan.invariants, exact, strict=True):
+        if fingerprint(values) not in stated:
+            raise errors.appendix_other_data(str(invariant.margin))
+    progress.stage("comparing with the true values")
+    leaves = {table.name: count_release(release, plan, truth.spine, table) for table in plan.released}
+    yield _errors(Counted(plan, truth.spine, leaves), truth)
+    progress.stage("counting what the invariants reveal")
+    yield from _revealed(reveal_topdown(plan, truth.spine, exact))
+    for table in plan.released:
+        alone = alone_in_an_invariant(truth, exact, table.name)
+        if alone:
+            many = int(truth.leaves[table.name].counts.sum())
+            words = f"{table.name}: {alone:,} of {many:,} records are the only one of some count that is kept exactly."
+            yield CustodianNote("revealed", words)
+
+
+def _errors(released: Counted, truth: Counted) -> CustodianNote:
+    found = compare(released, truth)
+    words = (
+        "The released rows against the confidential data, query by query; the last column is the noise of a count as "
+        "it was measured, which is public."
+    )
+    if len(found) > _LISTED:
+        words += f" The first {_LISTED} of {len(found):,} queries are listed."
+    head = ("table", "level", "query", "counts", "mean absolute error", "largest", "noise")
+    rows = tuple(
+        (
+            one.table, one.level, one.query.replace("*", " * "), f"{one.cells:,}", f"{one.mean_absolute_error:,.4g}",
+            f"{one.largest_error:,}", f"{one.noise_of_the_measurement:,.4g}",
+        )
+        for one in found[:_LISTED]
+    )  # fmt: skip
+    return CustodianNote("errors", words, (head, *rows))
+
+
+def _revealed(found: TopDownRevealing) -> Iterator[CustodianNote]:
+    if not found.margins:
+        yield CustodianNote("revealed", "The plan keeps nothing exactly, so no invariant reveals anything.")
+        return
+    numbers = [str(number) for number in range(1, len(found.margins[0].counts.cells) + 1)]
+    rows = tuple(
+        (
+            one.margin, f"{one.empty:,}", *(f"{many:,}" for many in one.counts.cells), f"{one.counts.more:,}",
+            f"{one.determined_records:,}",
+        )
+        for one in found.margins
+    )  # fmt: skip
+    words = (
+        "How many of the counts that are kept exactly hold so many records, and how many records are fixed in all "
+        "their attributes. It is no part of rho, and whoever has the release can compute it too."
+    )
+    head = ("kept exactly", *(f"counts of {number}" for number in ("0", *numbers)), "more", "records fixed")
+    yield CustodianNote("revealed", words, (head, *rows))
+    for one in found.pairs:
+        yield CustodianNote("revealed", _pair(one))
+
+
+def _pair(found: KeptTogether) -> str:
+    both = found.revealed
+    return (
+        f"{found.coarse}, together with {found.fine}: the finer table is determined for {both.determined_records:,} of "
+        f"{both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell is "
+        f"known to within {both.mean_width:.2f} on average."
+    )
