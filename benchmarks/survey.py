@@ -55,7 +55,7 @@ def plan_of(folder: Path, file: str) -> Any:
     """Sums and means by area and sex with measured standard errors, from weights on, at rho = 1."""
     import polars as pl
 
-    from stirred.survey.plan import SurveyPlan
+    from stirred.survey.plan.fields import SurveyPlan
 
     texts = {"stratum": pl.String, "region": pl.String}
     strata = pl.read_csv(folder / "strata.csv", schema_overrides=texts)
@@ -124,7 +124,7 @@ def pandas_sums(folder: Path, file: str, target: Path) -> Stages:
 
 def ours(folder: Path, file: str, target: Path) -> Stages:
     import stirred
-    from stirred.survey.records import read_records
+    from stirred.survey.data import read_records
 
     plan = plan_of(folder, file)
     return {
@@ -141,8 +141,8 @@ def linearised_means(folder: Path, file: str, target: Path) -> Stages:
     import numpy as np
     import polars as pl
 
-    from stirred.survey.linearised import FirstStage, WeightedSample, means
-    from stirred.survey.records import read_records
+    from stirred.survey.data import read_records
+    from stirred.survey.design.linearised import FirstStage, WeightedSample, means
 
     plan = plan_of(folder, file)
     records = read_records(plan)
@@ -326,7 +326,7 @@ def by_design(folders: dict[tuple[int, int], Path], rounds: int) -> list[str]:
 def noise_speed(folder: Path) -> str:
     """Noise for all cells of the plan, ours and OpenDP's, at one scale."""
     from stirred.noise import SystemSource
-    from stirred.survey.query_noise import query_noise
+    from stirred.survey.measuring import query_noise
 
     plan = plan_of(folder, "survey.parquet")
     noise, source = query_noise(plan, plan.queries[1]), SystemSource()

@@ -44,7 +44,7 @@ def offered(tmp_path_factory) -> Path:
     from stirred.audit.noise_laws import gaussian
     from stirred.noise import SeededSource
     from stirred.releases.ledger.ledger import Ledger
-    from stirred.survey.plan import SurveyPlan
+    from stirred.survey.plan.fields import SurveyPlan
     from stirred.swap.plan.fields import SwapPlan
     from stirred.tables.synthetic.population import DOMAINS, Population
     from stirred.topdown import TopDownPlan

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.survey.checking import check as survey_check
+from stirred.survey.checking.plan_check import check as survey_check
 from stirred.survey.drawing import draw as survey_draw
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.swap.checking.plan_check import check
 from stirred.swap.drawing import draw
 from stirred.swap.plan.fields import SwapPlan

@@ -20,8 +20,9 @@ from stirred.cli import app
 from stirred.releases.folder.manifest import signers_line
 from stirred.releases.plans import InputSection, Section
 from stirred.spec.known_deployments import accounts
-from stirred.survey import PublicWeights, WeightTrade, plan_sections
-from stirred.survey.plan import SurveyPlan
+from stirred.survey import PublicWeights, WeightTrade
+from stirred.survey.plan import sections
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.swap.plan.fields import SwapPlan
 from stirred.tables.synthetic import households_and_persons
 from stirred.tables.synthetic.population import DOMAINS, Population
@@ -237,7 +238,7 @@ def test_the_guide_to_surveys_has_a_complete_plan_and_names_every_field(tmp_path
     rows = pl.DataFrame({"weight": [100, 300], "area": ["city", "country"], "tenure": ["owned", "rented"], "rooms": 4})
     assert "measured" in str(stirred.check(plan, rows))
     guide = (ROOT / "docs" / "surveys.md").read_text(encoding="utf-8")
-    parts = [one for one in vars(plan_sections).values() if isinstance(one, type) and issubclass(one, Section)]
+    parts = [one for one in vars(sections).values() if isinstance(one, type) and issubclass(one, Section)]
     assert len(parts) > 10
     for part in (SurveyPlan, InputSection, *parts):
         for name in part.model_fields:

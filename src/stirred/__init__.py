@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stirred.reports.page import report
     from stirred.reports.releasing import release, verify
     from stirred.spec import Specification, compose, flavors
-    from stirred.survey.plan import SurveyPlan
+    from stirred.survey.plan.fields import SurveyPlan
     from stirred.swap.plan.fields import SwapPlan
     from stirred.swap.plan.sections import LinkedTable
     from stirred.topdown.plan.fields import TopDownPlan

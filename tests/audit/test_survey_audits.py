@@ -20,10 +20,9 @@ from stirred.audit.results import Result
 from stirred.audit.survey_battery import Program, audit_survey, plan_program, runs_needed
 from stirred.noise import SeededSource
 from stirred.survey.audit_pairs import MEASUREMENTS, Made, _changes, audit_pairs, cell_labels
-from stirred.survey.measuring import true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise, query_step
-from stirred.survey.records import read_records
+from stirred.survey.data import read_records
+from stirred.survey.measuring import query_noise, query_step, true_sums
+from stirred.survey.plan.fields import SurveyPlan
 
 NEVER = 1e-9
 WEIGHTS = {"column": "w", "lower": 1, "upper": 20, "step": "0.5"}

@@ -18,7 +18,7 @@ from stirred.releases.folder.atomic import leftovers
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
-from stirred.survey import records
+from stirred.survey import data as records
 from stirred.swap.data import dataset
 from stirred.swap.drawing import SwapRelease
 from stirred.topdown import finishing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stirred.errors import PlanError
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown.plan.fields import TopDownPlan
 

@@ -9,7 +9,7 @@ import pytest
 
 from stirred import errors
 from stirred.releases.plans import FORM, upgrade
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.swap.plan.fields import SwapPlan
 from stirred.verbs import mechanism_of_plan
 

@@ -20,7 +20,7 @@ from stirred.releases.verdicts import State
 from stirred.reports import inline_figures, subjects
 from stirred.reports.page import report_text
 from stirred.reports.releasing import REPORT
-from stirred.survey.readme import spread_of
+from stirred.survey.documents import spread_of
 from stirred.verbs import of_release
 
 NUMERAL = re.compile(r"\d[\d,]*(?:\.\d+)?")

@@ -13,7 +13,7 @@ import pytest
 
 import stirred
 from chromium import IN_A_BROWSER, SCREENS, browser, opened  # noqa: F401
-from stirred.survey.generating import write_lines
+from stirred.survey.demo import write_lines
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_5"
 SINGLE = {

@@ -11,8 +11,8 @@ import pytest
 
 from stirred.reproduce import survey_guarantees
 from stirred.reproduce.catalogue import items
-from stirred.survey.amplification import amplify
-from stirred.survey.selections import clusters
+from stirred.survey.design.amplification import amplify
+from stirred.survey.design.selections import clusters
 
 
 def test_nothing_about_surveys_is_left_for_later():

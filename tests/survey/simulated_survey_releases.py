@@ -27,15 +27,13 @@ from simulated_surveys import (
 
 from stirred.estimates.answers import Answers
 from stirred.noise import SeededSource
-from stirred.survey.combining import Family, MeasuredSurvey
-from stirred.survey.design_errors import error_noise, measure_errors
-from stirred.survey.estimating import answer
-from stirred.survey.measuring import true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import PublishSection
-from stirred.survey.quantiles import grid_quantiles
-from stirred.survey.query_noise import query_noise
-from stirred.survey.records import Records, with_intervals
+from stirred.survey.data import Records, with_intervals
+from stirred.survey.estimating.intervals import grid_quantiles
+from stirred.survey.estimating.measured import Family, MeasuredSurvey
+from stirred.survey.estimating.questions import answer
+from stirred.survey.measuring import error_noise, measure_errors, query_noise, true_sums
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.sections import PublishSection
 
 Floats = npt.NDArray[np.float64]
 

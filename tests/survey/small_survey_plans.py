@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 
 STARTS = ("target sample", "responding sample", "edited and imputed data", "weights")
 STAGES = ("", "population", "frame", "target sample")

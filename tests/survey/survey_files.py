@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stirred.survey.linearised import FirstStage
+from stirred.survey.design.linearised import FirstStage
 
 TESTS = Path(__file__).parents[1]
 DOMAINS = 4

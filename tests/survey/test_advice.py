@@ -11,9 +11,8 @@ import pytest
 
 from stirred import errors
 from stirred.survey.advice import Advice, advise
-from stirred.survey.facts import Bounds, SurveyFacts, Units
-from stirred.survey.sensitivity import Estimator
-from stirred.survey.settings import SETTINGS
+from stirred.survey.plan.sensitivity import Bounds, Estimator, SurveyFacts, Units
+from stirred.survey.plan.settings import SETTINGS
 
 FACTS = SurveyFacts(
     (

@@ -29,8 +29,9 @@ from stirred import errors
 from stirred.loss import worst_pair
 from stirred.reproduce.catalogue import published
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.survey import SampledMechanism, amplify, before_sampling, on_one_sample, on_several_samples, selections
-from stirred.survey.amplification import shared_sample_curves
+from stirred.survey import SampledMechanism, amplify, before_sampling, on_one_sample, on_several_samples
+from stirred.survey.design import selections
+from stirred.survey.design.amplification import shared_sample_curves
 
 SLACK = 1e-9
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

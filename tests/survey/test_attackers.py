@@ -19,9 +19,9 @@ from stirred.survey import (
     journalist,
     knows_the_sample,
     nosy_neighbour,
-    selections,
     vanishing,
 )
+from stirred.survey.design import selections
 
 ONE_OF_TWO = SampledMechanism("01", 2, simple(2, 1), answered(1))
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from stirred import errors
-from stirred.survey import SETTINGS, SamplingFacts, may_claim, selections
-from stirred.survey.claims import claimable
+from stirred.survey import SETTINGS, SamplingFacts, may_claim
+from stirred.survey.design import selections
+from stirred.survey.design.amplification import claimable
 
 GOOD = SamplingFacts(
     "frame",

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.survey.pairings import records_changed
+from stirred.survey.design.selections import records_changed
 
 
 def changed(design, unit):

@@ -16,7 +16,8 @@ from stirred import errors
 from stirred.loss import zcdp_to_approximate
 from stirred.loss.conversions import renyi_to_approximate
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.survey import SampledMechanism, amplify, amplify_renyi, amplify_zcdp, sampled_gaussian, selections
+from stirred.survey import SampledMechanism, amplify, amplify_renyi, amplify_zcdp, sampled_gaussian
+from stirred.survey.design import selections
 
 SLACK = 1e-9
 BY_SIZE = [Fraction(k, 10) for k in (2, 4, 6, 8)]

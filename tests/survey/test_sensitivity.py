@@ -12,9 +12,17 @@ import pytest
 from all_small_surveys import Surveys, largest_change
 
 from stirred import errors
-from stirred.survey.facts import Bounds, SurveyFacts, Units
-from stirred.survey.sensitivity import Estimator, PostStratum, _largest_difference, sensitivity, weights_fixed
-from stirred.survey.settings import CHANGES, SETTINGS, setting
+from stirred.survey.plan.sensitivity import (
+    Bounds,
+    Estimator,
+    PostStratum,
+    SurveyFacts,
+    Units,
+    _largest_difference,
+    sensitivity,
+    weights_fixed,
+)
+from stirred.survey.plan.settings import CHANGES, SETTINGS, setting
 
 FRAME_FIXED = setting("target sample", "frame")
 RATIO = Estimator("ratio", "ratio")

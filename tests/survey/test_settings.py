@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 from stirred import errors
+from stirred.lab.sampling.enumerated import ListedSurvey
 from stirred.spec import Specification, coarsens, is_complete, laplace_scales
-from stirred.survey.claims import claimable
-from stirred.survey.facts import SurveyFacts, Units
-from stirred.survey.listed import ListedSurvey
-from stirred.survey.pipeline import LEVELS, STAGES, Pipeline
-from stirred.survey.sensitivity import Estimator, sensitivity
-from stirred.survey.settings import SETTINGS, TABLE_6_2, printed_amplification, setting
+from stirred.survey.design.amplification import claimable
+from stirred.survey.plan.sensitivity import Estimator, SurveyFacts, Units, sensitivity
+from stirred.survey.plan.settings import LEVELS, SETTINGS, STAGES, TABLE_6_2, Pipeline, printed_amplification, setting
 
 SAME_LEVEL = [
     (a, b) for a, b in itertools.combinations(SETTINGS, 2) if a.level == b.level

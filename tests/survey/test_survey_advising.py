@@ -9,9 +9,9 @@ import pytest
 
 import stirred
 from stirred.errors import StirredError
-from stirred.survey.advising import advice_pictures, advise_lines, plan_advice, weight_trade
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.specifying import specify
+from stirred.survey.advice import advice_pictures, advise_lines, plan_advice, weight_trade
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.guarantee import specify
 
 FIELDS = {
     "weights": {"column": "w", "lower": 2, "upper": 40},

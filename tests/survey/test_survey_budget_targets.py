@@ -11,9 +11,9 @@ import pytest
 
 import stirred
 from stirred.errors import StirredError
-from stirred.survey.combining import Family
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise
+from stirred.survey.estimating.measured import Family
+from stirred.survey.measuring import query_noise
+from stirred.survey.plan.fields import SurveyPlan
 
 
 def plan(**fields: Any) -> SurveyPlan:

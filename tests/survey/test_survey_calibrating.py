@@ -7,8 +7,9 @@ import pytest
 from survey_files import DOMAINS, recorded, same, stage, survey
 
 from stirred.errors import SurveyError
-from stirred.survey import calibrating, linearised
-from stirred.survey.linearised import FirstStage, WeightedSample
+from stirred.survey.design import linearised
+from stirred.survey.design.linearised import FirstStage, WeightedSample
+from stirred.survey.weights import adjustment
 
 TIGHT = 1e-13
 
@@ -30,11 +31,11 @@ def adjusted(case):
     a, b, _ = public()
     weights = file["weight"]
     if case == "post-stratified":
-        return calibrating.post_stratify(weights, file["a"], a)
+        return adjustment.post_stratify(weights, file["a"], a)
     if case == "raked":
-        return calibrating.rake(weights, [(file["a"], a), (file["b"], b)], tolerance=TIGHT)
+        return adjustment.rake(weights, [(file["a"], a), (file["b"], b)], tolerance=TIGHT)
     bounds = (0.92, 1.12) if case == "calibrated within bounds" else None
-    return calibrating.calibrate(weights, *linear(), bounds=bounds, tolerance=TIGHT)
+    return adjustment.calibrate(weights, *linear(), bounds=bounds, tolerance=TIGHT)
 
 
 CASES = ["post-stratified", "raked", "calibrated", "calibrated within bounds"]
@@ -77,7 +78,7 @@ def test_the_variance_is_that_of_the_residuals_written_out(lonely):
     weights, x, y = file["weight"], file["x"], file["y"]
     variables = np.stack([np.ones(len(x)), x], axis=1)
     first_stage = FirstStage.of(strata=file["stratum"], clusters=file["cluster"], lonely=lonely)
-    found = calibrating.calibrate(weights, variables, [1.1 * weights.sum(), 1.08 * (weights @ x)])
+    found = adjustment.calibrate(weights, variables, [1.1 * weights.sum(), 1.08 * (weights @ x)])
     sample = WeightedSample.of(found.weights, first_stage, domains=file["domain"], calibration=found)
     for domain in range(DOMAINS):
         inside = y * (file["domain"] == domain)
@@ -109,7 +110,7 @@ def table():
 def test_factors_of_a_table_are_those_of_its_records():
     file = survey("clusters")
     a, b, _ = public()
-    found = calibrating.rake_table(table(), [([0], a), ([1], b)], tolerance=TIGHT)
+    found = adjustment.rake_table(table(), [([0], a), ([1], b)], tolerance=TIGHT)
     same(found.factors[file["a"], file["b"], file["category"]], adjusted("raked").factors)
     same(found.counts, table() * found.factors)
     assert found.remark == "" and found.negative_cells == 0
@@ -121,17 +122,17 @@ def test_calibrated_factors_of_a_table_are_those_of_its_records():
     cells = np.indices((3, 4, 3))
     variables = np.stack([np.ones((3, 4, 3)), cells[0] == 1, cells[0] == 2, cells[1] == 2], axis=-1)
     totals = [a.sum(), a[1], a[2], 1.1 * table()[:, 2].sum()]
-    found = calibrating.calibrate_table(table(), variables, totals)
+    found = adjustment.calibrate_table(table(), variables, totals)
     own = variables[file["a"], file["b"], file["category"]]
-    theirs = calibrating.calibrate(file["weight"], own, totals)
+    theirs = adjustment.calibrate(file["weight"], own, totals)
     same(found.factors[file["a"], file["b"], file["category"]], theirs.factors)
-    within = calibrating.calibrate_table(table(), variables, totals, bounds=(0.8, 1.2))
+    within = adjustment.calibrate_table(table(), variables, totals, bounds=(0.8, 1.2))
     assert within.converged and within.factors.min() >= 0.8 and within.factors.max() <= 1.2
 
 
 def test_margins_over_two_axes():
     wanted = table().sum(axis=2).T * 1.5  # axes 1 and 0, in this order
-    found = calibrating.post_stratify_table(table(), [1, 0], wanted)
+    found = adjustment.post_stratify_table(table(), [1, 0], wanted)
     same(found.counts.sum(axis=2).T, wanted)
     assert found.rounds == 1
 
@@ -141,7 +142,7 @@ def test_noisy_cells_below_zero_are_set_to_zero_and_said():
     noisy = np.array([[50.0, 3, 0], [2, -4, 30], [20, 10, -1]]) + draw.laplace(0, 0.1, (3, 3))
     noisy[0, 2] = 0.0
     rows, columns = [60.0, 40, 30], [75.0, 20, 35]
-    found = calibrating.rake_table(noisy, [([0], rows), ([1], columns)])
+    found = adjustment.rake_table(noisy, [([0], rows), ([1], columns)])
     same(found.counts.sum(axis=1), rows)
     same(found.counts.sum(axis=0), columns)
     assert found.counts[1, 1] == found.counts[2, 2] == found.counts[0, 2] == 0
@@ -152,19 +153,19 @@ def test_noisy_cells_below_zero_are_set_to_zero_and_said():
     # Also these cells have a factor, a product of that of the row and that of the column.
     same(found.factors[1, 1] * found.factors[0, 0], found.factors[0, 1] * found.factors[1, 0])
     with pytest.raises(SurveyError, match="2 cells of the table are negative"):
-        calibrating.rake_table(noisy, [([0], rows)], negative="refuse")
+        adjustment.rake_table(noisy, [([0], rows)], negative="refuse")
 
 
 def test_negative_cells_can_be_kept_where_sums_stay_positive():
-    found = calibrating.post_stratify_table([[9, -1], [4, 4]], [0], [16, 4], negative="keep")
+    found = adjustment.post_stratify_table([[9, -1], [4, 4]], [0], [16, 4], negative="keep")
     assert found.counts.tolist() == [[18, -2], [2, 2]]
     assert found.remark == "1 of 4 cells were negative and were kept."
     with pytest.raises(SurveyError, match="1 categories with a public total above 0 have no weight"):
-        calibrating.post_stratify_table([[1, -2], [4, 4]], [0], [16, 4], negative="keep")
+        adjustment.post_stratify_table([[1, -2], [4, 4]], [0], [16, 4], negative="keep")
 
 
 def test_a_category_of_which_nothing_is_wanted_gets_the_factor_zero():
-    found = calibrating.post_stratify_table([[2, 2], [0, 0], [1, 0]], [0], [8, 0, 0])
+    found = adjustment.post_stratify_table([[2, 2], [0, 0], [1, 0]], [0], [8, 0, 0])
     assert found.factors.tolist() == [[2, 2], [0, 0], [0, 0]]
 
 
@@ -175,30 +176,30 @@ def test_raking_that_cannot_agree_is_refused_or_said():
     # The only cell of the first row is in the first column, and more is wanted in the row than in the column.
     cells, margins = [[1, 0], [1, 1]], [([0], [5, 5]), ([1], [4, 6])]
     with pytest.raises(SurveyError) as refused:
-        calibrating.rake_table(cells, margins, most_rounds=50)
+        adjustment.rake_table(cells, margins, most_rounds=50)
     assert refused.value.kind == "calibration-not-reached"
     assert "After 50 rounds the weights still miss a total by" in str(refused.value)
-    found = calibrating.rake_table(cells, margins, most_rounds=50, must_converge=False)
+    found = adjustment.rake_table(cells, margins, most_rounds=50, must_converge=False)
     assert not found.converged and found.rounds == 50 and found.largest_gap > 0.01
 
 
 def test_bounds_that_are_too_narrow_are_refused():
     with pytest.raises(SurveyError) as refused:
-        calibrating.calibrate([1, 1, 1], [[1], [1], [1]], [9], bounds=(0.5, 2), most_rounds=30)
+        adjustment.calibrate([1, 1, 1], [[1], [1], [1]], [9], bounds=(0.5, 2), most_rounds=30)
     assert refused.value.kind == "calibration-not-reached"
 
 
 def test_variables_that_repeat_each_other_are_allowed_and_contradictions_are_not():
     x = np.array([[1, 1, 0], [1, 0, 1], [1, 1, 0], [1, 0, 1]])
-    found = calibrating.calibrate([1, 1, 2, 1], x, [10, 6, 4])
+    found = adjustment.calibrate([1, 1, 2, 1], x, [10, 6, 4])
     np.testing.assert_allclose(x.T @ found.weights, [10, 6, 4], rtol=1e-12)
     same(found.factors, [2, 2, 2, 2])
     with pytest.raises(SurveyError, match="No factors give these totals"):
-        calibrating.calibrate([1, 1, 2, 1], x, [10, 6, 5])
+        adjustment.calibrate([1, 1, 2, 1], x, [10, 6, 5])
 
 
 def test_linear_factors_may_be_negative_without_bounds():
-    found = calibrating.calibrate([1, 1], [[1, 0], [1, 4]], [2, -4])
+    found = adjustment.calibrate([1, 1], [[1, 0], [1, 4]], [2, -4])
     assert found.factors.tolist() == pytest.approx([3, -1])
     sample = WeightedSample.of(found.weights, calibration=found, negative_weights=True)
     assert linearised.totals(sample).values[0] == pytest.approx(2)

@@ -15,10 +15,10 @@ from scipy.stats import laplace, norm
 from simulated_survey_releases import CALIBRATED, QUANTILES, TABLES, Frame, Study, Tally, tallies
 
 from stirred.noise import SeededSource
-from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.estimating import answer
+from stirred.survey.estimating.intervals import with_noise
+from stirred.survey.estimating.measured import MeasuredSurvey
+from stirred.survey.estimating.questions import answer
 from stirred.survey.measuring import true_sums
-from stirred.survey.sampling_errors import with_noise
 
 FRAME = Frame.of()
 STUDIES: dict[str, dict[str, Any]] = {

@@ -26,8 +26,8 @@ from stirred.survey import (
     TwoStage,
     WithReplacement,
     cluster_sample,
-    selections,
 )
+from stirred.survey.design import selections
 
 EACH = 25
 

@@ -8,9 +8,9 @@ import pytest
 
 from stirred.cli import app
 from stirred.errors import StirredError
-from stirred.survey.draft import draft_plan, guess
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import TO_FILL_IN
+from stirred.survey.plan.draft import draft_plan, guess
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.sections import TO_FILL_IN
 
 
 @pytest.mark.parametrize(

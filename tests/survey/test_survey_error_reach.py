@@ -16,9 +16,9 @@ import pytest
 from small_survey_plans import PLACES, SEXES, STARTS, STRATA, may_become, may_vanish, others_move, weights_in
 
 from stirred.errors import StirredError
-from stirred.survey.design_errors import CENTRES, centres_of, error_noise, true_errors, units
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.records import Records
+from stirred.survey.data import Records
+from stirred.survey.measuring import CENTRES, centres_of, error_noise, true_errors, units
+from stirred.survey.plan.fields import SurveyPlan
 
 KINDS = ("count", "total", "mean", "proportion", "ratio")
 COLOURS = ("p", "q", "r", "s", "t")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from stirred.errors import SurveyError
-from stirred.survey import calibrating, linearised, quantiles
-from stirred.survey.linearised import FirstStage, WeightedSample
-from stirred.survey.replicates import ReplicatedSample
+from stirred.survey.design import linearised
+from stirred.survey.design.linearised import FirstStage, WeightedSample
+from stirred.survey.design.replicates import ReplicatedSample
+from stirred.survey.estimating import intervals
+from stirred.survey.weights import adjustment
 
 NAN = float("nan")
 SAMPLE = WeightedSample.of([1, 2, 3])
@@ -80,7 +82,7 @@ REFUSED = {
     "weights: text": (lambda: WeightedSample.of(["zqx", "1"]), "survey-column", "The weights are not numbers"),
     "weights: a matrix": (lambda: WeightedSample.of(PAIR), "survey-column", "not a flat array"),
     "weights: not those of the calibration": (
-        lambda: WeightedSample.of([1, 2], calibration=calibrating.post_stratify([1, 2], [0, 0], [6])),
+        lambda: WeightedSample.of([1, 2], calibration=adjustment.post_stratify([1, 2], [0, 0], [6])),
         "weights-do-not-fit",
         "not those that the calibration gave",
     ),
@@ -135,63 +137,63 @@ REFUSED = {
     ),
     "replicates: centre": (lambda: ReplicatedSample.of([1, 2], PAIR, "brr", centre="zero"), "design-choice", "centre"),
     "totals: of an empty category": (
-        lambda: calibrating.post_stratify([1, 2], [0, 0], [5, 5]),
+        lambda: adjustment.post_stratify([1, 2], [0, 0], [5, 5]),
         "calibration-totals",
         "1 categories with a public total above 0 have no weight",
     ),
-    "totals: negative": (lambda: calibrating.post_stratify([1, 2], [0, 1], [5, -5]), "calibration-totals", "negative"),
-    "totals: missing": (lambda: calibrating.calibrate([1, 2], PAIR, [5, NAN]), "calibration-totals", "missing"),
+    "totals: negative": (lambda: adjustment.post_stratify([1, 2], [0, 1], [5, -5]), "calibration-totals", "negative"),
+    "totals: missing": (lambda: adjustment.calibrate([1, 2], PAIR, [5, NAN]), "calibration-totals", "missing"),
     "totals: that differ": (
-        lambda: calibrating.rake([1, 2], [([0, 1], [5, 5]), ([0, 1], [5, 6])]),
+        lambda: adjustment.rake([1, 2], [([0, 1], [5, 5]), ([0, 1], [5, 6])]),
         "calibration-totals",
         "add up to different totals",
     ),
-    "totals: too few": (lambda: calibrating.calibrate([1, 2], PAIR, [5]), "calibration-totals", "not one public total"),
+    "totals: too few": (lambda: adjustment.calibrate([1, 2], PAIR, [5]), "calibration-totals", "not one public total"),
     "totals: of other categories": (
-        lambda: calibrating.post_stratify([1, 2], [0, 2], [5, 5]),
+        lambda: adjustment.post_stratify([1, 2], [0, 2], [5, 5]),
         "survey-column",
         "a code of 2 or more in 1 records",
     ),
-    "totals: none": (lambda: calibrating.rake([1, 2], []), "calibration-totals", "no margins"),
+    "totals: none": (lambda: adjustment.rake([1, 2], []), "calibration-totals", "no margins"),
     "bounds: not around 1": (
-        lambda: calibrating.calibrate([1, 2], PAIR, [5, 5], bounds=(1.1, 2)),
+        lambda: adjustment.calibrate([1, 2], PAIR, [5, 5], bounds=(1.1, 2)),
         "design-choice",
         "around 1",
     ),
-    "bounds: one": (lambda: calibrating.calibrate([1, 2], PAIR, [5, 5], bounds=3), "design-choice", "two numbers"),
+    "bounds: one": (lambda: adjustment.calibrate([1, 2], PAIR, [5, 5], bounds=3), "design-choice", "two numbers"),
     "auxiliary: missing": (
-        lambda: calibrating.calibrate([1, 2], [[1, NAN], [1, 2]], [5, 5]),
+        lambda: adjustment.calibrate([1, 2], [[1, NAN], [1, 2]], [5, 5]),
         "survey-column",
         "auxiliary variables",
     ),
-    "table: axes": (lambda: calibrating.post_stratify_table(PAIR, [2], [1, 2]), "calibration-totals", "an axis"),
-    "table: missing": (lambda: calibrating.post_stratify_table([NAN], [0], [1]), "calibration-totals", "not a number"),
+    "table: axes": (lambda: adjustment.post_stratify_table(PAIR, [2], [1, 2]), "calibration-totals", "an axis"),
+    "table: missing": (lambda: adjustment.post_stratify_table([NAN], [0], [1]), "calibration-totals", "not a number"),
     "table: negative": (
-        lambda: calibrating.post_stratify_table(PAIR, [0], [1, 2], negative="drop"),
+        lambda: adjustment.post_stratify_table(PAIR, [0], [1, 2], negative="drop"),
         "design-choice",
         "negative is not known",
     ),
     "table: auxiliary": (
-        lambda: calibrating.calibrate_table(PAIR, [[1, 2, 3]], [1]),
+        lambda: adjustment.calibrate_table(PAIR, [[1, 2, 3]], [1]),
         "calibration-totals",
         "shape of the table",
     ),
-    "quantiles: edges": (lambda: quantiles.grid_quantiles([0, 1], [1, 2], [0.5]), "survey-column", "Give 3 numbers"),
+    "quantiles: edges": (lambda: intervals.grid_quantiles([0, 1], [1, 2], [0.5]), "survey-column", "Give 3 numbers"),
     "quantiles: edges that fall": (
-        lambda: quantiles.grid_quantiles([0, 2, 1], [1, 2], [0.5]),
+        lambda: intervals.grid_quantiles([0, 2, 1], [1, 2], [0.5]),
         "survey-column",
         "do not grow",
     ),
     "quantiles: open end": (
-        lambda: quantiles.grid_quantiles([0, 1, np.inf], [1, 2], [0.5]),
+        lambda: intervals.grid_quantiles([0, 1, np.inf], [1, 2], [0.5]),
         "survey-column",
         "finite numbers",
     ),
-    "quantiles: nobody": (lambda: quantiles.grid_quantiles([0, 1, 2], [0, 0], [0.5]), "survey-column", "0 or less"),
-    "quantiles: probability": (lambda: quantiles.grid_quantiles([0, 1], [1], [1.5]), "survey-column", "from 0 to 1"),
-    "quantiles: rule": (lambda: quantiles.grid_quantiles([0, 1], [1], [1], rule="r7"), "design-choice", "rule"),
+    "quantiles: nobody": (lambda: intervals.grid_quantiles([0, 1, 2], [0, 0], [0.5]), "survey-column", "0 or less"),
+    "quantiles: probability": (lambda: intervals.grid_quantiles([0, 1], [1], [1.5]), "survey-column", "from 0 to 1"),
+    "quantiles: rule": (lambda: intervals.grid_quantiles([0, 1], [1], [1], rule="r7"), "design-choice", "rule"),
     "quantiles: error": (
-        lambda: quantiles.woodruff_intervals([0, 1], [1], [0.5], lambda value: NAN),
+        lambda: intervals.woodruff_intervals([0, 1], [1], [0.5], lambda value: NAN),
         "survey-column",
         "negative or missing",
     ),

@@ -5,9 +5,9 @@ import pytest
 
 import stirred
 from stirred.errors import StirredError
-from stirred.survey.generating import plan_text, write_lines
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.records import read_records
+from stirred.survey.data import read_records
+from stirred.survey.demo import plan_text, write_lines
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.tables.synthetic.surveys import DESIGNS, draw_survey, make_frame
 
 

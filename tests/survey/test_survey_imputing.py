@@ -12,24 +12,23 @@ import pytest
 from chi_square import FALSE_ALARM, p_value
 from stirred.errors import StirredError, SurveyError
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace
-from stirred.survey.imputation_models import MISSING, ParameterShare
 from stirred.survey.imputing import (
-    ConditionalFrequencies,
-    count_answers,
-    estimate_frequencies,
-    frequency_weights,
-    impute_categories,
-    values_at,
-)
-from stirred.survey.linear_imputing import (
+    MISSING,
     SQUARES_CHANGED,
     SUM_CHANGED,
+    ConditionalFrequencies,
     Lattice,
     LinearModel,
+    ParameterShare,
+    count_answers,
+    estimate_frequencies,
     estimate_linear,
+    frequency_weights,
+    impute_categories,
     impute_linear,
     linear_statistics,
     model_from_fields,
+    values_at,
 )
 
 SHARE = ParameterShare.of(epsilon=1)

@@ -13,9 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.survey.imputation_models import ParameterShare
-from stirred.survey.imputing import count_answers, frequency_weights
-from stirred.survey.linear_imputing import Lattice, LinearModel, linear_statistics
+from stirred.survey.imputing import (
+    Lattice,
+    LinearModel,
+    ParameterShare,
+    count_answers,
+    frequency_weights,
+    linear_statistics,
+)
 
 RECORDS = tuple(itertools.product((0, 1), (-1, 0, 1)))  # group, answer
 

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from stirred.errors import StirredError
-from stirred.survey.comparing import design_estimates
-from stirred.survey.design_errors import true_errors, units
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.records import read_records
-from stirred.survey.sampling_errors import DesignBound, degrees_of_freedom
+from stirred.survey.checking.comparison import design_estimates
+from stirred.survey.data import read_records
+from stirred.survey.estimating.intervals import DesignBound, degrees_of_freedom
+from stirred.survey.measuring import true_errors, units
+from stirred.survey.plan.fields import SurveyPlan
 
 
 def plan(**design: Any) -> SurveyPlan:

@@ -15,11 +15,11 @@ import pytest
 from simulated_survey_releases import Known, KnownFamily
 
 from stirred.noise import SeededSource
-from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.estimating import answer
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import PublishSection
-from stirred.survey.query_noise import query_noise, query_step
+from stirred.survey.estimating.measured import MeasuredSurvey
+from stirred.survey.estimating.questions import answer
+from stirred.survey.measuring import query_noise, query_step
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.sections import PublishSection
 
 MARGINS = [{"by": "sex", "totals": [5200, 4600]}, {"by": "region", "totals": [3000, 3300, 3500]}]
 

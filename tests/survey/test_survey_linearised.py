@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from survey_files import DOMAINS, by_stratum, recorded, same, stage, survey
 
-from stirred.survey import linearised
-from stirred.survey.linearised import FirstStage, WeightedSample
+from stirred.survey.design import linearised
+from stirred.survey.design.linearised import FirstStage, WeightedSample
 
 
 def estimates(file, first_stage, keep=slice(None)):

@@ -16,15 +16,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.design_errors import centres_of, error_noise, true_errors
-from stirred.survey.estimating import answer
-from stirred.survey.imputation_models import ParameterShare
-from stirred.survey.imputing import ConditionalFrequencies, frequency_weights
-from stirred.survey.measuring import true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise
-from stirred.survey.records import Records
+from stirred.survey.data import Records
+from stirred.survey.estimating.measured import MeasuredSurvey
+from stirred.survey.estimating.questions import answer
+from stirred.survey.imputing import ConditionalFrequencies, ParameterShare, frequency_weights
+from stirred.survey.measuring import centres_of, error_noise, query_noise, true_errors, true_sums
+from stirred.survey.plan.fields import SurveyPlan
 
 PLAN = SurveyPlan(
     starts="responding sample",

@@ -16,8 +16,8 @@ import pytest
 from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
 from stirred.semantics.pictures.lines_and_bars import GroupedInterval, GroupedIntervals
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise, query_reach
+from stirred.survey.measuring import query_noise, query_reach
+from stirred.survey.plan.fields import SurveyPlan
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "survey_nist"

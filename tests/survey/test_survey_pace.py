@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
-from stirred.survey.design_errors import _Places, units
-from stirred.survey.effective_size import effective_sample_size, effective_size_of_multiples
-from stirred.survey.linearised import FirstStage
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.design.linearised import FirstStage
+from stirred.survey.measuring import _Places, units
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.weights.rules import effective_sample_size, effective_size_of_multiples
 
 
 @pytest.mark.parametrize("weights", [[1], [3, 3, 5], [2**31, 1, 2**31], [2**61, 2**61 - 1, 7]])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from survey_files import recorded, same, stage, survey
 
-from stirred.survey import linearised, quantiles
-from stirred.survey.linearised import WeightedSample
+from stirred.survey.design import linearised
+from stirred.survey.design.linearised import WeightedSample
+from stirred.survey.estimating import intervals
 
 
 def weighted_counts():
@@ -24,11 +25,11 @@ def test_quantiles_and_woodruff_intervals_are_those_of_r_survey():
         return linearised.means(sample, file["step"] <= value).standard_errors[0]
 
     edges, counts = np.arange(31), weighted_counts()
-    values = quantiles.grid_quantiles(edges, counts, theirs["probabilities"], rule="step")
+    values = intervals.grid_quantiles(edges, counts, theirs["probabilities"], rule="step")
     assert values.tolist() == theirs["values"]
     # R goes out from the share at the quantile, which a step makes larger than the probability that was asked for.
-    shares = quantiles.cumulated_shares(counts)[values.astype(int) - 1]
-    found = quantiles.woodruff_intervals(
+    shares = intervals.cumulated_shares(counts)[values.astype(int) - 1]
+    found = intervals.woodruff_intervals(
         edges,
         counts,
         shares,
@@ -55,25 +56,25 @@ def test_linear_quantiles_are_the_smallest_values_that_reach_the_share():
         reached = np.interp(values, edges, shares)
         for p in (0.0, 0.1, 0.37, 0.5, 0.9, 1.0):
             searched = values[np.argmax(reached >= p - 1e-9)]
-            found = quantiles.grid_quantiles(edges, counts, [p])[0]
+            found = intervals.grid_quantiles(edges, counts, [p])[0]
             assert found == pytest.approx(searched, abs=2 * (edges[-1] - edges[0]) / 20_000)
 
 
 def test_a_gap_in_the_distribution_belongs_to_its_lower_end():
-    assert quantiles.grid_quantiles([0, 1, 5, 6], [2, 0, 2], [0.5, 0.75]).tolist() == [1, 5.5]
-    assert quantiles.grid_quantiles([0, 1, 5, 6], [0, 2, 2], [0, 0.5], rule="step").tolist() == [5, 5]
+    assert intervals.grid_quantiles([0, 1, 5, 6], [2, 0, 2], [0.5, 0.75]).tolist() == [1, 5.5]
+    assert intervals.grid_quantiles([0, 1, 5, 6], [0, 2, 2], [0, 0.5], rule="step").tolist() == [5, 5]
 
 
 def test_domains_by_row():
     rows = [[1, 2, 1], [4, 0, 0]]
-    both = quantiles.grid_quantiles([0, 10, 20, 30], rows, [0.5, 1])
-    assert both.tolist() == [quantiles.grid_quantiles([0, 10, 20, 30], row, [0.5, 1]).tolist() for row in rows]
+    both = intervals.grid_quantiles([0, 10, 20, 30], rows, [0.5, 1])
+    assert both.tolist() == [intervals.grid_quantiles([0, 10, 20, 30], row, [0.5, 1]).tolist() for row in rows]
 
 
 def test_noisy_shares_never_fall_and_are_the_nearest_such():
     draw = np.random.default_rng(7)
     counts = np.array([3, 0, 0, 0, 5, 0, 8, 0, 0]) + draw.normal(0, 1, 9)
-    shares = quantiles.cumulated_shares(counts)
+    shares = intervals.cumulated_shares(counts)
     raw = np.cumsum(counts) / counts.sum()
     assert (np.diff(raw) < 0).any()
     assert (np.diff(shares) >= 0).all() and shares[-1] == 1 and shares.min() >= 0 and shares.max() <= 1
@@ -84,14 +85,14 @@ def test_noisy_shares_never_fall_and_are_the_nearest_such():
 
 
 def test_an_interval_is_cut_off_at_the_ends_of_the_grid_and_says_so():
-    found = quantiles.woodruff_intervals([0, 1, 2], [1, 1], [0.05, 0.5], lambda value: 0.1)
+    found = intervals.woodruff_intervals([0, 1, 2], [1, 1], [0.05, 0.5], lambda value: 0.1)
     assert found.lower[0] == 0 and found.cut_off == 1
     assert found.upper[1] == pytest.approx(1 + 2 * 0.195996398454)
 
 
 def test_wider_with_few_degrees_of_freedom():
     ends = [
-        quantiles.woodruff_intervals([0, 1], [1], [0.5], lambda value: 0.05, degrees_of_freedom=degrees).upper[0]
+        intervals.woodruff_intervals([0, 1], [1], [0.5], lambda value: 0.05, degrees_of_freedom=degrees).upper[0]
         for degrees in (3, 30, None)
     ]
     assert ends[0] > ends[1] > ends[2]

@@ -9,9 +9,8 @@ import pytest
 from small_survey_plans import all_records, distinct_rows, file_of, may_become, may_vanish, others_move, random_plan
 
 from stirred.errors import StirredError
-from stirred.survey.measuring import contributions, number_of_cells
-from stirred.survey.query_noise import query_noise
-from stirred.survey.records import read_records
+from stirred.survey.data import read_records
+from stirred.survey.measuring import contributions, number_of_cells, query_noise
 
 
 def spent(plan, query, change: np.ndarray) -> np.ndarray:

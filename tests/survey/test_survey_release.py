@@ -15,7 +15,7 @@ from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.ledger.ledger import Ledger
-from stirred.survey.specifying import specify
+from stirred.survey.plan.guarantee import specify
 
 FRAME = pl.DataFrame(
     {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from survey_files import DOMAINS, recorded, same, survey
 
-from stirred.survey import linearised, replicates
-from stirred.survey.linearised import FirstStage, WeightedSample
-from stirred.survey.replicates import ReplicatedSample
+from stirred.survey.design import linearised, replicates
+from stirred.survey.design.linearised import FirstStage, WeightedSample
+from stirred.survey.design.replicates import ReplicatedSample
 
 OPTIONS = {"fay": {"fay": 0.3}, "jkn": {"coefficients": np.full(16, 0.5)}}
 METHODS = ["brr", "fay", "jk1", "jkn", "bootstrap", "sdr"]

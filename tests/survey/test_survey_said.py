@@ -18,10 +18,10 @@ from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
 from stirred.reports.estimate_figures import interval_picture
 from stirred.semantics.sentences.formatting import guarantee_line
-from stirred.survey.for_analysts import for_analysts
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.settings import HELD
-from stirred.survey.specifying import specify
+from stirred.survey.documents import for_analysts
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.guarantee import specify
+from stirred.survey.plan.settings import HELD
 
 ROWS = pl.DataFrame({"w": [2, 3, 4, 3] * 30, "sex": ["f", "m"] * 60, "area": ["n", "s", "s"] * 40,
                      "income": [10, 0, 7, 3, 3] * 24})  # fmt: skip

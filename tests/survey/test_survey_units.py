@@ -16,14 +16,13 @@ from stirred.cli import app
 from stirred.errors import PlanError, StoppedByCheck
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.algebra import compose
-from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.measuring import true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise
-from stirred.survey.records import read_records
-from stirred.survey.refuting import looks_like_id
-from stirred.survey.releasing import SurveyRelease
-from stirred.survey.specifying import specify
+from stirred.survey.checking.against_plan import looks_like_id
+from stirred.survey.data import read_records
+from stirred.survey.documents import SurveyRelease
+from stirred.survey.estimating.measured import MeasuredSurvey
+from stirred.survey.measuring import query_noise, true_sums
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.guarantee import specify
 
 CONDITION = "if each row is one whole household"
 ROWS = 180

@@ -10,7 +10,7 @@ from reading_tools import SECRET, cells, refused, write
 
 from stirred.errors import StirredError
 from stirred.study.study_file import read_data, read_study
-from stirred.survey.draft import draft_plan as survey_draft
+from stirred.survey.plan.draft import draft_plan as survey_draft
 from stirred.swap.checking.plan_check import check
 from stirred.swap.plan.draft import draft_plan as swap_draft
 from stirred.swap.plan.fields import SwapPlan

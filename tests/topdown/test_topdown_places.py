@@ -13,7 +13,7 @@ from scipy.stats import binom
 import stirred
 from stirred import mechanisms
 from stirred.cli.options import chosen
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.topdown.drawing import release
 from stirred.topdown.estimating.questions import MeasuredRelease, covariance_of
 from stirred.topdown.estimating.ratios import ask

@@ -24,11 +24,10 @@ from stirred.noise import RandomSource, SystemSource
 from stirred.releases.progress import Progress, Silent
 from stirred.spec.exact import display, near
 from stirred.survey.audit_pairs import KEYS, MEASUREMENTS, audit_pairs, cell_labels
-from stirred.survey.filling import fill_in
-from stirred.survey.measuring import measure, true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.query_noise import query_noise, query_step
-from stirred.survey.records import read_records
+from stirred.survey.data import read_records
+from stirred.survey.drawing import fill_in
+from stirred.survey.measuring import measure, query_noise, query_step, true_sums
+from stirred.survey.plan.fields import SurveyPlan
 
 if TYPE_CHECKING:
     import polars as pl

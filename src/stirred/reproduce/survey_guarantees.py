@@ -14,19 +14,17 @@ from functools import cache
 
 import numpy as np
 
+from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import DatabaseGraph, privacy_loss
 from stirred.releases.context import PARAMETERS
 from stirred.reproduce.computations import computation
 from stirred.reproduce.surveys import geometric
 from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.survey.amplification import OneSample, amplify, on_one_sample, shared_sample_curves
-from stirred.survey.attackers import Vanishing, knows_the_sample, vanishing
-from stirred.survey.facts import Bounds, SurveyFacts, Units
-from stirred.survey.sampled_mechanisms import SampledMechanism
-from stirred.survey.selections import simple_random
-from stirred.survey.sensitivity import Estimator, sensitivity, weights_fixed
-from stirred.survey.settings import (
+from stirred.survey.design.amplification import OneSample, amplify, on_one_sample, shared_sample_curves
+from stirred.survey.design.selections import simple_random
+from stirred.survey.plan.sensitivity import Bounds, Estimator, SurveyFacts, Units, sensitivity, weights_fixed
+from stirred.survey.plan.settings import (
     CHANGES,
     CONSIDERED,
     FIXED,

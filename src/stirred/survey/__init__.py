@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.survey import selections
-    from stirred.survey.advice import Advice, advise
-    from stirred.survey.allocations import Allocation, Equal, Given, Neyman, Proportional
-    from stirred.survey.amplification import (
-        Amplified,
-        OneSample,
-        SharedSampleCurves,
-        amplify,
-        before_sampling,
-        on_one_sample,
-        on_several_samples,
-        shared_sample_curves,
+    from stirred.lab.sampling.chances_by_size import Poisson, Sampford, SystematicBySize
+    from stirred.lab.sampling.composed_designs import (
+        Allocation,
+        Equal,
+        Given,
+        Neyman,
+        Proportional,
+        Stratified,
+        TwoStage,
+        cluster_sample,
     )
-    from stirred.survey.attackers import (
+    from stirred.lab.sampling.enumerated import (
+        SampledMechanism,
         Vanishing,
         frame_record,
         journalist,
@@ -28,24 +27,38 @@ if TYPE_CHECKING:
         nosy_neighbour,
         vanishing,
     )
-    from stirred.survey.claims import Claim, SamplingFacts, may_claim
-    from stirred.survey.composed_designs import Stratified, TwoStage, cluster_sample
-    from stirred.survey.designs import Design, Sample, UnitFractions
-    from stirred.survey.effective_size import design_effect, effective_sample_size
-    from stirred.survey.facts import Bounds, SurveyFacts, Units
-    from stirred.survey.frames import Frame, Groups
-    from stirred.survey.pipeline import Pipeline
-    from stirred.survey.public_weights import PublicWeights
-    from stirred.survey.renyi_amplification import amplify_renyi, amplify_zcdp, sampled_gaussian
-    from stirred.survey.sampled_mechanisms import SampledMechanism
-    from stirred.survey.selections import Selection, UnitClass
-    from stirred.survey.sensitivity import Estimator, Sensitivity
-    from stirred.survey.settings import SETTINGS, Setting, setting
-    from stirred.survey.simple_designs import Bernoulli, Census, SimpleRandom, WithReplacement
-    from stirred.survey.size_designs import Poisson, Sampford, SystematicBySize
-    from stirred.survey.systematic import EveryKth, Systematic
-    from stirred.survey.weight_rules import WeightEffects, WeightRule
-    from stirred.survey.weight_trade import TradePoint, WeightTrade
+    from stirred.lab.sampling.equal_chances import (
+        Bernoulli,
+        Census,
+        EveryKth,
+        SimpleRandom,
+        Systematic,
+        WithReplacement,
+    )
+    from stirred.lab.sampling.frames import Design, Frame, Groups, Sample, UnitFractions
+    from stirred.survey.advice import Advice, advise
+    from stirred.survey.design import selections
+    from stirred.survey.design.amplification import (
+        Amplified,
+        Claim,
+        OneSample,
+        SamplingFacts,
+        SharedSampleCurves,
+        amplify,
+        amplify_renyi,
+        amplify_zcdp,
+        before_sampling,
+        may_claim,
+        on_one_sample,
+        on_several_samples,
+        sampled_gaussian,
+        shared_sample_curves,
+    )
+    from stirred.survey.design.selections import Selection, UnitClass
+    from stirred.survey.plan.sensitivity import Bounds, Estimator, Sensitivity, SurveyFacts, Units
+    from stirred.survey.plan.settings import SETTINGS, Pipeline, Setting, setting
+    from stirred.survey.weights.rules import WeightEffects, WeightRule, design_effect, effective_sample_size
+    from stirred.survey.weights.trade import PublicWeights, TradePoint, WeightTrade
 
 __all__ = [
     "SETTINGS",

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.releases.mechanism import AuditPair
 from stirred.spec.exact import near
-from stirred.survey.measuring import true_sums
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import QuerySection
-from stirred.survey.query_noise import may_vanish, query_noise, query_step, stays, weights_may_move
-from stirred.survey.records import TABLE, Records, read_records
-from stirred.survey.refuting import require_design
-from stirred.survey.released import measured_tables
-from stirred.survey.specifying import specify
+from stirred.survey.checking.against_plan import require_design
+from stirred.survey.data import TABLE, Records, read_records
+from stirred.survey.estimating.measured import measured_tables
+from stirred.survey.measuring import may_vanish, query_noise, query_step, stays, true_sums, weights_may_move
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.guarantee import specify
+from stirred.survey.plan.sections import QuerySection
 
 MEASUREMENTS = "measurements"
 """What the output of a program is called: a row for each measured sum."""

@@ -1,26 +1,283 @@
-"""The survey demonstration: a generated survey is released, verified, and compared with the true population.
+"""Writes a generated survey and a complete plan for it: ``stirred generate-survey``.
+
+The plan shows every part that a real one has, with comments: where the guarantee starts, weights and their bounds, the
+design, imputation, what is measured, public totals to adjust to, and tables to publish. The invariant a reader must
+know: every number in it comes from ``strata.csv``, ``totals.csv`` or the options of the generator, which are public,
+and none from the records.
+
+The survey demonstration: a generated survey is released, verified, and compared with the true population.
 
 The truth can be printed because everybody in the survey is invented.
 """
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from stirred.estimates import Answers
+from stirred.releases.folder.atomic import appearing
 from stirred.releases.folder.release_folder import ReleaseFolder, verify_with
 from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter, release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
-from stirred.survey.estimating import estimate
-from stirred.survey.generating import HIGHEST_INCOME, PLAN, write_lines
+from stirred.survey.estimating.questions import estimate
 from stirred.survey.mechanism import MECHANISM
-from stirred.survey.plan import SurveyPlan
+from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
+from stirred.tables.synthetic.survey_frame import DesignName
+from stirred.tables.synthetic.surveys import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, Survey, make_survey
+
+PLAN = "survey.toml"
+TAKE = 15
+"""Persons taken from each selected block."""
+HIGHEST_INCOME = 150_000
+"""Incomes above this count as this: noise grows with the largest income that there can be."""
+BANDS = (0, 5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 75_000, HIGHEST_INCOME)
+
+
+def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage") -> list[str]:
+    """Write the survey, its public tables and ``survey.toml`` into a new folder; returns the lines to print."""
+    target = Path(out)
+    survey = make_survey(persons, seed=seed, design=design, take=TAKE)
+    with appearing(target) as folder:
+        survey.write(folder)
+        (folder / PLAN).write_text(plan_text(survey), encoding="utf-8")
+    return [
+        f"{target} holds a generated survey: {survey.records.height:,} answers from {survey.target.height:,} sampled "
+        f"adults of {persons:,} ({design} design). Nobody in it is real.",
+        "  survey.csv    the answers, with weights and replicate weights: what would be confidential",
+        "  strata.csv    the design, public: sizes of strata, how many are selected, bounds of weights",
+        "  totals.csv    public numbers of persons, to adjust estimates to",
+        "  truth.csv     the true values of the whole population, which a real survey never knows",
+        f"  {PLAN}   a plan that releases it; its comments say what each part is for",
+        f"Next: stirred advise {target / PLAN}",
+        f"      stirred check {target / PLAN}",
+        f"      stirred release {target / PLAN} --out RELEASE",
+    ]
+
+
+def plan_text(survey: Survey) -> str:
+    """The plan as TOML with comments."""
+    strata = survey.strata
+    stratified = strata.height > 1
+    fixed = strata["selected_psus"].null_count() == 0
+    lower, upper = _decimal(strata["smallest_weight"].min()), _decimal(strata["largest_weight"].max())
+    parts = [
+        _head(survey),
+        [
+            "[input]",
+            'path = "survey.csv"',
+            "",
+            "[weights]                  # design weights: 1 over the probability of being sampled",
+            'column = "weight"',
+            f"lower = {lower}               # bounds from the design (strata.csv), never from the weights of the file",
+            f"upper = {upper}",
+            "step = 0.01                # every weight is a whole multiple of this",
+            "",
+            "[sample]",
+            _most(survey),
+            f"population = {survey.frame.height}",
+            f"stratum_sizes_fixed = {_flag(stratified and fixed)}  # does the design fix how many are sampled in each?",
+        ],
+        _design(survey, stratified, fixed),
+        _attributes(survey, stratified),
+        _imputation(),
+        _queries(),
+        _calibrations(survey),
+        _publish(),
+    ]  # fmt: skip
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+# -- parts of the plan -----------------------------------------------------------------------------------------------
+
+
+def _head(survey: Survey) -> list[str]:
+    return [
+        f"# A plan for a generated survey ({survey.design} design). stirred docs surveys explains every field.",
+        "stirred = 1",
+        'mechanism = "survey"',
+        "",
+        'dataset = "a generated survey"',
+        'row = "person"             # what one row of survey.csv is',
+        'unit = "person"            # what is protected; it must be what a row is',
+        'starts = "target sample"   # protected: one selected person, who answers or not',
+        'holds_fixed = "frame"      # the list that the sample is drawn from is taken as known',
+        'change = "unit"            # another person may stand in a person\'s place; "value": other answers only',
+        "rho = 1                    # the budget; rho means Gaussian noise, epsilon would mean Laplace noise",
+        'chosen_from = "public"     # nothing in this plan was chosen by looking at survey.csv',
+    ]
+
+
+def _most(survey: Survey) -> str:
+    sampled = survey.strata["sampled_units"]
+    if sampled.null_count():
+        return "# most = ...               # chance decides how many are sampled, so there is no limit"
+    return f"most = {sampled.sum()}                # sampled persons; how many answer is not public"
+
+
+def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
+    lines = ["[design]                   # for standard errors"]
+    if not fixed:
+        return [*lines, 'selection = "independent"  # each person by a chance of her own (Poisson sampling)']
+    clusters = survey.design == "two-stage"
+    if clusters:
+        lines += [
+            'clusters = "psu"           # blocks are selected first, then persons in them',
+            f"largest_cluster = {TAKE}       # at most so many persons are taken from a block",
+        ]
+    if not stratified:
+        row = survey.strata.row(0, named=True)
+        return [*lines, f"selected = {row['selected_psus']}", f"population = {row['population_psus']}"]
+    what = "blocks" if clusters else "persons"
+    lines += ['strata = "stratum"', f"[design.sizes]             # {what}: selected, in the population; weights"]
+    for row in survey.strata.rows(named=True):
+        low, high = _decimal(row["smallest_weight"]), _decimal(row["largest_weight"])
+        lines.append(
+            f"{_text(row['stratum'])} = {{ selected = {row['selected_psus']}, population = {row['population_psus']}, "
+            f"lower = {low}, upper = {high} }}"
+        )
+    return lines
+
+
+def _attributes(survey: Survey, stratified: bool) -> list[str]:
+    values = survey.values
+    lines: list[str] = []
+    if stratified:
+        lines += [
+            *_attribute("stratum", values["stratum"], "in_frame = true            # known from the frame"),
+            "[[recodes]]                # regions are made of strata, so no person can change them",
+            'name = "region"',
+            'of = "stratum"',
+            "[recodes.groups]",
+        ]
+        regions: dict[str, list[str]] = {}
+        for row in survey.strata.rows(named=True):
+            regions.setdefault(row["region"], []).append(row["stratum"])
+        lines += [f"{_text(name)} = {_list(members)}" for name, members in regions.items()]
+    else:
+        lines += _attribute("region", values["region"], "in_frame = true            # known from the frame")
+    for name, known in (("age_group", AGE_GROUP), ("sex", SEX), ("employment", EMPLOYMENT)):
+        lines += _attribute(name, known)
+    return [
+        *lines,
+        "[[attributes]]             # income cut into bands, for quantiles",
+        'name = "band"',
+        'variable = "income"',
+        f"cuts = {_list(BANDS)}",
+        "",
+        "[[variables]]",
+        'name = "income"',
+        "lower = 0",
+        f"upper = {HIGHEST_INCOME}             # noise grows with the largest value that there can be",
+        'outside = "cut"            # incomes beyond the bounds are cut at them; "refuse" would end with an error',
+        "[[variables]]",
+        'name = "hours"',
+        f"lower = {BOUNDS['hours'][0]}",
+        f"upper = {BOUNDS['hours'][1]}",
+        "missing = 0                # an empty cell counts as this",
+    ]
+
+
+def _attribute(name: str, values: Iterable[str], *more: str) -> list[str]:
+    return ["[[attributes]]", f"name = {_text(name)}", f"values = {_list(values)}", *more]
+
+
+def _imputation() -> list[str]:
+    return [
+        "[[imputation]]             # empty cells are drawn row by row from a model that is estimated with noise",
+        'of = "employment"',
+        'kind = "frequencies"',
+        'given = ["age_group", "sex"]',
+        'share = "1/40"',
+        "[[imputation]]",
+        'of = "income"',
+        'kind = "linear"',
+        'given = ["hours"]',
+        'share = "1/40"',
+    ]
+
+
+def _queries() -> list[str]:
+    """Income gets more than counts: noise is a larger part of the width of its intervals."""
+    wanted = [
+        ("", ["region", "employment"], "1/20", "weighted counts"),
+        ("", ["age_group", "sex", "employment"], "3/40", ""),
+        ("", ["sex", "band"], "3/40", ""),
+        ("income", ["region"], "1/4", "weighted sums of income"),
+        ("income", ["age_group", "sex"], "1/4", ""),
+    ]
+    lines = []
+    for of, by, share, said in wanted:
+        lines.append(f"[[queries]]{f'                # {said}' if said else ''}")
+        lines += [f"of = {_text(of)}"] if of else []
+        lines += [f"by = {_list(by)}", f"share = {_text(share)}"]
+    return lines
+
+
+def _calibrations(survey: Survey) -> list[str]:
+    known = survey.totals
+    by_age = _totals(known, {"age_group": AGE_GROUP, "sex": SEX})
+    by_region = _totals(known, {"region": survey.values["region"]})
+    return [
+        "[[calibrations]]           # public totals that estimates are adjusted to, after the noise, free of cost",
+        'name = "persons"',
+        'method = "post-stratified"',
+        f'margins = [{{ by = ["age_group", "sex"], totals = {_list(by_age)} }}]',
+        "[[calibrations]]",
+        'name = "regions"',
+        'method = "post-stratified"',
+        f'margins = [{{ by = ["region"], totals = {_list(by_region)} }}]',
+    ]
+
+
+def _totals(known: pl.DataFrame, of: Mapping[str, Iterable[str]]) -> list[int]:
+    """The public totals of one margin, in the order of the values; the last attribute fastest."""
+    here = known.filter(pl.col("margin") == "*".join(of))
+    found = {tuple(row[name] for name in of): row["persons"] for row in here.rows(named=True)}
+    keys: list[tuple[str, ...]] = [()]
+    for values in of.values():
+        keys = [(*key, value) for key in keys for value in values]
+    return [found[key] for key in keys]
+
+
+def _publish() -> list[str]:
+    tables = [
+        ('kind = "proportion"', 'of = "employment"', 'by = ["region"]', 'errors = "1/10"'),
+        ('kind = "mean"', 'of = "income"', 'by = ["region"]', 'errors = "1/10"'),
+        ('kind = "mean"', 'of = "income"', 'by = ["sex"]', 'errors = "1/20"'),
+        ('kind = "count"', 'by = ["region", "employment"]', 'calibration = "regions"'),
+        ('kind = "count"', 'by = ["employment"]', 'calibration = "persons"'),
+        ('kind = "total"', 'of = "income"', 'calibration = "persons"'),
+        ('kind = "quantiles"', 'of = "band"', 'by = ["sex"]', 'probabilities = ["1/4", "1/2", "3/4"]'),
+    ]
+    said = "  # errors: the share of the budget with which standard errors of sampling are measured"
+    return [line for at, table in enumerate(tables) for line in (f"[[publish]]{said if not at else ''}", *table)]
+
+
+def _decimal(value: Any) -> str:
+    """A weight with two decimals, as it stands in the file."""
+    return f"{value:.2f}"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _list(values: Iterable[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
+
 
 PERSONS = 400_000
 SEED = 1

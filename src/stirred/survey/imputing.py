@@ -1,12 +1,24 @@
-"""Impute missing categories row by row from frequencies that were counted with exact noise, so that the losses add up.
+"""What the imputation models share: their share of the budget, checks of what is given, and how they are written.
+
+A model is published: it holds noisy integers and public facts, and JSON is read back within the bounds of
+:mod:`stirred._received`. No error here tells a code of the data.
+
+Impute missing categories row by row from frequencies that were counted with exact noise, so that the losses add up.
 
 Section 7.6 (Das et al. 2022): if the imputed values of a row depend on that row and on parameters alone, and the
 parameters cost epsilon1, then an analysis of the completed file under epsilon2 costs epsilon1 + epsilon2 in total (the
-proof is in :mod:`stirred.survey.imputation_accounting`; a linear model is in :mod:`stirred.survey.linear_imputing`).
+proof is in :mod:`stirred.survey.plan.problems`; a linear model is in :mod:`stirred.survey.imputing`).
 
 Files that are compared have the same number of records and differ in one of them, which may also turn from observed to
 missing. Invariants: a model holds noisy integers and public facts only, so that it may be published; everything that is
 computed from it is exact, and is a function of it alone; rows are drawn independently of each other.
+
+Impute a missing number row by row from a linear regression on sums with exact noise, so that the losses add up.
+
+As in :mod:`stirred.survey.imputing`: parameters under epsilon1, the completed file under epsilon2, epsilon1 +
+epsilon2 in total (section 7.6; Das et al. 2022). Both variables stand on lattices with public bounds, so that the six
+sums of a regression are integers, one record changes them by a known amount, and coefficients are exact fractions of
+noisy integers. The same invariants hold: the model may be published, and rows are drawn independently given the model.
 """
 
 from __future__ import annotations
@@ -15,28 +27,133 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred import errors
+from stirred import _received, errors
 from stirred._calls import says_what_it_takes
+from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred._shown import brief
-from stirred.noise import RandomSource, discrete_gaussian, discrete_laplace, uniform_integers
-from stirred.survey.imputation_models import (
-    LARGEST,
-    MISSING,
-    Codes,
-    ParameterShare,
-    at_least,
-    integer,
-    parsed,
-    read,
-    require_codes,
-    require_drawable,
-    written,
+from stirred.noise import (
+    RandomSource,
+    discrete_gaussian,
+    discrete_gaussian_each,
+    discrete_laplace,
+    discrete_laplace_each,
+    uniform_integers,
 )
+
+MISSING = -1
+"""The code of a missing answer in a target; predictors are never missing."""
+
+NoiseLaw = Literal["laplace", "gaussian"]
+Codes = NDArray[np.integer[Any]]
+
+VERSION = 1
+LARGEST = 1 << 62
+LARGEST_SCALE = 1 << 40
+"""What the exact samplers draw: a scale of 2^40, a variance of 2^80."""
+
+
+@dataclass(frozen=True)
+class ParameterShare:
+    """The share of the budget that the parameters of a model cost: epsilon with Laplace noise, rho with Gaussian."""
+
+    law: NoiseLaw
+    budget: Fraction
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "budget", as_fraction(self.budget))
+        except NOT_A_NUMBER:
+            raise errors.imputation_share() from None
+        if self.law not in ("laplace", "gaussian") or self.budget <= 0:
+            raise errors.imputation_share()
+
+    @classmethod
+    def of(cls, epsilon: Any = None, rho: Any = None) -> ParameterShare:
+        """Either epsilon or rho."""
+        if (epsilon is None) == (rho is None):
+            raise errors.imputation_share()
+        return cls("laplace", epsilon) if rho is None else cls("gaussian", rho)
+
+    @property
+    def word(self) -> str:
+        """The name of the budget."""
+        return "epsilon" if self.law == "laplace" else "rho"
+
+    def noise(self, sum_changed: int, squares_changed: int, reach: int = 1) -> Fraction:
+        """The scale of Laplace or variance of Gaussian noise on a statistic that reaches up to ``reach``.
+
+        One record changes the statistics, each divided by its reach, by at most ``sum_changed`` (added up) or
+        ``squares_changed`` (squares added up). Canonne, Kamath and Steinke (2020) for the Gaussian.
+        """
+        if self.law == "laplace":
+            return reach * sum_changed / self.budget
+        return reach * reach * squares_changed / (2 * self.budget)
+
+
+# -- reading and writing -----------------------------------------------------------------------------------------
+
+
+def written(kind: str, share: ParameterShare) -> dict[str, Any]:
+    return {"stirred_imputation": VERSION, "kind": kind, "noise": share.law, share.word: str(share.budget)}
+
+
+def read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
+    if not isinstance(fields, dict):
+        raise errors.not_an_imputation_model("it is not an object")
+    word = "epsilon" if fields.get("noise") == "laplace" else "rho"
+    wanted = {"stirred_imputation", "kind", "noise", word} | own
+    if set(fields) != wanted:
+        raise errors.not_an_imputation_model(f"its fields are not {', '.join(sorted(wanted))}")
+    if (
+        type(fields["stirred_imputation"]) is not int
+        or fields["stirred_imputation"] != VERSION
+        or fields["kind"] != kind
+    ):
+        raise errors.not_an_imputation_model(f"it is of another version or kind than {VERSION} and '{kind}'")
+    if not isinstance(fields[word], str):
+        raise errors.not_an_imputation_model(f"{word} is not a text such as '1/2'")
+    return ParameterShare(fields["noise"], fields[word])
+
+
+def parsed(text: str | bytes) -> Any:
+    try:
+        return _received.parse_json(text)
+    except _received.Unacceptable as found:
+        raise errors.not_an_imputation_model(str(found)) from None
+
+
+# -- what is given -----------------------------------------------------------------------------------------------
+
+
+def require_codes(codes: Any, column: str, least: int, below: int, rows: int | None = None) -> None:
+    if not isinstance(codes, np.ndarray) or codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise errors.imputation_codes(column, "are not a one-dimensional array of whole numbers")
+    if rows is not None and len(codes) != rows:
+        raise errors.imputation_codes(column, "are not as many as those of the other column")
+    if len(codes) and not (least <= int(codes.min()) and int(codes.max()) < below):
+        raise errors.imputation_codes(column, "are not all among those that the plan lists")
+
+
+def require_drawable(share: ParameterShare, noise: Fraction, remedy: str) -> None:
+    if noise > (LARGEST_SCALE if share.law == "laplace" else LARGEST_SCALE**2):
+        raise errors.imputation_too_large("The noise of the imputation model exceeds a scale of 2^40", remedy)
+
+
+def at_least(value: Any, what: str, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise errors.imputation_number(what, f"a whole number, at least {least}")
+
+
+def integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise errors.not_an_imputation_model("a noisy number is not a whole number")
+    return int(value)
+
 
 MOST_CELLS = 1_000_000
 """Groups times values of a table of frequencies."""
@@ -219,3 +336,258 @@ def values_at(weights: NDArray[np.int64], groups: NDArray[np.int64], positions: 
     starts = ends[weights.shape[1] - 1 :: weights.shape[1]] - weights.sum(axis=1)
     found: NDArray[np.int64] = np.searchsorted(ends, positions + starts[groups], side="right").astype(np.int64)
     return found - groups * np.int64(weights.shape[1])
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The values low, low + step, ..., high that a variable can have; public. A value is known by its code 0, 1, ...
+
+    >>> Lattice(0, "2.5", "0.5").steps
+    5
+    """
+
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            try:
+                object.__setattr__(self, name, as_fraction(getattr(self, name)))
+            except NOT_A_NUMBER:
+                raise errors.survey_bounds_missing(
+                    "a lower bound, an upper bound and a step of each variable"
+                ) from None
+        if self.step <= 0 or self.high <= self.low or ((self.high - self.low) / self.step).denominator != 1:
+            raise errors.survey_fact("A range of values", "is a positive whole number of positive steps long")
+
+    @property
+    def steps(self) -> int:
+        """The largest code."""
+        return int((self.high - self.low) / self.step)
+
+    def value(self, code: int) -> Fraction:
+        """The value with this code."""
+        return self.low + self.step * code
+
+
+STATISTICS = ("n", "sum of z", "sum of x", "sum of z z", "sum of z x", "sum of x x")
+"""Of the observed records; z and x are twice the number of steps from the middle of the range of each variable."""
+SUM_CHANGED, SQUARES_CHANGED = 6, 8
+"""By how much one record changes the six statistics, each divided by its reach: added up, and squares added up.
+
+With u, v in [-1, 1] for z and x divided by their reach the statistics are (1, u, v, uu, uv, vv). A record at a corner
+that turns missing changes each of them by 1: 6 in all, and 6 in squares. Two observed records: with d and s the
+absolute difference and sum of their u (D and S of their v), d <= 2 - s and D <= 2 - S, the changes are at most 0, d, D,
+d s, (d S + s D) / 2, D S. Added up they are at most 4 + 2 s + 2 S - s^2 - S^2 - s S <= 16/3 < 6. Squares: with p =
+1 - s and q = 1 - S in [-1, 1], at most 5 + 2 p + 2 q - p^2 - q^2 + p^4 + q^4 - 2 p q + p^2 q^2, which is at most
+5 + 2 (1 - (1 - p)(1 - q)) + p^2 q^2 <= 8, attained by two opposite corners, which are on every lattice.
+"""
+
+
+@brief
+@dataclass(frozen=True)
+class LinearModel:
+    """A regression of one variable on another from noisy sums, and the law of imputed values: an imputation model.
+
+    ``noisy`` are the six :data:`STATISTICS` of the observed records plus noise, of a scale (Laplace, 6 reach/epsilon)
+    or standard deviation (Gaussian, 2 reach/sqrt(rho)) in proportion to how far one record reaches in each of them.
+    Published rule for imputing, in codes of the two lattices:
+
+    * Means are cut at the bounds. Where the noisy n is not above the scale or standard deviation of its noise, nothing
+      is taken as known: the mean is the middle, and the variance that of all codes alike.
+    * The slope is the noisy covariance over the noisy variance of the predictor; 0 where the sum of squares of the
+      predictor about its mean is not above the scale or standard deviation of the noise of its sum of squares.
+    * The prediction is rounded to the nearest code, halves up, and cut at the bounds.
+    * A discrete Gaussian of the residual variance is added, and the sum is cut at the bounds. A negative residual
+      variance counts as 0, one above a quarter of the squared range as that.
+    """
+
+    predictor: Lattice
+    target: Lattice
+    noisy: tuple[int, ...]
+    share: ParameterShare
+    target_name: str = ""
+    predictor_name: str = ""
+
+    def __post_init__(self) -> None:
+        found = tuple(map(integer, self.noisy))
+        if len(found) != len(STATISTICS) or max(map(abs, found)) >= 1 << 80:
+            raise errors.not_an_imputation_model("it has other than six sums, or too large ones")
+        object.__setattr__(self, "noisy", found)
+
+    @property
+    def noise(self) -> tuple[Fraction, ...]:
+        """The scales (Laplace) or variances (Gaussian) of the noise of the six statistics."""
+        return _linear_noise(self.predictor.steps, self.target.steps, self.share)
+
+    @cached_property
+    def fit(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Intercept, slope and residual variance, in codes of the two lattices, by the published rule."""
+        reach_z, reach_x = self.predictor.steps, self.target.steps
+        n, sum_z, sum_x, sum_zz, sum_zx, sum_xx = self.noisy
+        if not self._above_noise(Fraction(n), 0):
+            return Fraction(reach_x, 2), Fraction(0), Fraction(reach_x * (reach_x + 2), 12)
+        mean_z, mean_x = _cut(Fraction(sum_z, n), -reach_z, reach_z), _cut(Fraction(sum_x, n), -reach_x, reach_x)
+        spread, joint = sum_zz - n * mean_z**2, sum_zx - n * mean_z * mean_x
+        slope = joint / spread if self._above_noise(spread, 3) else Fraction(0)
+        residual = _cut(Fraction(sum_xx, n) - mean_x**2 - slope * joint / n, 0, reach_x**2)
+        return (reach_x + mean_x - slope * (reach_z + mean_z)) / 2, slope, residual / 4
+
+    @property
+    def slope(self) -> Fraction:
+        """By how much the target rises with the predictor, in their own units."""
+        return self.fit[1] * self.target.step / self.predictor.step
+
+    @property
+    def intercept(self) -> Fraction:
+        """The prediction where the predictor is 0, in the units of the target."""
+        return self.target.low + self.target.step * self.fit[0] - self.slope * self.predictor.low
+
+    @property
+    def residual_variance(self) -> Fraction:
+        """Of what is added to predictions, in squared units of the target."""
+        return self.fit[2] * self.target.step**2
+
+    def predicted(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rounded and cut prediction for each code of the predictor, as a code of the target."""
+        intercept, slope, _ = self.fit
+        below = intercept.denominator * slope.denominator
+        start, rise = int(intercept * below), int(slope * below)
+        most = self.target.steps
+        found = [min(max((2 * (start + rise * code) + below) // (2 * below), 0), most) for code in codes.tolist()]
+        return np.array(found, dtype=np.int64)
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything that is published about the model, for a JSON document."""
+        return written("linear", self.share) | {
+            "target": _lattice_fields(self.target_name, self.target),
+            "predictor": _lattice_fields(self.predictor_name, self.predictor),
+            "noisy": list(self.noisy),
+        }
+
+    def to_json(self) -> str:
+        """The model as JSON text; :meth:`from_json` reads it back."""
+        return json.dumps(self.to_fields(), indent=1)
+
+    @classmethod
+    def from_fields(cls, fields: Any) -> LinearModel:
+        """The model from the fields of a JSON document; anything else is refused."""
+        share = read("linear", fields, {"target", "predictor", "noisy"})
+        if not isinstance(fields["noisy"], list):
+            raise errors.not_an_imputation_model("it has other than six sums, or too large ones")
+        (target_name, target), (name, predictor) = (_lattice_of(fields[key]) for key in ("target", "predictor"))
+        return cls(predictor, target, tuple(fields["noisy"]), share, target_name, name)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> LinearModel:
+        """The model from JSON text."""
+        return cls.from_fields(parsed(text))
+
+    def _above_noise(self, value: Fraction, statistic: int) -> bool:
+        noise = self.noise[statistic]
+        return value > noise if self.share.law == "laplace" else value > 0 and value**2 > noise
+
+
+@says_what_it_takes
+def estimate_linear(
+    predictor: Codes,
+    answers: Codes,
+    *,
+    predictor_lattice: Lattice,
+    target_lattice: Lattice,
+    source: RandomSource,
+    epsilon: Any = None,
+    rho: Any = None,
+    target: str = "",
+    by: str = "",
+) -> LinearModel:
+    """Add up the six sums over observed records, add exact noise to each, and give the model: may be published.
+
+    Parameters
+    ----------
+    predictor
+        The code of the predictor in each record, on its lattice; never missing.
+    answers
+        The code of the target in each record, or -1 where it is missing.
+    predictor_lattice, target_lattice
+        Bounds and steps by the plan, not by the file.
+    epsilon, rho
+        One of them, for Laplace or Gaussian noise; see :class:`LinearModel`.
+    """
+    share = ParameterShare.of(epsilon, rho)
+    reach_z, reach_x = predictor_lattice.steps, target_lattice.steps
+    noise = _linear_noise(reach_z, reach_x, share)
+    require_drawable(share, max(noise), "Choose coarser steps, or raise the share of the parameters")
+    sums = linear_statistics(predictor, answers, reach_z, reach_x)
+    draw = discrete_laplace_each if share.law == "laplace" else discrete_gaussian_each
+    drawn = [int(draw([one], source)[0]) for one in noise]
+    noisy = tuple(exact + added for exact, added in zip(sums, drawn, strict=True))
+    return LinearModel(predictor_lattice, target_lattice, noisy, share, target, by)
+
+
+def linear_statistics(predictor: Codes, answers: Codes, reach_z: int, reach_x: int) -> tuple[int, ...]:
+    """The six :data:`STATISTICS` of the observed records, without noise: confidential."""
+    require_codes(predictor, "predictor", 0, reach_z + 1)
+    require_codes(answers, "target", MISSING, reach_x + 1, len(predictor))
+    if max(reach_z, reach_x) ** 2 * max(len(predictor), 1) >= LARGEST:
+        raise errors.imputation_too_large(
+            "Sums of squares over so many records and so fine steps exceed 2^62", "Choose coarser steps"
+        )
+    observed = answers != MISSING
+    z = 2 * predictor[observed].astype(np.int64) - reach_z
+    x = 2 * answers[observed].astype(np.int64) - reach_x
+    sums = (z.sum(), x.sum(), z @ z, z @ x, x @ x)
+    return (len(z), *(int(one) for one in sums))
+
+
+@says_what_it_takes
+def impute_linear(model: LinearModel, predictor: Codes, answers: Codes, source: RandomSource) -> NDArray[np.int64]:
+    """The codes of the target with every missing one drawn about its prediction, independently: confidential.
+
+    Call it several times for multiple imputation; the model is estimated, and paid for, once.
+    """
+    require_codes(predictor, "predictor", 0, model.predictor.steps + 1)
+    require_codes(answers, "target", MISSING, model.target.steps + 1, len(predictor))
+    completed = answers.astype(np.int64)
+    rows = np.flatnonzero(answers == MISSING)
+    codes, places = np.unique(predictor[rows].astype(np.int64), return_inverse=True)
+    imputed = model.predicted(codes)[places]
+    variance = model.fit[2]
+    if variance > 0:
+        imputed = imputed + discrete_gaussian(variance, len(rows), source)
+    completed[rows] = np.clip(imputed, 0, model.target.steps)
+    return completed
+
+
+def _linear_noise(reach_z: int, reach_x: int, share: ParameterShare) -> tuple[Fraction, ...]:
+    reaches = (1, reach_z, reach_x, reach_z**2, reach_z * reach_x, reach_x**2)
+    return tuple(share.noise(SUM_CHANGED, SQUARES_CHANGED, reach) for reach in reaches)
+
+
+def _cut(value: Fraction, low: int, high: int) -> Fraction:
+    return min(max(value, Fraction(low)), Fraction(high))
+
+
+def model_from_fields(fields: Any) -> ConditionalFrequencies | LinearModel:
+    """An imputation model from the fields of a JSON document, of either kind."""
+    if not isinstance(fields, dict):
+        raise errors.not_an_imputation_model("it is not an object")
+    if fields.get("kind") == "linear":
+        return LinearModel.from_fields(fields)
+    return ConditionalFrequencies.from_fields(fields)
+
+
+def _lattice_fields(name: str, lattice: Lattice) -> dict[str, str]:
+    return {"name": name, "low": str(lattice.low), "high": str(lattice.high), "step": str(lattice.step)}
+
+
+def _lattice_of(fields: Any) -> tuple[str, Lattice]:
+    wanted = {"name", "low", "high", "step"}
+    if (
+        not isinstance(fields, dict)
+        or set(fields) != wanted
+        or not all(isinstance(one, str) for one in fields.values())
+    ):
+        raise errors.not_an_imputation_model("a variable has a name, low, high and step, as texts")
+    return fields["name"], Lattice(fields["low"], fields["high"], fields["step"])

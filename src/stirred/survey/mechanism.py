@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
-    from stirred.survey.checking import SurveyCheck
-    from stirred.survey.plan import SurveyPlan
-    from stirred.survey.releasing import SurveyRelease
+    from stirred.survey.checking.plan_check import SurveyCheck
+    from stirred.survey.documents import SurveyRelease
+    from stirred.survey.plan.fields import SurveyPlan
 
 
 def _advise(**options: Any) -> list[str]:
-    from stirred.survey.advising import advise_lines
+    from stirred.survey.advice import advise_lines
 
     return advise_lines(**options)
 
 
 def _advice_pictures(**options: Any) -> Sequence[Any]:
-    from stirred.survey.advising import advice_pictures
+    from stirred.survey.advice import advice_pictures
 
     return advice_pictures(**options)
 
 
 def _generate(**options: Any) -> list[str]:
-    from stirred.survey.generating import write_lines
+    from stirred.survey.demo import write_lines
 
     return write_lines(**options)
 
 
 def _probabilities(text: str) -> Any:
-    from stirred.survey.estimating import as_probabilities
+    from stirred.survey.estimating.questions import as_probabilities
 
     return as_probabilities(text)
 
@@ -120,29 +120,29 @@ class Survey(Mechanism):
 
     @property
     def plan_type(self) -> type[SurveyPlan]:
-        from stirred.survey.plan import SurveyPlan
+        from stirred.survey.plan.fields import SurveyPlan
 
         return SurveyPlan
 
     def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.survey.draft import draft_plan
+        from stirred.survey.plan.draft import draft_plan
 
         return draft_plan(file, folder=folder, **options)
 
     def specify(self, plan: SurveyPlan) -> Specification:
-        from stirred.survey.specifying import specify
+        from stirred.survey.plan.guarantee import specify
 
         return specify(plan)
 
     def inputs(self, plan: SurveyPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.survey.records import inputs
+        from stirred.survey.data import inputs
 
         return inputs(plan, data)
 
     def check(
         self, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
     ) -> SurveyCheck:
-        from stirred.survey.checking import check
+        from stirred.survey.checking.plan_check import check
 
         return check(plan, data, progress=progress, **options)
 
@@ -156,13 +156,13 @@ class Survey(Mechanism):
         source: RandomSource | None = None,
         progress: Progress | None = None,
     ) -> SurveyRelease:
+        from stirred.survey.documents import SurveyRelease
         from stirred.survey.drawing import draw
-        from stirred.survey.releasing import SurveyRelease
 
         return SurveyRelease(draw(plan, data, keep_truth=keep_truth, source=source, progress=progress))
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.survey.for_analysts import for_analysts
+        from stirred.survey.documents import for_analysts
 
         return tuple(for_analysts(release))
 
@@ -182,8 +182,8 @@ class Survey(Mechanism):
         return place_units(release)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
-        from stirred.survey.nonresponse import answered_only
-        from stirred.survey.plan import SurveyPlan
+        from stirred.survey.estimating.questions import answered_only
+        from stirred.survey.plan.fields import SurveyPlan
 
         said = (
             "Estimates of weighted sums, without intervals and with noise; stirred estimate gives them with standard "
@@ -192,7 +192,7 @@ class Survey(Mechanism):
         return f"{said} {answered_only(SurveyPlan.from_published(release.certificate['plan']))}".rstrip()
 
     def estimate(self, release: str | Path, **options: Any) -> Answers:
-        from stirred.survey.estimating import estimate
+        from stirred.survey.estimating.questions import estimate
 
         return estimate(release, **options)
 
@@ -205,7 +205,7 @@ class Survey(Mechanism):
         progress: Progress | None = None,
         **options: Any,
     ) -> Calibration:
-        from stirred.survey.budget_targets import calibrate
+        from stirred.survey.plan.budget import calibrate
 
         return calibrate(plan, targets, **options)
 
@@ -218,7 +218,7 @@ class Survey(Mechanism):
         self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
     ) -> Sequence[CustodianNote]:
         from stirred.releases.progress import Silent
-        from stirred.survey.for_custodian import for_custodian
+        from stirred.survey.checking.comparison import for_custodian
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 

@@ -25,18 +25,22 @@ from stirred.releases.folder.release_folder import (
     stored_verdict,
 )
 from stirred.releases.verdicts import LAST_DIGITS, Verdict, not_compared
-from stirred.survey.combining import MeasuredSurvey
-from stirred.survey.design_errors import centres_of
-from stirred.survey.estimating import answer
-from stirred.survey.filling import lattice_of
-from stirred.survey.imputing import ConditionalFrequencies
-from stirred.survey.linear_imputing import model_from_fields
-from stirred.survey.plan import SurveyPlan
-from stirred.survey.plan_sections import ImputationSection, PublishSection
-from stirred.survey.readme import readme
-from stirred.survey.released import described, measured_tables, read_measured, tables_of, write
-from stirred.survey.releasing import DIGITS, certificate, estimates_file, estimates_frame, rounded
-from stirred.survey.specifying import specify
+from stirred.survey.documents import DIGITS, certificate, estimates_file, estimates_frame, readme, rounded
+from stirred.survey.drawing import lattice_of
+from stirred.survey.estimating.measured import (
+    MeasuredSurvey,
+    described,
+    measured_tables,
+    read_measured,
+    tables_of,
+    write,
+)
+from stirred.survey.estimating.questions import answer
+from stirred.survey.imputing import ConditionalFrequencies, model_from_fields
+from stirred.survey.measuring import centres_of
+from stirred.survey.plan.fields import SurveyPlan
+from stirred.survey.plan.guarantee import specify
+from stirred.survey.plan.sections import ImputationSection, PublishSection
 
 DUST = 1e-12
 """How far, relative to the largest number of a column, numbers that are nothing but rounding may be apart."""
