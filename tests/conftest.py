@@ -50,7 +50,7 @@ def _releases_without_drawings(request: pytest.FixtureRequest) -> Iterator[None]
     pages, in ``tests/reports`` and in commands that write pages, draw."""
     with pytest.MonkeyPatch.context() as patched:
         if "reports" not in request.path.parts and request.path.stem not in ("test_cli_report", "test_cli_explain"):
-            from stirred.reports.inline_figures import Figures
+            from stirred.reports.page_elements import Figures
 
             patched.setattr(Figures, "_drawn", lambda self, picture: "<svg></svg>")
         yield

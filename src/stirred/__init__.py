@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from stirred.errors import StirredError
     from stirred.releases.ledger.ledger import Ledger
     from stirred.reports.page import report
-    from stirred.reports.releasing import release, verify
+    from stirred.reports.release_with_report import release, verify
     from stirred.spec import Specification, compose, flavors
     from stirred.survey.plan.fields import SurveyPlan
     from stirred.swap.plan.fields import SwapPlan

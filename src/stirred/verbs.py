@@ -1,6 +1,7 @@
 """The functions of the package, such as ``check`` and ``explain``; each works for every mechanism.
 
-``release`` and ``verify`` stand in :mod:`stirred.reports.releasing`, since they also write and compare the report.
+``release`` and ``verify`` stand in :mod:`stirred.reports.release_with_report`, since they also write and compare the
+report.
 """
 
 from __future__ import annotations

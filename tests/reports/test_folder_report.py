@@ -17,9 +17,9 @@ from stirred.releases.folder.atomic import leftovers
 from stirred.releases.folder.manifest import read_manifest, write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import State
-from stirred.reports import inline_figures, subjects
+from stirred.reports import page_elements, subjects
 from stirred.reports.page import report_text
-from stirred.reports.releasing import REPORT
+from stirred.reports.release_with_report import REPORT
 from stirred.survey.documents import spread_of
 from stirred.verbs import of_release
 
@@ -157,7 +157,7 @@ def test_drawings_of_other_versions_of_the_programs_are_not_compared_and_do_not_
 
 def test_where_nothing_can_be_drawn_only_words_are_compared(copied, monkeypatch):
     """As in a fork of a process that has drawn; what draws would wait there for ever."""
-    monkeypatch.setattr(inline_figures, "_drawing_process", -1)
+    monkeypatch.setattr(page_elements, "_drawing_process", -1)
     assert failing(copied) == []
     assert open_about(copied) == ["the drawings of report.html: not compared, since they cannot be made again here"]
 

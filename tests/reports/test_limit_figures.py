@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stirred.limits import FIGURES, chapter_figure, posterior_bounds, power_bounds
+from stirred.reports.answer_figures import chapter_pictures, pictures_at, question_pictures
 from stirred.reports.figures import draw, save
-from stirred.reports.limit_figures import chapter_pictures, pictures_at, question_pictures
 from stirred.reports.limits_section import of_epsilon
 from stirred.semantics.pictures.readable import NotDrawn
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from stirred.errors import StirredError
 from stirred.limits import Pufferfish, limit_at, posterior_bounds, power_bounds
 from stirred.loss import GaussianCurve
-from stirred.reports.limit_sentences import TEMPLATES, Asked, about
-from stirred.reports.limits_section import of_epsilon, of_explanation
+from stirred.reports.limits_section import TEMPLATES, Asked, about, of_epsilon, of_explanation
 from stirred.semantics import explain
 from stirred.semantics.sentences.formatting import shown_down, shown_up
 from stirred.spec import Invariant, OutputPremetric, Specification, flavors

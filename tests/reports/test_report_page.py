@@ -14,11 +14,9 @@ from page_structure import Structure
 
 import stirred
 from stirred import errors
-from stirred.reports.elements import MOST, element, shown
-from stirred.reports.glossary import Glossary, terms
-from stirred.reports.inline_figures import Figures, inline
 from stirred.reports.limits_section import of_explanation
 from stirred.reports.page import report_text
+from stirred.reports.page_elements import MOST, Figures, Glossary, element, inline, shown, terms
 from stirred.reports.subjects import subject
 from stirred.spec import Finding, Invariant, Multiverse, flavors
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.reports.figures import draw
-from stirred.reports.swap_figures import (
+from stirred.lab.reproduce.swap_figures import (
     RATES,
     RUNS,
     STRATA,
@@ -18,6 +17,7 @@ from stirred.reports.swap_figures import (
     rate_against_epsilon,
     swapped_once,
 )
+from stirred.reports.figures import draw
 from stirred.swap.law.theorem import best_rate, epsilon, smallest_epsilon
 from stirred.tables.synthetic import PUBLISHED_MAPE, TABLE_3_1
 

@@ -13,7 +13,7 @@ from sentence_grid import GROUPS, is_epsilon, is_factor, is_power, is_upper, par
 from summary_formulas import SUMMARIES
 from swap_formulas import SWAPS
 
-from stirred.reports.limit_sentences import TEMPLATES as LIMITS
+from stirred.reports.limits_section import TEMPLATES as LIMITS
 from stirred.semantics.sentences.templates import Number, Numbers, templates
 
 

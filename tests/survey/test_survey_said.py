@@ -16,7 +16,7 @@ from stirred.cli.printing import show
 from stirred.errors import StirredError
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.reports.estimate_figures import interval_picture
+from stirred.reports.answer_figures import interval_picture
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.survey.documents import for_analysts
 from stirred.survey.plan.fields import SurveyPlan

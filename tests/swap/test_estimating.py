@@ -13,7 +13,7 @@ import pytest
 import stirred
 from stirred import errors
 from stirred.noise import SeededSource
-from stirred.reports.estimate_figures import interval_picture
+from stirred.reports.answer_figures import interval_picture
 from stirred.reports.figures import draw
 from stirred.swap.drawing import draw as draw_swap
 from stirred.swap.drawing import release as release_swap

@@ -73,8 +73,7 @@ def save_pictures(
 
     Without any picture no folder is made.
     """
-    from stirred.reports.figures import save
-    from stirred.reports.paper_figures import save_for_paper
+    from stirred.reports.figures import save, save_for_paper
 
     for one in not_drawn:
         note(one.words)

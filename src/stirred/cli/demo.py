@@ -22,7 +22,7 @@ def demo(
     """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
     of a county (topdown), or a weighted survey (survey)."""
     from stirred.mechanisms import named
-    from stirred.reports.releasing import REPORT
+    from stirred.reports.release_with_report import REPORT
 
     named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
 

@@ -87,7 +87,7 @@ def estimate(
         progress.stage(f"estimating from {release}")
         found = run(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
-        from stirred.reports.estimate_figures import interval_picture
+        from stirred.reports.answer_figures import interval_picture
 
         of_others = mechanism.reads_measurements(release)
         save_pictures([interval_picture(found, confidence, _guarantee(release, of_others))], figures, paper=paper)

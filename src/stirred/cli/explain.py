@@ -78,8 +78,8 @@ def explain(
     import json
 
     from stirred.cli.common import check_new, check_paper
-    from stirred.reports.context_section import as_fields, as_text, of_release
     from stirred.reports.limits_section import of_explanation
+    from stirred.reports.subjects import as_fields, as_text, of_release
     from stirred.spec.known_deployments.allocations import read_allocation
     from stirred.verbs import explain as run
 

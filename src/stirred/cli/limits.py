@@ -61,7 +61,7 @@ def limits(
     )
     if figures is not None:
         from stirred.cli.common import save_pictures
-        from stirred.reports.limit_figures import question_pictures
+        from stirred.reports.answer_figures import question_pictures
         from stirred.semantics.pictures.readable import NotDrawn
 
         found = question_pictures(said)

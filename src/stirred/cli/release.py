@@ -76,7 +76,7 @@ def release(
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.steps import default_work
     from stirred.releases.steps import release as run
-    from stirred.reports.releasing import REPORT
+    from stirred.reports.release_with_report import REPORT
     from stirred.verbs import mechanism_of_plan
 
     if (plan is None) == (measurements is None):
@@ -136,7 +136,7 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
     """Fit and write a release from measurements that others published."""
     from stirred import errors
     from stirred.releases.steps import default_work, release_measurements
-    from stirred.reports.releasing import REPORT
+    from stirred.reports.release_with_report import REPORT
     from stirred.verbs import mechanism_of_measurements
 
     mechanism = mechanism_of_measurements(measurements)

@@ -34,7 +34,7 @@ def sign(
     from stirred.releases.folder import manifest
     from stirred.releases.folder.manifest import SIGNATURE
     from stirred.releases.verdicts import State
-    from stirred.reports.releasing import verify
+    from stirred.reports.release_with_report import verify
 
     check_new(release / SIGNATURE if release.is_dir() else None)
     verdicts = verify(release)

@@ -44,7 +44,7 @@ def verify(
     6 if it was withdrawn. Without --withdrawn it is not known whether the release was withdrawn and the notice is gone.
     """
     from stirred.releases.progress import OnTerminal
-    from stirred.reports.releasing import verify as run
+    from stirred.reports.release_with_report import verify as run
 
     with OnTerminal() as progress:
         progress.stage(f"verifying {release}")

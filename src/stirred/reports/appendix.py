@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from stirred import errors
 from stirred.releases.folder import manifest
 from stirred.releases.mechanism import CustodianNote, Data
-from stirred.reports.elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.page import document, materials
+from stirred.reports.page_elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.subjects import Subject, of_folder
 from stirred.semantics.sentences.formatting import budget_line
 from stirred.verbs import of_plan, of_release

@@ -4,11 +4,15 @@ Colours are those of Okabe and Ito (2008). In papers lines are told apart by the
 so that they can be printed in black and white.
 
 Keep in mind: lengths of a paper style are points, 72 to the inch, which is what a PDF counts in.
+
+The texts below a picture; apart from the drawing, so that a page without drawings does not load what draws.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from stirred.semantics.pictures.lines_and_bars import AnyPicture, Picture
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 GREY, LIGHT = "#555555", "#E4E4E4"
@@ -75,3 +79,9 @@ TWO_COLUMNS = Style(
     colours=("#000000",) * len(COLOURS), bar_colours=DARK_TO_LIGHT, outlined=True, padding=2, characters=84,
 )  # fmt: skip
 """Across both columns: 7.16 inches, 181.9 mm."""
+
+
+def caption_of(picture: AnyPicture) -> list[str]:
+    """What the lines of a picture are, then its caption."""
+    lines = picture.lines if isinstance(picture, Picture) else ()
+    return [*dict.fromkeys(f"{line.name}: {line.words}." for line in lines if line.words), picture.caption]

@@ -1,4 +1,9 @@
-"""What a report is about: a release, a plan, a known deployment, or a guarantee by itself, with its explanation.
+"""The section about the context of a release in its explanation: as text, as JSON and as HTML.
+
+It shows what the plan of the release answers about the five safes and contextual integrity, and which of them the
+guarantee speaks about. A release whose plan answers nothing has no such section.
+
+What a report is about: a release, a plan, a known deployment, or a guarantee by itself, with its explanation.
 
 Keep in mind: a plan's data are never read here. A folder is taken as it is, and the report says so.
 """
@@ -8,16 +13,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
 from stirred._received import is_file, plain
 from stirred._shown import brief
-from stirred.reports.context_section import of_opened
 from stirred.semantics import Explanation
 from stirred.spec import Specification
-from stirred.verbs import CERTIFICATE, explain, explain_release, mechanism_of_plan, of_release
+from stirred.spec.html import table
+from stirred.verbs import CERTIFICATE, explain, explain_release, mechanism_of_plan
+from stirred.verbs import of_release as of_release_of_verbs
 
 if TYPE_CHECKING:
     from stirred.releases.context import Context
@@ -25,6 +32,76 @@ if TYPE_CHECKING:
     from stirred.releases.mechanism import AnalystNote, Mechanism
     from stirred.releases.plans import Plan
     from stirred.spec.known_deployments.deployments import Deployment
+
+
+def of_release(what: str | Path) -> Context | None:
+    """The answers in the plan of a release; None where there are none, or where ``what`` is not a release folder."""
+    if not is_file(Path(what) / CERTIFICATE):
+        return None
+    from stirred.releases.folder.release_folder import ReleaseFolder
+
+    return of_opened(ReleaseFolder.open(what))
+
+
+def of_opened(release: ReleaseFolder) -> Context | None:
+    """The answers in the plan of an opened release; None where there are none."""
+    from stirred.releases.context import Context
+
+    stated = release.certificate["plan"].get("context")
+    try:
+        return None if stated is None else Context(**stated)
+    except (TypeError, ValueError):
+        raise errors.not_a_release(release.path, "the section 'context' of its plan cannot be read") from None
+
+
+def as_text(context: Context | None) -> str:
+    """The section as text for the terminal, below an empty line; empty without answers."""
+    if context is None:
+        return ""
+    from stirred.releases.context import HEADING
+    from stirred.releases.folder.documents import context_section
+
+    return f"\n{context_section(context, HEADING.upper())}"
+
+
+def as_fields(context: Context | None) -> dict[str, Any]:
+    """The section as a field ``context``, ready for JSON; no field without answers."""
+    if context is None:
+        return {}
+    from stirred.releases.context import PARAMETERS, SAFES
+
+    answers = context.answers()
+    return {
+        "context": {
+            "flow": list(context.flow),
+            "safes": [
+                {"name": safe.name, "answer": answers.get(safe.name), "guarantee_speaks": safe.spoken_of}
+                for safe in SAFES
+            ],
+            "parameters": [
+                {"name": one.name, "answer": answers.get(one.name), "safes": list(one.safes)} for one in PARAMETERS
+            ],
+        }
+    }
+
+
+def as_html(context: Context | None) -> str:
+    """The section as HTML, to be placed below an explanation; empty without answers."""
+    if context is None:
+        return ""
+    from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE
+
+    safes = [((safe.name, context.shown(safe.name), safe.verdict), False) for safe in SAFES]
+    parameters = [((one.title, context.shown(one.name), one.meaning), False) for one in PARAMETERS]
+    remarks = "".join(f"<p>{escape(words)}</p>" for words in (SILENCE, OUTSIDE, SOURCE))
+    return (
+        f"<h3>{escape(HEADING)}</h3><p>{escape(INTRODUCTION)}</p>"
+        f"<p>{escape(f'Flow of information: {context.flow_words()}')}</p>"
+        + table(("of the five safes", "answer", "the guarantee"), safes)
+        + table(("of contextual integrity", "answer", "among the five safes"), parameters)
+        + remarks
+    )
+
 
 MOST_ROWS = 1_000_000
 """Rows of a release up to which pairs of its records are looked at: a report must not take longer than a release."""
@@ -112,7 +189,7 @@ def subject(
     if options:
         raise errors.report_option(_option(next(iter(options))), "is for plans whose data are not read")
     if isinstance(what, str | Path) and is_file(Path(what) / CERTIFICATE):
-        return of_folder(*of_release(what), explanation, context)
+        return of_folder(*of_release_of_verbs(what), explanation, context)
     explained = explanation or explain(what)
     if isinstance(what, Specification):
         return Subject(_name(what, "this guarantee"), explained, context)

@@ -36,7 +36,7 @@ from stirred.limits import (
     response_bounds,
     with_component,
 )
-from stirred.reports.limit_figures import chapter_pictures
+from stirred.reports.answer_figures import chapter_pictures
 from stirred.reproduce.computations import Forms, computation
 from stirred.semantics.pictures.lines_and_bars import Picture
 from stirred.spec.order.finite_mechanisms import randomised_response

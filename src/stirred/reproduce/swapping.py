@@ -19,8 +19,8 @@ from stirred.lab.definitions.swap_enumeration import (
     swap_flavor,
     tables_of,
 )
+from stirred.lab.reproduce import swap_figures
 from stirred.loss.divergences import multiplicative
-from stirred.reports import swap_figures
 from stirred.reproduce.computations import Forms, computation
 from stirred.reproduce.small_swaps import b_of, single_swaps, small_universes, tables_apart
 from stirred.spec import FiniteMechanism, Invariant, compare, flavors, may_publish_budget

@@ -1,7 +1,7 @@
 """Pictures of several panels: dots on axes that are not shared, and a list of what has no place on any axis.
 
 For numbers that look alike and are not: each panel has a title that says what its numbers are, and an axis of its own
-from 0. Nothing is drawn here; :mod:`stirred.reports.panel_figures` does that.
+from 0. Nothing is drawn here; :mod:`stirred.reports.charts` does that.
 
 Keep in mind: panels never share an axis, so a dot further right in another panel means nothing.
 

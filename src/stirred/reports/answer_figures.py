@@ -3,19 +3,23 @@
 Keep in mind: nothing is computed here. Bounds are those of :mod:`stirred.limits.bounds` at the distances, false-alarm
 probabilities and priors that were asked about, which are marked; curves of the figures are those of
 :mod:`stirred.limits.figures`.
+
+Estimates as a picture: each with its interval, beside what the released rows give without correction.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+from stirred import errors
+from stirred.estimates import Answers, Estimates
 from stirred.limits import Limit, radius
 from stirred.limits.figures import LimitFigure, chapter_figure, figures_at
 from stirred.loss import pure_power
 from stirred.loss.argument_checks import Number
-from stirred.reports.limit_sentences import shown_distance
-from stirred.reports.limits_section import LimitsSection, as_float
-from stirred.semantics.pictures.lines_and_bars import Line, Picture, Point, belief_picture
+from stirred.reports.limits_section import LimitsSection, as_float, shown_distance
+from stirred.semantics.pictures.lines_and_bars import Interval, Intervals, Line, Picture, Point, belief_picture
 from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_powers
 from stirred.semantics.sentences.formatting import shown_up
 from stirred.spec.exact import exact, quoted
@@ -126,3 +130,37 @@ def chapter_pictures(number: str) -> tuple[Picture, ...]:
 def pictures_at(epsilon: Number, records: int) -> tuple[Picture, ...]:
     """The same kinds of figure at an epsilon and a number of records of one's own."""
     return tuple(as_picture(figure) for figure in figures_at(epsilon, records))
+
+
+MOST = 60
+"""Estimates that one picture shows."""
+
+
+def interval_picture(found: Answers | Estimates, confidence: float = 0.95, guarantee: str = "") -> Intervals:
+    """The first estimates with their intervals; those without an estimate are left out. ``guarantee`` is that of the
+    release that they are made from."""
+    frame = found.to_frame(confidence)
+    names = frame.columns[: frame.columns.index("estimate")]
+    shown = []
+    for row in frame.rows(named=True):
+        beside = row.get("naive", row["estimate"])
+        numbers = row["lower"], row["estimate"], row["upper"], beside
+        if all(number is not None and math.isfinite(number) for number in numbers):
+            shown.append(Interval(", ".join(str(row[name]) for name in names) or "all", *numbers))
+    if not shown:
+        raise errors.nothing_to_draw("no estimate here has a finite interval", "Leave --figures out.")
+    measure = found.measure if isinstance(found, Answers) else "count"
+    left = len(frame) - min(len(shown), MOST)
+    return Intervals(
+        "estimates",
+        f"Estimates with {100 * confidence:g}% intervals",
+        f"{measure}, table {found.table}",
+        measure,
+        tuple(shown[:MOST]),
+        "estimate",
+        "released rows, uncorrected" if "naive" in frame.columns else "estimate again",
+        "Each interval by itself contains the true number about as often as it says, or more often."
+        + (f" {left:,} more are not shown." if left else "")
+        + "".join(f" {remark}" for remark in (found.remarks if isinstance(found, Answers) else ())),
+        guarantee,
+    )
