@@ -52,7 +52,7 @@ docs: $(READY)
 	@echo "Open site/index.html"
 
 reproduced: $(READY)
-	$(BIN)/python -m stirred.reproduce.page docs
+	$(BIN)/python -m stirred.lab.reproduce.verdicts docs
 	$(BIN)/python scripts/errata_page.py
 
 referee: $(READY)

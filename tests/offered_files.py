@@ -41,7 +41,7 @@ file = "study-plan.toml"
 def offered(tmp_path_factory) -> Path:
     """Made once; tests copy what they change. Has folders ``swap``, ``topdown`` and ``survey``."""
     import stirred
-    from stirred.audit.noise_laws import gaussian
+    from stirred.lab.audit.laws import gaussian
     from stirred.noise import SeededSource
     from stirred.releases.ledger.ledger import Ledger
     from stirred.survey.plan.fields import SurveyPlan

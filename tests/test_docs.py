@@ -209,7 +209,7 @@ def test_the_guide_to_studies_runs(tmp_path, monkeypatch, capsys):
 def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypatch, capsys):
     """With smaller files than by default, for the time they take."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("stirred.audit.swap_battery.DEFAULT_RECORDS", 20_000)
+    monkeypatch.setattr("stirred.lab.audit.swap_audit.DEFAULT_RECORDS", 20_000)
     ((_, text),) = [block for block in blocks("docs/audits.md") if block[0] == "toml"]
     Path("plan.toml").write_text(text)
     run_blocks("docs/audits.md", {}, monkeypatch)

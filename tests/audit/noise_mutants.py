@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from stirred.audit.noise_battery import allotted_to_each, draws_needed, fit_edges, power, stated_effect
-from stirred.audit.noise_laws import coin, gaussian, integers, laplace, log_normaliser
-from stirred.audit.repeated_segments import telling_length
-from stirred.audit.tail_bounds import count_power, fit_power, spread_power
-from stirred.audit.topdown_battery import powers
-from stirred.audit.topdown_inputs import MadeData
+from stirred.lab.audit.laws import coin, gaussian, integers, laplace, log_normaliser
+from stirred.lab.audit.noise_audit import allotted_to_each, draws_needed, fit_edges, power, stated_effect
+from stirred.lab.audit.p_values import count_power, fit_power, spread_power, telling_length
+from stirred.lab.audit.topdown_audit import powers
+from stirred.lab.audit.topdown_runs import MadeData
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.measuring import entries
 from stirred.topdown.plan.fields import TopDownPlan

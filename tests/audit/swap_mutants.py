@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import polars as pl
 
-from stirred.audit.swap_battery import plan_program
+from stirred.lab.audit.swap_audit import plan_program
 from stirred.noise import SeededSource
 
 MATCH, SWAP, HOLD, ID = "size", "county", "tenure", "household"

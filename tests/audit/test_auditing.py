@@ -18,9 +18,9 @@ import pytest
 
 from counting_mechanism import CountPlan
 from stirred import errors
-from stirred.audit.auditing import audit_plan, command_program, own_program, python_program
-from stirred.audit.programs import Program
-from stirred.audit.results import Audit, Result
+from stirred.lab.audit.plan_audit import audit_plan, command_program, own_program, python_program
+from stirred.lab.audit.programs import Program
+from stirred.lab.audit.results import Audit, Result
 from stirred.noise import SeededSource
 from stirred.swap import audit_pairs as swap_pairs
 from stirred.swap.plan.fields import SwapPlan
@@ -52,9 +52,9 @@ def law(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         )
 
     for name, function in (("swap_battery", "audit_swap"), ("topdown_battery", "audit_topdown")):
-        real = __import__(f"stirred.audit.{name}", fromlist=["plan_program"])
+        real = __import__(f"stirred.lab.audit.{name}", fromlist=["plan_program"])
         fake = SimpleNamespace(**{function: compare}, plan_program=real.plan_program)
-        monkeypatch.setitem(sys.modules, f"stirred.audit.{name}", fake)
+        monkeypatch.setitem(sys.modules, f"stirred.lab.audit.{name}", fake)
     return calls
 
 
@@ -99,7 +99,7 @@ def test_our_own_swap_is_not_found_wrong_and_its_bound_is_near_the_exact_loss(sm
 def test_a_bound_that_only_the_smaller_confidence_puts_above_what_is_allowed_is_in_doubt(smallest, monkeypatch):
     """All of 20,000 guesses are right: epsilon is at least 4.40 at .95, at 1e-9 only 3.43; 4.05 is allowed."""
     seen = [(coin, coin) for coin in (True, False) * 20_000]
-    monkeypatch.setattr("stirred.audit.auditing._runs_on", lambda *given: (seen, 2))
+    monkeypatch.setattr("stirred.lab.audit.plan_audit._runs_on", lambda *given: (seen, 2))
     found = audit_plan(swap_plan(), program=as_it_is, false_alarm=2 * NEVER, source=SeededSource(3))
     assert found.passed
     assert result(found, "pair-smallest-stratum").said.startswith("In doubt, which more runs would settle")
@@ -133,7 +133,7 @@ def test_other_plans_of_ours_are_not_found_wrong(more, law):
 
 def test_bounds_are_above_the_exact_loss_no_more_often_than_stated(law):
     """200 audits at confidence 0.8; more than 77 above the truth would be a false alarm of probability 1e-9."""
-    from stirred.audit.auditing import _by_guesses
+    from stirred.lab.audit.plan_audit import _by_guesses
 
     pair = swap_pairs.audit_pairs(swap_plan(rate="1/4"))[0]
     rng = np.random.default_rng(6)
@@ -218,7 +218,7 @@ def test_a_law_that_is_not_known_is_said_and_the_pairs_are_tried_all_the_same(la
     def refuses(plan: Any, program: Program, **effort: Any) -> Audit:
         raise errors.audit_of_plan("several rounds")
 
-    monkeypatch.setattr(sys.modules["stirred.audit.swap_battery"], "audit_swap", refuses)
+    monkeypatch.setattr(sys.modules["stirred.lab.audit.swap_audit"], "audit_swap", refuses)
     found = audit_plan(swap_plan(), program=as_it_is, runs=2, source=SeededSource(13))
     assert any("The law itself was not tried" in line for line in found.limits)
     assert len(found.results) == 5

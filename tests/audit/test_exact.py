@@ -15,9 +15,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from stirred.audit.exact import LEVELS, exact_audit, exact_audit_of, written
-from stirred.cli.audit_exact import exact
 from stirred.errors import StirredError
+from stirred.lab.audit.exact_loss import LEVELS, exact_audit, exact_audit_of, written
+from stirred.lab.commands import exact
 from stirred.lab.definitions.swap_enumeration import as_files, as_mechanism, exact_loss, swap_flavor, tables_of
 from stirred.loss import swap_power_curve
 from stirred.spec import FiniteMechanism, OutputPremetric, flavors

@@ -11,11 +11,11 @@ import pytest
 import swap_mutants as mutants
 from scipy import stats
 
-from stirred.audit.listed_battery import Laws, power_of_laws, smallest_off
-from stirred.audit.listed_strata import make_idle, make_listed, merged_values, rule_of_records
-from stirred.audit.swap_battery import audit_swap, plan_program
-from stirred.audit.swap_inputs import RECORDS
 from stirred.errors import StirredError
+from stirred.lab.audit.small_strata import make_idle, make_listed, merged_values, rule_of_records
+from stirred.lab.audit.small_strata_laws import Laws, power_of_laws, smallest_off
+from stirred.lab.audit.swap_audit import audit_swap, plan_program
+from stirred.lab.audit.swap_runs import RECORDS
 from stirred.noise import SeededSource
 from stirred.swap import LinkedTable, RateRule, Round, SwapPlan
 from stirred.swap.data.counting import rates_of_dataset

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from stirred.audit.events import Candidates, as_outputs
-from stirred.audit.joint_bounds import (
+from stirred.errors import StirredError
+from stirred.lab.audit.lower_bounds import ORDERS, Candidates, as_outputs, lower_bounds, promise_result
+from stirred.lab.audit.two_counts import (
     Counts,
     epsilon_at,
     joint_lower_bound,
@@ -22,8 +23,6 @@ from stirred.audit.joint_bounds import (
     power_at,
     rho_at,
 )
-from stirred.audit.lower_bounds import ORDERS, lower_bounds, promise_result
-from stirred.errors import StirredError
 
 MEASURES = {
     "epsilon": epsilon_at(0.0),

@@ -14,23 +14,25 @@ import pytest
 from noise_mutants import SAMPLERS, in_cells, sampled, sampler, table_of
 from scipy import stats
 
-from stirred.audit.noise_battery import LEAST_DRAWS, audit_noise, draws_needed, fit_edges, power, stated_effect
-from stirred.audit.noise_laws import coin, gaussian, integers, laplace, log_normaliser, mean_statistic
-from stirred.audit.repeated_segments import find_repeat, repeat_bound, telling_length
-from stirred.audit.tail_bounds import (
+from stirred.errors import StirredError
+from stirred.lab.audit.laws import coin, gaussian, integers, laplace, log_normaliser, mean_statistic
+from stirred.lab.audit.noise_audit import LEAST_DRAWS, audit_noise, draws_needed, fit_edges, power, stated_effect
+from stirred.lab.audit.p_values import (
     count_p_value,
     count_power,
+    find_repeat,
     fit_p_value,
     fit_power,
     log_spread,
     mean_p_value,
     rate_at_least,
+    repeat_bound,
     smallest_factor,
     spread_power,
+    telling_length,
     total_rate_at_least,
     unequal_p_values,
 )
-from stirred.errors import StirredError
 from stirred.noise import SeededSource
 
 LAWS = [

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from stirred import swap
-from stirred.audit.one_run import one_run_bound, one_run_p_value, one_run_result
 from stirred.errors import StirredError
+from stirred.lab.audit.lower_bounds import one_run_bound, one_run_p_value, one_run_result
 from stirred.lab.definitions.swap_enumeration import released_law
 from stirred.noise import SeededSource, randomised_response
 

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.audit.programs import Columns, CommandProgram, callable_program
+from stirred.lab.audit.programs import Columns, CommandProgram, callable_program
 
 TABLE = {
     "records": pl.DataFrame(
@@ -157,7 +157,7 @@ def test_an_interrupted_audit_leaves_no_folder_and_no_process(number, tmp_path, 
     code = (
         "import signal, tempfile, polars as pl\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where tests run in the background
-        "from stirred.audit.programs import CommandProgram\n"
+        "from stirred.lab.audit.programs import CommandProgram\n"
         f"tempfile.tempdir = {str(private)!r}\n"
         f"ready = {str(tmp_path / 'ready')!r}\n"
         "command = f\"sh -c 'echo $$ > {ready}; sleep 60' x {{input}} {{output}}\"\n"

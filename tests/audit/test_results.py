@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stirred.audit.results import Audit, Result
+from stirred.lab.audit.results import Audit, Result
 
 RIGHT = Result.tested("rate", "Is the rate right?", 0.5, 1e-7, right="It is.", wrong="It is not.")
 WRONG = Result.tested("rows", "Are rows free?", 1e-9, 1e-7, right="They are.", wrong="They are not.")

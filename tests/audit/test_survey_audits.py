@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.audit import survey_battery
-from stirred.audit.auditing import audit_plan
-from stirred.audit.results import Result
-from stirred.audit.survey_battery import Program, audit_survey, plan_program, runs_needed
+from stirred.lab.audit import survey_audit
+from stirred.lab.audit.plan_audit import audit_plan
+from stirred.lab.audit.results import Result
+from stirred.lab.audit.survey_audit import Program, audit_survey, plan_program, runs_needed
 from stirred.noise import SeededSource
 from stirred.survey.audit_pairs import MEASUREMENTS, Made, _changes, audit_pairs, cell_labels
 from stirred.survey.data import read_records
@@ -217,7 +217,7 @@ def test_half_of_the_noise_breaks_the_guarantee_of_a_pair(chosen, monkeypatch):
     def unknown(*given: Any, **more: Any) -> None:
         raise errors.audit_of_plan("nothing that is looked at here")
 
-    monkeypatch.setattr(survey_battery, "audit_survey", unknown)
+    monkeypatch.setattr(survey_audit, "audit_survey", unknown)
     monkeypatch.setattr("stirred.survey.audit_pairs._changes", lambda chosen: _changes(chosen)[:1])
     effort: dict[str, Any] = {"runs": 2_500, "false_alarm": 1e-6, "source": SeededSource(5)}
     found = audit_plan(chosen, program=noisy(chosen, 0.5, 2), **effort)

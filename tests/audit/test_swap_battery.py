@@ -10,13 +10,22 @@ import polars as pl
 import pytest
 import swap_mutants as mutants
 
-from stirred.audit.permutations_seen import INTEGERS, contrasts, moved_in, permutations_by, ranks, read_run
-from stirred.audit.released_order import neighbours_kept
-from stirred.audit.swap_battery import audit_swap, plan_program
-from stirred.audit.swap_inputs import RECORDS, make_file, stratum_sizes
-from stirred.audit.swap_laws import all_derangements
-from stirred.audit.tails import of_rare_coincidences
 from stirred.errors import StirredError
+from stirred.lab.audit.laws import all_derangements
+from stirred.lab.audit.p_values import of_rare_coincidences
+from stirred.lab.audit.swap_audit import audit_swap, plan_program
+from stirred.lab.audit.swap_runs import (
+    INTEGERS,
+    RECORDS,
+    contrasts,
+    make_file,
+    moved_in,
+    neighbours_kept,
+    permutations_by,
+    ranks,
+    read_run,
+    stratum_sizes,
+)
 from stirred.noise import SeededSource
 from stirred.swap import LinkedTable, SwapPlan
 
@@ -390,10 +399,10 @@ def test_more_effort_finds_smaller_faults_and_the_audit_says_which():
 
 
 def test_so_many_seconds_are_shared_out_by_a_timed_run(monkeypatch):
-    from stirred.audit import swap_battery
+    from stirred.lab.audit import swap_audit
 
     clock = iter(range(100))
-    monkeypatch.setattr(swap_battery.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(swap_audit.time, "monotonic", lambda: next(clock))
     heights = []
     right = mutants.swapper(0.05, 1)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stirred.audit import tails
-from stirred.audit.swap_laws import (
+from stirred.lab.audit import p_values as tails
+from stirred.lab.audit.laws import (
     all_derangements,
     chance_of_the_same,
     log_most_likely,

@@ -16,22 +16,21 @@ import pytest
 import swap_mutants as mutants
 from scipy import stats
 
-from stirred.audit.permutations_seen import contrasts
-from stirred.audit.power import (
+from stirred.lab.audit.swap_audit import DEFAULT_RECORDS, DEFAULT_RUNS, audit_swap, plan_program
+from stirred.lab.audit.swap_questions import (
     Effort,
     power_of_bias,
     power_of_exchanges,
     power_of_rate,
     power_of_reuse,
     power_of_selection,
+    repeated_run,
     smallest_bias,
     smallest_rate,
+    spread_over_runs,
     variance_of_integers,
 )
-from stirred.audit.released_order import correlated
-from stirred.audit.swap_battery import DEFAULT_RECORDS, DEFAULT_RUNS, audit_swap, plan_program
-from stirred.audit.swap_inputs import RECORDS, stratum_sizes
-from stirred.audit.swap_questions import repeated_run, spread_over_runs
+from stirred.lab.audit.swap_runs import RECORDS, contrasts, correlated, stratum_sizes
 from stirred.lab.definitions.swap_practices import lone_dropped, lone_kept, lone_partnered
 from stirred.noise import SeededSource, derange_groups, shuffle_groups
 from stirred.swap import SwapPlan

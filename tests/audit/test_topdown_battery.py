@@ -16,11 +16,11 @@ import pytest
 from noise_mutants import PLAN, PROGRAMS, Measurer, power_of_program
 from scipy import stats
 
-from stirred.audit.results import FALSE_ALARM
-from stirred.audit.tail_bounds import POWER
-from stirred.audit.topdown_battery import audit_topdown, plan_program, powers, runs_needed
-from stirred.audit.topdown_inputs import KEYS, make_data
 from stirred.errors import StirredError
+from stirred.lab.audit.p_values import POWER
+from stirred.lab.audit.results import FALSE_ALARM
+from stirred.lab.audit.topdown_audit import audit_topdown, plan_program, powers, runs_needed
+from stirred.lab.audit.topdown_runs import KEYS, make_data
 from stirred.noise import SeededSource
 from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS

@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred import errors
-from stirred.audit.results import Audit
-from stirred.audit.traces import audit_release, chance_of_order
+from stirred.lab.audit.results import Audit
+from stirred.lab.audit.traces import audit_release, chance_of_order
 from stirred.swap.drawing import release as release_swap
 from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset

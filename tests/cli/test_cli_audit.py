@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stirred import errors
-from stirred.cli.audit import app, seconds_of
+from stirred.lab.commands import app, seconds_of
 from stirred.swap.drawing import release as release_swap
 from stirred.topdown import preset
 
@@ -25,7 +25,7 @@ ALWAYS = ["--false-alarm", "1e-9"]
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smaller files than by default, for the time they take."""
-    monkeypatch.setattr("stirred.audit.swap_battery.DEFAULT_RECORDS", 20_000)
+    monkeypatch.setattr("stirred.lab.audit.swap_audit.DEFAULT_RECORDS", 20_000)
 
 
 def run(*words: str | Path) -> Result:

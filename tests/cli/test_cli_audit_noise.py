@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.audit.noise_laws import coin, gaussian
+from stirred.lab.audit.laws import coin, gaussian
 from stirred.noise import SeededSource
 
 GAUSSIAN = ("--law", "gaussian", "--sigma2", "10")
@@ -104,7 +104,7 @@ def test_nulls_are_no_draws(run, tmp_path):
      ("coin", "--probability", "1/20")],
 )  # fmt: skip
 def test_our_own_sampler_passes(run, monkeypatch, law):
-    monkeypatch.setattr("stirred.audit.noise_laws.SystemSource", lambda: SeededSource(5))
+    monkeypatch.setattr("stirred.lab.audit.laws.SystemSource", lambda: SeededSource(5))
     ended = run("--own", "4000", "--law", *law)
     assert ended.code == 0 and "stirred's own sampler" in ended.out
 
@@ -164,7 +164,7 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(run, tmp_path):
 
 
 def test_a_program_that_prints_without_end_is_stopped(run, monkeypatch):
-    monkeypatch.setattr("stirred.audit.drawn_numbers.MOST_BYTES", 100_000)
+    monkeypatch.setattr("stirred.lab.audit.noise_audit.MOST_BYTES", 100_000)
     ended = run("--command", "yes 1", *GAUSSIAN)
     assert ended.code == 2 and "printed more than 100,000 bytes" in ended.said
 
@@ -186,7 +186,7 @@ def test_files_that_hold_no_draws_are_refused_without_quoting_them(run, tmp_path
 
 
 def test_a_file_that_is_too_long_is_refused(run, good, monkeypatch):
-    monkeypatch.setattr("stirred.audit.drawn_numbers.MOST_BYTES", 1000)
+    monkeypatch.setattr("stirred.lab.audit.noise_audit.MOST_BYTES", 1000)
     ended = run(good, *GAUSSIAN)
     assert ended.code == 2 and "at most 1,000 bytes" in ended.said
 

@@ -115,8 +115,8 @@ def test_every_picture_that_the_code_makes_is_given_a_guarantee():
 
 @pytest.mark.slow
 def test_every_figure_of_the_documents_names_its_guarantee():
-    from stirred.reproduce.catalogue import items
-    from stirred.reproduce.running import reproduce
+    from stirred.lab.reproduce.catalogue import items
+    from stirred.lab.reproduce.verdicts import reproduce
 
     figures = [one.id for one in items().values() if one.draws]
     found = reproduce(figures).pictures

@@ -12,6 +12,8 @@ from limit_cases import response_rows
 from scipy import integrate, stats
 
 from stirred import loss
+from stirred.lab.reproduce.catalogue import items
+from stirred.lab.reproduce.verdicts import holds, printed_number
 from stirred.limits import (
     DatabaseGraph,
     Density,
@@ -28,8 +30,6 @@ from stirred.limits import (
     response_bounds,
     standard_limits,
 )
-from stirred.reproduce.catalogue import items
-from stirred.reproduce.verdicts import holds, printed_number
 
 OUTPUTS = [-20, -10, -5, 0, 2.5, 5, 7.5, 10, 15, 20, 30]
 

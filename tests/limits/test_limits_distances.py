@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from limit_cases import random_pairs, subsets
 
 from stirred import loss
+from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     approximate_distance,
     density_ratio_distance,
@@ -21,7 +22,6 @@ from stirred.limits import (
     odds_ratio_distance,
     total_variation_distance,
 )
-from stirred.reproduce.verdicts import printed_number
 
 CASES = 3000
 P9, Q9 = np.array([9 / 10, *[1 / 80] * 8]), np.array([1 / 5, *[1 / 10] * 8])

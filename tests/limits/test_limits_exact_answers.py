@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from limit_cases import response_rows
 from scipy import integrate, special, stats
 
+from stirred.lab.reproduce.catalogue import items
+from stirred.lab.reproduce.verdicts import holds
 from stirred.limits import (
     ClampedCount,
     Density,
@@ -27,8 +29,6 @@ from stirred.limits import (
     response_likelihood,
     response_power,
 )
-from stirred.reproduce.catalogue import items
-from stirred.reproduce.verdicts import holds
 
 COUNT = ClampedCount()
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from stirred.errors import LossError
+from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import FIGURES, ClampedCount, chapter_figure
 from stirred.limits.figures import figures_at, laplace_count_figure, left_out
-from stirred.reproduce.verdicts import printed_number
 
 
 def at(curve, x):

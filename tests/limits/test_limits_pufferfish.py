@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from limit_cases import geometric_rows, random_laws, random_pufferfish, random_rows, response_rows, subsets
 
+from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     DatabaseGraph,
     DensityRatioNeighbourhood,
@@ -24,7 +25,6 @@ from stirred.limits import (
     privacy_loss,
 )
 from stirred.loss import PowerCurve, power_curve
-from stirred.reproduce.verdicts import printed_number
 
 CUBE = DatabaseGraph.hamming((0, 1), 3)
 COUNTED = geometric_rows(3, 0.7)[[sum(x) for x in CUBE.datasets]]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import LossError
+from stirred.lab.reproduce.catalogue import items
 from stirred.loss import (
     EpsilonProfile,
     GaussianCurve,
@@ -28,7 +29,6 @@ from stirred.loss import (
     pure_power,
     renyi,
 )
-from stirred.reproduce.catalogue import items
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "tradeoffs.json").read_text(encoding="utf-8"))
 RISKCAL = json.loads(

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from stirred.lab.definitions.two_laws import Definition
-from stirred.reproduce import processing
+from stirred.lab.reproduce import processing
 
 SOME = list(itertools.islice(processing.pairs(), 0, None, 29))
 

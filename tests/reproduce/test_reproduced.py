@@ -15,11 +15,8 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import StirredError
-from stirred.reproduce.catalogue import chosen, documents, errata, items, row_id
-from stirred.reproduce.computations import Between, computations
-from stirred.reproduce.page import page
-from stirred.reproduce.running import Reproduction, reproduce
-from stirred.reproduce.verdicts import holds, row_of, row_of_erratum, shown
+from stirred.lab.reproduce.catalogue import Between, chosen, computations, documents, errata, items, row_id
+from stirred.lab.reproduce.verdicts import Reproduction, holds, page, reproduce, row_of, row_of_erratum, shown
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "golden" / "published"

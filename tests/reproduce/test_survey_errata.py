@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.reproduce.catalogue import items, published
+from stirred.lab.reproduce.catalogue import items, published
 
 E = math.e
 

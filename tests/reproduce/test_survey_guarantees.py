@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from stirred.reproduce import survey_guarantees
-from stirred.reproduce.catalogue import items
+from stirred.lab.reproduce import surveys
+from stirred.lab.reproduce.catalogue import items
 from stirred.survey.design.amplification import amplify
 from stirred.survey.design.selections import clusters
 
@@ -27,30 +27,30 @@ def test_nothing_about_surveys_is_left_for_later():
     ],
 )
 def test_a_formula_that_is_not_our_sensitivity_is_not_shown(row, broken, name, monkeypatch):
-    monkeypatch.setattr(survey_guarantees, broken, lambda weights, values, n: max(weights) * max(values))
+    monkeypatch.setattr(surveys, broken, lambda weights, values, n: max(weights) * max(values))
     item = items()[row]
     assert item.computed_by == name
-    assert getattr(survey_guarantees, name)(**item.inputs) == "another formula"
+    assert getattr(surveys, name)(**item.inputs) == "another formula"
 
 
 def test_a_loss_of_private_imputation_that_is_not_the_sum_is_not_shown(monkeypatch):
     """A model that is estimated with twice the loss that is said."""
-    true = survey_guarantees.geometric
-    monkeypatch.setattr(survey_guarantees, "geometric", lambda most, epsilon: true(most, 2 * epsilon))
-    assert survey_guarantees.private_imputation_loss("sum", 0.3, 0.7) == "another loss"
+    true = surveys.geometric
+    monkeypatch.setattr(surveys, "geometric", lambda most, epsilon: true(most, 2 * epsilon))
+    assert surveys.private_imputation_loss("sum", 0.3, 0.7) == "another loss"
 
 
 def test_the_theorem_would_be_seen_to_fail(monkeypatch):
-    monkeypatch.setattr(survey_guarantees, "geometric", lambda most, epsilon: np.eye(most + 1) * 0.5 + 0.5 / (most + 1))
-    assert not survey_guarantees.amplification_theorem_holds()
+    monkeypatch.setattr(surveys, "geometric", lambda most, epsilon: np.eye(most + 1) * 0.5 + 0.5 / (most + 1))
+    assert not surveys.amplification_theorem_holds()
 
 
 def test_amplification_is_not_proportional_where_epsilon_is_large():
-    assert not survey_guarantees.amplification_is_proportional("2", "1/20")
+    assert not surveys.amplification_is_proportional("2", "1/20")
 
 
 def test_who_knows_nothing_about_the_sample_is_held_to_the_amplified_loss():
-    assert not survey_guarantees.sampling_is_no_help_against("frame record")
+    assert not surveys.sampling_is_no_help_against("frame record")
 
 
 def test_what_the_list_says_about_clusters_follows_from_the_formula():
@@ -62,7 +62,7 @@ def test_what_the_list_says_about_clusters_follows_from_the_formula():
 
 
 def test_figure_6_1_shows_the_sum_the_loss_of_both_and_the_printed_formula():
-    (picture,) = survey_guarantees.figure_6_1()
+    (picture,) = surveys.figure_6_1()
     added, both, printed = picture.lines
     for x, y, z, w in itertools.islice(zip(added.x, added.y, both.y, printed.y, strict=True), 0, None, 10):
         assert y == pytest.approx(2 * math.log1p(0.1 * math.expm1(x)), abs=1e-12)

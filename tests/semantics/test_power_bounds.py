@@ -14,8 +14,8 @@ from scipy.stats import norm
 import strategies
 from stirred import loss
 from stirred.errors import StirredError
+from stirred.lab.reproduce.catalogue import published
 from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve, RenyiCurve, ZcdpCurve, approximate_power, pure_power
-from stirred.reproduce.catalogue import published
 from stirred.semantics import GroupCurve, allowed_power, gaussian_curve, loss_power, power, power_bounds
 from stirred.spec import (
     FiniteMechanism,

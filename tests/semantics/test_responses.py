@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import StirredError
+from stirred.lab.reproduce.catalogue import items
 from stirred.loss import multiplicative
-from stirred.reproduce.catalogue import items
 from stirred.semantics.randomised_response import (
     epsilon,
     estimated_share,

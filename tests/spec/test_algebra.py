@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import StirredError
+from stirred.lab.reproduce.catalogue import items, published
 from stirred.loss.curves.power_curves import GaussianCurve, PowerCurve, pure_power
-from stirred.reproduce.catalogue import items, published
 from stirred.spec import (
     Budget,
     Domain,

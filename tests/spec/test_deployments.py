@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import SpecificationError
+from stirred.lab.reproduce.catalogue import Item, chosen, items, published
 from stirred.loss.conversions import zcdp_to_approximate
 from stirred.loss.divergences import normalised_renyi
-from stirred.reproduce.catalogue import Item, chosen, items, published
 from stirred.spec import Invariant, Specification, as_approximate, compose, flavors, per_respondent
 from stirred.spec.blocks import lipschitz
 from stirred.spec.exact import display

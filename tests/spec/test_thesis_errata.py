@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from stirred.lab.definitions.multiverses import as_pairs
+from stirred.lab.reproduce.catalogue import published
 from stirred.loss.divergences import approximate, multiplicative, power_curve
-from stirred.reproduce.catalogue import published
 from stirred.spec import (
     Domain,
     FiniteMechanism,

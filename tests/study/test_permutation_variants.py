@@ -23,15 +23,9 @@ from stirred.lab.definitions.swap_practices import (
     tables,
     to_other_places,
 )
+from stirred.lab.study.swappers import AcrossStrata, FrozenImputed, NoVacuousSwaps, PerturbedSwap, RatesByRisk
+from stirred.lab.study.swappers.permutation_variants import _to_others
 from stirred.noise import SeededSource
-from stirred.study.swappers import (
-    AcrossStrata,
-    FrozenImputed,
-    NoVacuousSwaps,
-    PerturbedSwap,
-    RatesByRisk,
-)
-from stirred.study.swappers.permutation_variants import _to_others
 from stirred.swap.law.theorem import derangements, epsilon
 from stirred.swap.plan.fields import SwapPlan
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.study import Study, read_study, run_study
+from stirred.lab.study import Study, read_study, run_study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHARE, BLOCK_ADULT, BLOCK_RACE = "persons by tract, race", "persons by block, adult", "persons by block, race"

@@ -14,10 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from stirred import errors
-from stirred.cli.study import study as command
-from stirred.study import read_study, run_study
-from stirred.study.study_file import KINDS, swapper
-from stirred.study.swappers import RecordSwap, Targeted2010
+from stirred.lab.commands import study as command
+from stirred.lab.study import read_study, run_study
+from stirred.lab.study.study_file import KINDS, swapper
+from stirred.lab.study.swappers import RecordSwap, Targeted2010
 
 PLAN = """\
 stirred = 1

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from stirred import errors
-from stirred.study import measuring
-from stirred.study.measuring import BY_SIZE, Cells, Estimate, counted, errors_of, over_draws, parts_of
+from stirred.lab.study import side_by_side
+from stirred.lab.study.side_by_side import BY_SIZE, Cells, Estimate, counted, errors_of, over_draws, parts_of
 
 
 def test_measures_are_the_sums_that_their_names_say():
@@ -85,7 +85,7 @@ def test_cells_are_all_places_with_all_kinds_that_occur_anywhere():
 
 
 def test_a_table_of_too_many_cells_is_refused(monkeypatch):
-    monkeypatch.setattr(measuring, "MOST_NUMBERS", 3)
+    monkeypatch.setattr(side_by_side, "MOST_NUMBERS", 3)
     truth = counted(pl.DataFrame({"county": ["A", "B"], "race": ["x", "y"]}), ["county", "race"])
     with pytest.raises(errors.StudyError) as refusal:
         Cells.of(truth, [truth], ["county", "race"], ["county"], None)

@@ -15,11 +15,8 @@ import polars as pl
 import pytest
 
 from stirred import check, errors
-from stirred.loss import swap_power_curve
-from stirred.noise import SeededSource
-from stirred.reports.figures import draw as draw_picture
-from stirred.study import Asked, StudyData, generated, study
-from stirred.study.contenders import (
+from stirred.lab.study import Asked, StudyData, generated, study
+from stirred.lab.study.contenders import (
     EXACT,
     NO_BOUND,
     THEOREM,
@@ -29,8 +26,11 @@ from stirred.study.contenders import (
     contender,
     exact_loss,
 )
-from stirred.study.studying import GENERATED_NOTE, NOTE, _source
-from stirred.study.swappers import NoVacuousSwaps, PerturbedSwap, RecordSwap, Targeted2010
+from stirred.lab.study.side_by_side import GENERATED_NOTE, NOTE, _source
+from stirred.lab.study.swappers import NoVacuousSwaps, PerturbedSwap, RecordSwap, Targeted2010
+from stirred.loss import swap_power_curve
+from stirred.noise import SeededSource
+from stirred.reports.figures import draw as draw_picture
 from stirred.swap.checking.revealing import two_margins
 from stirred.swap.data.dataset import load
 from stirred.swap.drawing import draw as draw_swap

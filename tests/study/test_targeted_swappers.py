@@ -11,10 +11,10 @@ import pytest
 
 from stirred import errors, verify
 from stirred.errors import StirredError
+from stirred.lab.study.swappers import RecordSwap, Simulated, Targeted2010
+from stirred.lab.study.swappers.simulated import SIMULATION, encoded, weighted_order
 from stirred.noise import SeededSource
 from stirred.spec.specification import NOT_FOR_RELEASE
-from stirred.study.swappers import RecordSwap, Simulated, Targeted2010
-from stirred.study.swappers.simulated import SIMULATION, encoded, weighted_order
 
 AREAS = ("county", "tract", "block")
 

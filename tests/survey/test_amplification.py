@@ -26,8 +26,8 @@ from small_designs import (
 
 from repeats import times
 from stirred import errors
+from stirred.lab.reproduce.catalogue import published
 from stirred.loss import worst_pair
-from stirred.reproduce.catalogue import published
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey import SampledMechanism, amplify, before_sampling, on_one_sample, on_several_samples
 from stirred.survey.design import selections

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_counts, partitions, universe
 
-from stirred.reproduce.catalogue import items
+from stirred.lab.reproduce.catalogue import items
 from stirred.spec import Invariant
 from stirred.spec.known_deployments.deployments import deployment, names
 from stirred.swap.law.theorem import derangements, epsilon

@@ -17,8 +17,8 @@ from swap_oracle import (
 )
 
 from stirred.errors import PlanError
-from stirred.reproduce.catalogue import Item, items
-from stirred.reproduce.verdicts import holds
+from stirred.lab.reproduce.catalogue import Item, items
+from stirred.lab.reproduce.verdicts import holds
 from stirred.swap.law.theorem import (
     best_rate,
     derangements,

@@ -9,7 +9,7 @@ import pytest
 from reading_tools import SECRET, cells, refused, write
 
 from stirred.errors import StirredError
-from stirred.study.study_file import read_data, read_study
+from stirred.lab.study.study_file import read_data, read_study
 from stirred.survey.plan.draft import draft_plan as survey_draft
 from stirred.swap.checking.plan_check import check
 from stirred.swap.plan.draft import draft_plan as swap_draft

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from stirred.reproduce.catalogue import items, published
+from stirred.lab.reproduce.catalogue import items, published
 from stirred.tables.synthetic import (
     DWELLINGS,
     PUBLISHED_MAPE,

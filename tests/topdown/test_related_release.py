@@ -15,8 +15,8 @@ from test_relations import WORDS, related
 
 import stirred
 from repeats import times
-from stirred.audit.topdown_inputs import make_data
 from stirred.errors import StirredError
+from stirred.lab.audit.topdown_runs import make_data
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger

@@ -16,7 +16,6 @@ import typer
 
 from stirred import mechanisms
 from stirred.cli import (
-    audit,
     calibrate,
     check,
     compare,
@@ -35,10 +34,8 @@ from stirred.cli import (
     registry,
     release,
     report,
-    reproduce,
     responses,
     sign,
-    study,
     tabulate,
     verify,
 )
@@ -48,6 +45,7 @@ from stirred.cli.options import of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.errors.kinds import place_of
+from stirred.lab import commands
 from stirred.releases.folder.atomic import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -89,12 +87,12 @@ def build() -> typer.Typer:
     app.command("limits")(limits.limits)
     app.command("responses")(responses.responses)
     app.command("lint")(lint.lint)
-    app.command("study")(study.study)
-    app.command("reproduce")(reproduce.reproduce)
+    app.command("study")(commands.study)
+    app.command("reproduce")(commands.reproduce)
     app.command("deployments")(deployments.deployments)
     app.command("context")(context.context)
     app.add_typer(plan.app, name="plan")
-    app.add_typer(audit.app, name="audit")
+    app.add_typer(commands.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")
     app.command("leftovers")(leftovers.leftovers)

@@ -17,13 +17,13 @@ FORM = 1
 
 def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
+    from stirred.lab.study import study_file
     from stirred.releases import plans
     from stirred.releases.folder import documents, manifest
     from stirred.releases.folder import documents as texts
     from stirred.releases.ledger import rows
     from stirred.semantics import explaining, targets
     from stirred.spec import specification
-    from stirred.study import study_file
 
     return {
         "stirred_version": FORM,
