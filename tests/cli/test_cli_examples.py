@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from stirred.cli import app
-from stirred.cli.examples import EXAMPLES, SUMMARIES
+from stirred.cli.help_texts import EXAMPLES, SUMMARIES
 
 
 def commands() -> dict[str, object]:

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 import stirred
-from stirred.cli import app, common
+from stirred.cli import app, options
 from stirred.semantics.pictures import lines_and_bars, panels
 
 SOURCE = Path(stirred.__file__).parent
@@ -54,7 +54,7 @@ def drawn(monkeypatch) -> list[lines_and_bars.AnyPicture]:
     def keep(given, folder, *, paper=False, not_drawn=()):
         found.extend(given)
 
-    monkeypatch.setattr(common, "save_pictures", keep)
+    monkeypatch.setattr(options, "save_pictures", keep)
     for module in ("study", "estimate", "check", "reproduce", "explain", "compare", "limits", "deployments"):
         assert not hasattr(__import__(f"stirred.cli.{module}", fromlist=["x"]), "save_pictures")
     return found

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from stirred.cli import app
-from stirred.cli.help_form import PLACEHOLDERS, SECTIONS
+from stirred.cli.help_texts import PLACEHOLDERS, SECTIONS
 
 OWN = {"--help", "--install-completion", "--show-completion"}
 """Options whose text is typer's."""

@@ -16,31 +16,20 @@ import typer
 
 from stirred import mechanisms
 from stirred.cli import (
-    calibrate,
-    check,
-    compare,
-    context,
-    demo,
+    about,
     deployments,
-    docs,
-    estimate,
-    explain,
-    init,
+    drawing,
+    estimating,
+    guarantees,
     ledger,
-    leftovers,
-    limits,
-    lint,
-    plan,
-    registry,
-    release,
-    report,
-    responses,
-    sign,
-    tabulate,
-    verify,
+    planning,
+    reporting,
+    verifying,
 )
-from stirred.cli.examples import EXAMPLES, add_examples, as_epilog
-from stirred.cli.help_form import HelpOfGroup
+from stirred.cli import (
+    deployments as registry,
+)
+from stirred.cli.help_texts import EXAMPLES, HelpOfGroup, add_examples, as_epilog
 from stirred.cli.options import of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
@@ -73,31 +62,31 @@ def build() -> typer.Typer:
         rich_markup_mode=None,
         epilog=f"{as_epilog('stirred demo')}\n\n{_CODES}",
     )
-    app.command("init")(with_options(init.init, "init"))
-    app.command("check")(with_options(check.check, "check"))
-    app.command("calibrate")(with_options(calibrate.calibrate, "calibrate"))
-    app.command("release")(with_options(release.release, "release"))
-    app.command("sign")(sign.sign)
-    app.command("verify")(verify.verify)
-    app.command("tabulate")(tabulate.tabulate)
-    app.command("estimate")(with_options(estimate.estimate, "estimate"))
-    app.command("compare")(compare.compare)
-    app.command("explain")(explain.explain)
-    app.command("report")(with_options(report.report, "report"))
-    app.command("limits")(limits.limits)
-    app.command("responses")(responses.responses)
-    app.command("lint")(lint.lint)
+    app.command("init")(with_options(planning.init, "init"))
+    app.command("check")(with_options(planning.check, "check"))
+    app.command("calibrate")(with_options(planning.calibrate, "calibrate"))
+    app.command("release")(with_options(drawing.release, "release"))
+    app.command("sign")(verifying.sign)
+    app.command("verify")(verifying.verify)
+    app.command("tabulate")(verifying.tabulate)
+    app.command("estimate")(with_options(estimating.estimate, "estimate"))
+    app.command("compare")(guarantees.compare)
+    app.command("explain")(guarantees.explain)
+    app.command("report")(with_options(reporting.report, "report"))
+    app.command("limits")(guarantees.limits)
+    app.command("responses")(estimating.responses)
+    app.command("lint")(guarantees.lint)
     app.command("study")(commands.study)
     app.command("reproduce")(commands.reproduce)
     app.command("deployments")(deployments.deployments)
-    app.command("context")(context.context)
-    app.add_typer(plan.app, name="plan")
+    app.command("context")(planning.context)
+    app.add_typer(planning.app, name="plan")
     app.add_typer(commands.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")
-    app.command("leftovers")(leftovers.leftovers)
-    app.command("demo")(demo.demo)
-    app.command("docs")(docs.docs)
+    app.command("leftovers")(verifying.leftovers)
+    app.command("demo")(drawing.demo)
+    app.command("docs")(about.docs)
     for mechanism in mechanisms.every():
         for verb in mechanism.verbs:
             app.command(verb.name)(of_verb(verb))
@@ -115,7 +104,7 @@ def options(
 ) -> None:
     """Options of ``stirred`` itself, before any command."""
     if version:
-        from stirred.cli.bill_of_materials import bill_of_materials, bill_text
+        from stirred.cli.about import bill_of_materials, bill_text
 
         if as_json:
             print_json(bill_of_materials())

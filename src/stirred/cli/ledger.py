@@ -208,7 +208,7 @@ def withdrawn(
 
     The list names no folders, no people and no other releases.
     """
-    from stirred.cli.common import check_new
+    from stirred.cli.options import check_new
     from stirred.releases.ledger.ledger import Ledger
 
     check_new(out)
@@ -262,7 +262,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
 @app.command("total")
 def total(file: File, as_json: AsJson = False) -> None:
     """Print the guarantee of all releases together, and how much of the limit is left."""
-    from stirred.cli.common import fitted
+    from stirred.cli.options import fitted
     from stirred.releases.ledger.ledger import Ledger
 
     ledger = Ledger.open(file)
@@ -349,7 +349,7 @@ def _print_roles(address: ServerAddress) -> None:
 
 
 def _load(text: str) -> Specification:
-    from stirred.cli.compare import read_named
+    from stirred.cli.guarantees import read_named
     from stirred.spec.loading import load
 
     return load(Path(text)) if Path(text).exists() else read_named(text)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stirred import errors
-from stirred.cli.common import Paper
+from stirred.cli.options import Paper
 from stirred.lab.audit.results import FALSE_ALARM
 
 if TYPE_CHECKING:
@@ -378,7 +378,7 @@ def study(
 
     What it prints is confidential. Nothing is released.
     """
-    from stirred.cli.common import check_new, check_paper, save_pictures
+    from stirred.cli.options import check_new, check_paper, save_pictures
     from stirred.lab.study import read_study, run_study
     from stirred.releases.progress import OnTerminal
 
@@ -415,7 +415,7 @@ def reproduce(
     Everything takes about a minute. Exits with 1 if a number differs from what is published and no known misprint
     explains it.
     """
-    from stirred.cli.common import check_new, check_paper, save_pictures
+    from stirred.cli.options import check_new, check_paper, save_pictures
     from stirred.cli.printing import note
     from stirred.lab.reproduce.verdicts import reproduce as computed
     from stirred.releases.progress import OnTerminal

@@ -47,8 +47,8 @@ def report(
     """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
     analysts need, glossary and sources. The page can be read without a network. A plan's data are not read."""
     from stirred import errors
-    from stirred.cli.common import check_new
-    from stirred.cli.compare import say_what_is_taken
+    from stirred.cli.guarantees import say_what_is_taken
+    from stirred.cli.options import check_new
     from stirred.releases.progress import OnTerminal
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan

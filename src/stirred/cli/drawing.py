@@ -1,15 +1,19 @@
-"""``stirred release``: draw, finish and write a release folder."""
+"""``stirred release``: draw, finish and write a release folder.
+
+``stirred demo``: a whole release from generated data.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.options import Given, chosen
+from stirred.cli.options import Given, chosen, mechanism_names
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
@@ -225,3 +229,24 @@ def _print_findings(specification: Specification, out: Path) -> None:
             print(f"  finding {finding.id}: {finding.words}")
     if others := [finding.id for finding in specification.findings if not finding.id.startswith(GRAVE)]:
         print(f"  findings: {', '.join(others)}; stirred lint {out} explains them")
+
+
+def demo(
+    mechanism: Annotated[
+        str, typer.Argument(help="The mechanism to show: swap, topdown or survey.", autocompletion=mechanism_names)
+    ] = "swap",
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; it must not exist yet. Default: stirred-demo-MECHANISM.")
+    ] = None,
+) -> None:
+    """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
+    of a county (topdown), or a weighted survey (survey)."""
+    from stirred.mechanisms import named
+    from stirred.reports.release_with_report import REPORT
+
+    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
+
+
+def _free_name(name: str) -> Path:
+    """The name, with a number added if it exists."""
+    return next(path for number in count(1) if not (path := Path(name + (f"-{number}" if number > 1 else ""))).exists())

@@ -1,4 +1,7 @@
-"""``stirred estimate``: estimates from a release, corrected for what was done; spends no budget."""
+"""``stirred estimate``: estimates from a release, corrected for what was done; spends no budget.
+
+``stirred responses``: the share behind randomised responses, and what one answer tells.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.common import Paper
-from stirred.cli.options import Given, chosen
+from stirred.cli.options import Given, Paper, chosen
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def estimate(
     Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
     """
     from stirred import errors
-    from stirred.cli.common import check_new, check_paper, names, save_pictures, write_new, write_parquet
+    from stirred.cli.options import check_new, check_paper, names, save_pictures, write_new, write_parquet
     from stirred.releases.progress import OnTerminal
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
@@ -163,3 +165,30 @@ def _pair(text: str) -> tuple[str, str]:
     if not sign or not name.strip() or not value.strip():
         raise errors.estimate_question(f"The --where {text!r}", "must be written as name=value")
     return name.strip(), value.strip()
+
+
+def responses(
+    yes: Annotated[int, typer.Option(help="The number of answers that are yes.")],
+    answers: Annotated[int, typer.Option(help="The number of all answers, yes and no.")],
+    keep: Annotated[
+        str,
+        typer.Option(
+            help="The probability with which a person gives the true answer, rather than the opposite: 0.6 or 3/5."
+        ),
+    ],
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The probability, before the answer is seen, that the person's true answer is yes. Default: 0.01, 0.1 "
+            "and 0.5. Repeatable."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
+) -> None:
+    """Estimate a share from randomised responses, and print what one answer reveals about the person who gave it."""
+    from stirred.semantics.randomised_response import PRIORS, summarise_responses
+
+    found = summarise_responses(yes, answers, keep, prior or PRIORS)
+    sys.stdout.write(found.to_json() if as_json else found.text())
