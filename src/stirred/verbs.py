@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
-from stirred._received import is_file, plain
+from stirred._bounded_reading import is_file, plain
 from stirred.releases.mechanism import Check, Data, Mechanism
 
 if TYPE_CHECKING:

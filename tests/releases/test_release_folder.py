@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred
-from stirred import _received
+from stirred import _bounded_reading
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.folder import release_folder
@@ -425,14 +425,14 @@ def test_what_the_machine_or_the_program_does_not_manage_is_not_said_to_be_contr
     ["manifest.json", "certificate.json", "data_dictionary.json", "specification.json", "README.txt", "report.html"],
 )
 def test_a_document_that_may_not_be_read_here_is_not_said_to_be_missing_or_forged(folder, name, monkeypatch, command):
-    read = _received.read_bytes
+    read = _bounded_reading.read_bytes
 
     def fails(path, *most):
         if path.name == name:
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return read(path, *most)
 
-    monkeypatch.setattr(_received, "read_bytes", fails)
+    monkeypatch.setattr(_bounded_reading, "read_bytes", fails)
     ended = command("verify", folder)
     assert ended.code == 5 and "the operating system refused: Permission denied" in ended.out
 

@@ -347,8 +347,8 @@ def test_a_draw_that_is_written_twice_is_paid_for_once(tmp_path, ledger):
 
 
 def test_a_release_that_nobody_could_read_is_refused_before_it_is_paid_for(tmp_path, ledger, monkeypatch):
-    monkeypatch.setattr("stirred._received.MOST_BYTES", 1_000)
-    monkeypatch.setattr("stirred._received.read_text.__defaults__", (1_000,))
+    monkeypatch.setattr("stirred._bounded_reading.MOST_BYTES", 1_000)
+    monkeypatch.setattr("stirred._bounded_reading.read_text.__defaults__", (1_000,))
     with pytest.raises(errors.OutputError) as refused:
         stirred.release(swap_plan(), ROWS, out=tmp_path / "out", ledger=ledger)
     assert refused.value.kind == "unreadable-release"

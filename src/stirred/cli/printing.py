@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stirred._received import UNPRINTED, plain
+from stirred._bounded_reading import UNPRINTED, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

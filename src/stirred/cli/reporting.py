@@ -93,7 +93,7 @@ def report(
 def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Path | None, ledger: str | None) -> None:
     """Raise, before anything is read or written, if an appendix is asked for in a way that cannot be answered."""
     from stirred import errors
-    from stirred._received import is_file
+    from stirred._bounded_reading import is_file
     from stirred.releases.folder.documents import CERTIFICATE
     from stirred.reports.appendix import check_place
 

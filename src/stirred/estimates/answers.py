@@ -27,7 +27,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.spec.html import table
 
 Array = NDArray[np.float64]

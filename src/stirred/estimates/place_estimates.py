@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.estimates.error_laws import (
     Array,
     ErrorLaw,

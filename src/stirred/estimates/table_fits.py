@@ -25,8 +25,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from stirred import errors
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.estimates.answers import Answers, Array, Parts
 
 special = later("scipy.special")

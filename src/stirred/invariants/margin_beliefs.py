@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._compiled import helper, kernel
+from stirred._display import withheld
 from stirred._lazy import later
-from stirred._shown import withheld
 from stirred.invariants.revealing import TwoMargins, require_margins
 from stirred.tables.groups import mixed
 

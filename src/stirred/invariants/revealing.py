@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.groups import Cells
 
 WIDTHS = (1, 2, 5, 10, 100)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
 from stirred.loss.argument_checks import Number, as_floats, non_negative

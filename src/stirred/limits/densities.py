@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 
 special = later("scipy.special")
 

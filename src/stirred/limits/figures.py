@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.limits.distances import count
 from stirred.limits.worked_examples import ClampedCount, laplace_count_bounds, laplace_count_mixture, response_bounds

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.limits.distances import count, log_ratio_range
 from stirred.loss import WorstPair
 from stirred.loss.argument_checks import Number, non_negative, require_probabilities

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._compiled import kernel
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.errors import (
     distances_do_not_fit,
     not_a_distribution,

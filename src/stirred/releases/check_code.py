@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.releases.mechanism import Check, Data, Mechanism
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent

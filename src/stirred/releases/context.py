@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from stirred import errors
-from stirred._received import has_controls
+from stirred._bounded_reading import has_controls
 
 LONGEST_ANSWER = 500
 """How many characters an answer may have."""

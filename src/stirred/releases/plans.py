@@ -29,8 +29,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 import tomli_w
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from stirred import _received, errors
-from stirred._received import where_controls
+from stirred import _bounded_reading, errors
+from stirred._bounded_reading import where_controls
 from stirred.releases.context import Context
 from stirred.spec import facts
 from stirred.tables import InputOptions
@@ -283,13 +283,13 @@ def hash_of(published: Mapping[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = _received.read_typed(path)
-        return _received.parse_toml(text)
+        text = _bounded_reading.read_typed(path)
+        return _bounded_reading.parse_toml(text)
     except tomllib.TOMLDecodeError as problem:
         if text.lstrip().startswith("{"):  # no TOML begins like this
             raise errors.plan_in_json(path) from None
         raise errors.plan_not_toml(path, str(problem)) from None
-    except _received.Unacceptable as problem:
+    except _bounded_reading.Unacceptable as problem:
         raise errors.plan_unacceptable(path, str(problem)) from None
     except (OSError, ValueError):
         raise errors.plan_unreadable(path) from None
@@ -307,8 +307,8 @@ class Upgraded:
 def upgrade(kind: type[Plan], path: Path, folder: Path) -> Upgraded:
     """The plan file at ``path``, a plan of this kind, as it is to be written into ``folder``."""
     before = kind.from_toml(path)
-    text = _received.read_typed(path)
-    written = _received.parse_toml(text)
+    text = _bounded_reading.read_typed(path)
+    written = _bounded_reading.parse_toml(text)
     changes = []
     for old, new in kind.earlier_names.items():
         if old in written:
@@ -327,7 +327,7 @@ def upgrade(kind: type[Plan], path: Path, folder: Path) -> Upgraded:
             lines.append(f"{field} = {shown}".ljust(27) + f"# {words}")
             changes.append(f"{field} = {shown} is written out: what the plan meant without it")
     text = _inserted(text, lines) if lines else text
-    fields = {key: value for key, value in _received.parse_toml(text).items() if key not in HEAD}
+    fields = {key: value for key, value in _bounded_reading.parse_toml(text).items() if key not in HEAD}
     if set(kind.earlier_names) & set(fields) or kind(**kind.placed(fields, folder)) != before:
         raise errors.plan_not_upgraded(path)
     return Upgraded(text, tuple(changes))
@@ -365,4 +365,6 @@ def _end_of_fields(text: str) -> int:
 
 def _bare(text: str) -> str:
     """The text with blanks for what is in quotes or a comment, so that places in it are the same."""
-    return _received.TOML_QUOTED.sub(lambda found: re.sub(r"[^\n]", "_" if found[0][0] != "#" else " ", found[0]), text)
+    return _bounded_reading.TOML_QUOTED.sub(
+        lambda found: re.sub(r"[^\n]", "_" if found[0][0] != "#" else " ", found[0]), text
+    )

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from stirred import _received as received
+from stirred import _bounded_reading as received
 from stirred import errors
-from stirred._received import Unacceptable, inside, read_text
+from stirred._bounded_reading import Unacceptable, inside, read_text
 from stirred.noise import RandomSource
 from stirred.releases.check_code import Watched
 from stirred.releases.folder import manifest

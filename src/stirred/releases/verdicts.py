@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from stirred._received import plain
+from stirred._bounded_reading import plain
 
 _SAID = 2_000
 """Characters of a verdict that are printed: some are words of the folder."""

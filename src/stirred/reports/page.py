@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.reports import registry_entry
 from stirred.reports.limits_section import HEADING as LIMITS
 from stirred.reports.limits_section import of_explanation

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors, mechanisms
-from stirred._received import is_file, plain
-from stirred._shown import brief
+from stirred._bounded_reading import is_file, plain
+from stirred._display import brief
 from stirred.semantics import Explanation
 from stirred.spec import Specification
 from stirred.spec.html import table

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.semantics import joint_changes as joint
 from stirred.semantics.concerns import Concern, Exposure
 from stirred.semantics.sentences.formatting import listed_plainly

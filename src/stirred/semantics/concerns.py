@@ -19,7 +19,7 @@ from functools import cached_property
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
 from stirred.semantics.testing import gaussian_curve

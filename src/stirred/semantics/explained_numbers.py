@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import (
     Bounds,
     ComposedLoss,

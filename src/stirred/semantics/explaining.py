@@ -29,7 +29,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.loss.argument_checks import Number, probability
 from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief

@@ -24,8 +24,8 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
+from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import brief
 from stirred.semantics.sentences.formatting import bullet, columns, up
 
 

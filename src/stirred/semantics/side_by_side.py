@@ -20,7 +20,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import PowerCurve, TradeOff
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.pictures import lines_and_bars

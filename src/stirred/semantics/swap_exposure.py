@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import GaussianCurve, PowerCurve, swap_power_curve
 from stirred.loss.curves.swap_curves import least_overlap
 from stirred.spec import facts

@@ -15,7 +15,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW

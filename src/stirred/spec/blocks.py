@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.invariant import Invariant, plural

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import flavors
 from stirred.spec.exact import DECIMAL_COMMA, exact
@@ -106,17 +106,17 @@ def _named(specification: Specification, path: Path) -> Specification:
 def _is_plan(path: Path) -> bool:
     """Whether a TOML file names a mechanism, as plans do."""
     try:
-        return "mechanism" in _received.read_toml(path)
-    except (_received.Unacceptable, OSError, ValueError):
+        return "mechanism" in _bounded_reading.read_toml(path)
+    except (_bounded_reading.Unacceptable, OSError, ValueError):
         return False
 
 
 def _from_json(path: Path) -> Specification:
     """From a specification.json, or from a certificate that repeats it."""
     try:
-        text = _received.read_text(path)
-        fields = _received.parse_json(text)
-    except _received.Unacceptable as problem:
+        text = _bounded_reading.read_text(path)
+        fields = _bounded_reading.parse_json(text)
+    except _bounded_reading.Unacceptable as problem:
         raise errors.not_a_specification(str(problem)) from None
     except OSError:
         raise errors.not_a_specification(f"there is no readable {path}") from None

@@ -26,10 +26,10 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred._calls import says_what_it_is_made_of
+from stirred._display import brief
 from stirred._lazy import function_later
-from stirred._shown import brief
 from stirred.spec import facts
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import Exact, bound, exact, near
@@ -411,8 +411,8 @@ def to_json(specification: Specification) -> str:
 def from_json(text: str | bytes) -> Specification:
     """Read a specification, or say what is wrong with it."""
     try:
-        fields = _received.parse_json(text)
-    except _received.Unacceptable as problem:
+        fields = _bounded_reading.parse_json(text)
+    except _bounded_reading.Unacceptable as problem:
         raise errors.not_a_specification(str(problem)) from None
     if not isinstance(fields, dict) or KEY not in fields:
         raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
@@ -425,7 +425,7 @@ def from_fields(fields: dict[str, Any]) -> Specification:
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise errors.specification_version(version, FORMAT_VERSION)
     _require_modest(fields, "")
-    if (place := _received.where_controls(fields)) is not None:
+    if (place := _bounded_reading.where_controls(fields)) is not None:
         raise errors.not_a_specification(f"'{place}' has line breaks or control characters")
     try:
         return _adapter().validate_python({name: value for name, value in fields.items() if name != KEY})

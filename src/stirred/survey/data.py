@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import by_table
 from stirred.spec.exact import written

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data

@@ -1,7 +1,7 @@
 """What the imputation models share: their share of the budget, checks of what is given, and how they are written.
 
 A model is published: it holds noisy integers and public facts, and JSON is read back within the bounds of
-:mod:`stirred._received`. No error here tells a code of the data.
+:mod:`stirred._bounded_reading`. No error here tells a code of the data.
 
 Impute missing categories row by row from frequencies that were counted with exact noise, so that the losses add up.
 
@@ -32,10 +32,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred._calls import says_what_it_takes
+from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import brief
 from stirred.noise import (
     RandomSource,
     discrete_gaussian,
@@ -122,8 +122,8 @@ def read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
 
 def parsed(text: str | bytes) -> Any:
     try:
-        return _received.parse_json(text)
-    except _received.Unacceptable as found:
+        return _bounded_reading.parse_json(text)
+    except _bounded_reading.Unacceptable as found:
         raise errors.not_an_imputation_model(str(found)) from None
 
 

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred import errors
-from stirred._received import inside, read_text
+from stirred._bounded_reading import inside, read_text
 from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,

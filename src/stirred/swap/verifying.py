@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import inside, plain
+from stirred._bounded_reading import inside, plain
 from stirred.releases.folder.documents import Certificate, ReleasedTable
 from stirred.releases.folder.release_folder import (
     Expected,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stirred._received import has_controls
+from stirred._bounded_reading import has_controls
 
 DELIMITERS = (",", ";", "\t", "|")
 """What separates fields in practice; other signs have to be named."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.columns import Column, plain_type
 
 Whole = NDArray[Any]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import helper, kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.columns import Codes, Column, chunks
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred._threads import ahead
 from stirred.tables.columns import Column, Table, as_text
 from stirred.tables.csv_style import USUAL, CsvStyle

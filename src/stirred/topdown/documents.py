@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from stirred._received import Unacceptable, inside, parse_json, read_text
+from stirred._bounded_reading import Unacceptable, inside, parse_json, read_text
 from stirred.errors import listed
 from stirred.releases.folder.documents import (
     ReleasedTable,

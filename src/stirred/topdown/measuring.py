@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import inside, is_of_machine, plain, read_json
+from stirred._bounded_reading import inside, is_of_machine, plain, read_json
 from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine

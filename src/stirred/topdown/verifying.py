@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from stirred._received import inside, read_json
+from stirred._bounded_reading import inside, read_json
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import brief
 from stirred.lab.audit.results import Result
 from stirred.loss.curves.power_curves import PowerCurve, pure_power
 from stirred.loss.divergences import log_ratios, power_curve

@@ -21,7 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import MOST_BYTES, Unacceptable, plain, read_bytes
+from stirred._bounded_reading import MOST_BYTES, Unacceptable, plain, read_bytes
 from stirred.lab.audit.results import Result
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import differences, read_manifest

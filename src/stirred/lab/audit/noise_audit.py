@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.lab.audit.laws import NoiseLaw, mean_statistic
 from stirred.lab.audit.p_values import (
     POWER,

@@ -21,7 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.lab.audit import file_traces
 from stirred.lab.audit.programs import collected
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares

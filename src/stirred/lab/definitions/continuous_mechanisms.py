@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.spec.blocks import Budget, OutputPremetric, lipschitz
 from stirred.spec.kinds.kind import Noise
 from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor, explicit

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of, says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss.argument_checks import Number, as_float, finite
 
 Form = Literal["exact", "linear"]

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import divergences
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
 from stirred.loss.curves.power_curves import EpsilonProfile, PowerCurve

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of, says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.limits.distances import log_ratio_range
 from stirred.loss import Bounds

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.lab.limits.measure_intervals import ROUNDING, MeasureInterval, ProbabilityInterval, events, functions
 from stirred.limits.distances import (
     approximate_distance,

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.lab.limits.measure_intervals import events
 from stirred.limits.bounds import Band, Form, data_bounds, mixture_bounds, posterior_bounds, power_bounds
 from stirred.limits.distances import one_probability

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.limits.distances import density_ratio_distance, finite_measure, measure, one_probability
 from stirred.loss import Bounds
 from stirred.loss.argument_checks import SUM_TOLERANCE, Number, non_negative

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of, says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.loss.argument_checks import Number, as_float, as_floats, distribution
 from stirred.noise.source import RandomSource

@@ -37,8 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.lab.limits.models import (
     EVERYWHERE,
     FIRST_COUNTS,

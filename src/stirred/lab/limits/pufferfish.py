@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_is_made_of, says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood
 from stirred.limits.bounds import Band, power_bounds
 from stirred.limits.distances import count, different, log_ratio_range, one_probability

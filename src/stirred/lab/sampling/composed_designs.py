@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.lab.sampling.equal_chances import Census, SimpleRandom
 from stirred.lab.sampling.frames import (
     Design,

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.lab.definitions.beliefs import Beliefs, checked_prior, checked_target
 from stirred.loss.argument_checks import Number
 from stirred.loss.worst_pairs import worst_pair

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.lab.sampling.frames import (
     MOST_EXACT,
     Design,

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._display import withheld
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import withheld
 from stirred.noise import RandomSource, SystemSource
 
 Units = NDArray[np.int64]

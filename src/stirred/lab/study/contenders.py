@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.invariants import TwoMargins, reveal
 from stirred.lab.study.study_data import StudyData
 from stirred.lab.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper

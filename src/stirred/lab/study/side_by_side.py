@@ -31,7 +31,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.errors import StirredError
 from stirred.lab.study.contenders import Contender, Known, contender
 from stirred.lab.study.study_data import PLACES, StudyData

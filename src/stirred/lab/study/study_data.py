@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.swap.plan.sections import MAIN
 from stirred.tables import InputOptions, open_input
 from stirred.tables.synthetic import massachusetts_1940

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred._fractions import as_fraction
 from stirred.errors import StirredError
 from stirred.lab.study.side_by_side import DRAWS, Asked, Study, study
@@ -219,7 +219,7 @@ def swapper(kind: str, parameters: Mapping[str, Any]) -> Swapper:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return _received.read_toml(path)
+        return _bounded_reading.read_toml(path)
     except tomllib.TOMLDecodeError as problem:
         raise errors.study_file(path, [f"it is not TOML ({problem})"]) from None
     except (OSError, ValueError):

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import says_what_it_takes
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
 from stirred.loss.argument_checks import Number, as_floats, finite, non_negative, probability
 

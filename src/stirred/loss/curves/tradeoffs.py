@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import says_what_it_takes
 from stirred._compiled import small
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.errors import (
     curves_do_not_compose,
     not_a_curve,

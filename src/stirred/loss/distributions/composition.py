@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from stirred._calls import says_what_it_takes
 from stirred._compiled import kernel
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
 from stirred.loss.argument_checks import Number, finite, non_negative, probability
 from stirred.loss.curves.power_curves import PowerCurve

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._shown import brief
+from stirred._display import brief
 
 Array = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stirred._calls import says_what_it_takes
+from stirred._display import brief
 from stirred._fractions import as_fraction
-from stirred._shown import brief
 from stirred.errors import parameter_out_of_range
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability
 from stirred.loss.distributions.laws import (

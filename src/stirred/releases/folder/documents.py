@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from stirred import _received as received
+from stirred import _bounded_reading as received
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.invariants import Margin
 from stirred.noise import RandomSource
 from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context

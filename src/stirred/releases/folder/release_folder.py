@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, is_file, is_of_content, plain, read_text
+from stirred._bounded_reading import Unacceptable, inside, is_file, is_of_content, plain, read_text
 from stirred.errors.output import why_unread
 from stirred.releases.folder import documents
 from stirred.releases.folder.atomic import is_unfinished

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred._received import Unacceptable, inside, is_of_machine, plain, read_json, read_text
+from stirred._bounded_reading import Unacceptable, inside, is_of_machine, plain, read_json, read_text
 from stirred.errors.output import why_unread
 from stirred.releases.folder import manifest
 from stirred.releases.folder.atomic import flush_one

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from stirred import __version__, errors
-from stirred._received import UNPRINTED
+from stirred._bounded_reading import UNPRINTED
 from stirred.spec import Specification
 
 FORM = 3

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.spec.known_deployments.accounts import STANDARDS, Account, accounts
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from stirred._shown import brief
+from stirred._display import brief
 
 VERSION = 1
 """Format version of the data file."""

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.errors.kinds import listed
 from stirred.spec.known_deployments.names import close, meant, tables
 

@@ -21,9 +21,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
+from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import brief
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.deployments import Erratum
@@ -270,10 +270,10 @@ def read_allocation(path: str | Path) -> Allocation:
     ``level_shares`` and ``[[part.query]]`` tables with ``name``, ``attributes`` and ``shares``. Numbers are text.
     ``[labels]`` may have attributes and levels in plain words."""
     try:
-        fields = _received.read_toml(Path(path), number=str)
+        fields = _bounded_reading.read_toml(Path(path), number=str)
     except tomllib.TOMLDecodeError as problem:
         raise errors.not_an_allocation(f"it is not TOML ({problem})") from None
-    except _received.Unacceptable as problem:
+    except _bounded_reading.Unacceptable as problem:
         raise errors.not_an_allocation(str(problem)) from None
     except (OSError, ValueError):
         raise errors.not_an_allocation("it cannot be read") from None
@@ -325,7 +325,7 @@ def from_allocation_fields(fields: Mapping[str, Any]) -> Allocation:
     texts = [*result.levels, *(part.unit for part in result.parts), *result.queries]
     texts += [name for part in result.parts for query in part.queries for name in (*query.attributes, *query.columns)]
     texts += [name for pair in (*result.recodes, *result.labels) for name in pair]
-    if not all(isinstance(one, str) and one and not _received.has_controls(one) for one in texts):
+    if not all(isinstance(one, str) and one and not _bounded_reading.has_controls(one) for one in texts):
         raise errors.not_an_allocation("a level, unit, query, attribute or label is not a name")
     names = result.queries
     if len(set(names)) < len(names):

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PART_OF, PRODUCTS_NOT_COVERED
 from stirred.spec.html import table

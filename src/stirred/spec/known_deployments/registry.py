@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import exact, written
 from stirred.spec.invariant import Invariant, plural
@@ -118,7 +118,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError
         self._depth += 1
-        if self._depth > _received.MOST_DEPTH:
+        if self._depth > _bounded_reading.MOST_DEPTH:
             raise yaml.YAMLError
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -260,8 +260,8 @@ def from_registry(source: str | Path) -> Deployment:
     """The deployment in a registry record, given as YAML text or as a path; ``registry`` keeps the whole record."""
     if isinstance(source, Path) or "\n" not in source:
         try:
-            source = _received.read_text(Path(source), MOST_CHARACTERS)
-        except _received.Unacceptable as problem:
+            source = _bounded_reading.read_text(Path(source), MOST_CHARACTERS)
+        except _bounded_reading.Unacceptable as problem:
             raise errors.not_a_registry_record(str(problem)) from None
         except (OSError, ValueError):
             raise errors.not_a_registry_record(f"there is no readable file {source}") from None

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss import PowerCurve, pure_power
 from stirred.spec import html
 from stirred.spec.invariant import missing

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._display import brief
 from stirred._lazy import later
-from stirred._shown import brief
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.blocks import InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.specification import Flavor, Specification

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss.curves.power_curves import Curve
 from stirred.loss.worst_pairs import NOTHING, WorstPair
 from stirred.spec.blocks import OutputPremetric, lipschitz

@@ -61,7 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
 from stirred._calls import says_what_it_takes
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.loss.argument_checks import Number, as_floats, finite, probability, renyi_order
 from stirred.loss.conversions import renyi_to_approximate, zcdp_to_approximate
 from stirred.spec.exact import significant

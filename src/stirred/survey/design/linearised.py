@@ -19,7 +19,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.survey.weights import adjustment
 from stirred.survey.weights.adjustment import AdjustedWeights, Codes, Numbers, added
 

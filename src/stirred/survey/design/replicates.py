@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.survey.design.linearised import Estimates
 from stirred.survey.weights import adjustment
 from stirred.survey.weights.adjustment import Codes, Numbers

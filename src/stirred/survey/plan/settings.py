@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.spec import Domain, Invariant, Specification, flavors
 
 

@@ -25,7 +25,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]

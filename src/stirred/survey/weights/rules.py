@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
+from stirred._display import withheld
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._shown import withheld
 from stirred.spec.exact import written
 from stirred.survey.plan.sensitivity import Bounds, number
 

@@ -36,7 +36,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from stirred import errors
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.semantics.pictures.lines_and_bars import Line, Picture
 from stirred.spec.exact import near, significant, written
 from stirred.survey.plan.sensitivity import Bounds, number

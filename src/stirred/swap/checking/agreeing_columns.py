@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.columns import Codes
 from stirred.tables.groups import mixed
 

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._display import withheld
 from stirred._lazy import later
-from stirred._shown import withheld
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.releases.progress import Progress

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.swap.data.counting import RecordRates, one_rate
 from stirred.swap.data.dataset import Dataset, constant_columns, stratum_columns
 from stirred.swap.data.records import Source, source_of

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel as compiled
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.noise import SeededSource
 from stirred.spec import Specification, facts
 from stirred.swap.checking.agreeing_columns import Agreeing, Places, Rows, search

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.data.dataset import Dataset, fine_columns, stratum_columns

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.swap.data.dataset import Dataset, Linked
 from stirred.swap.plan.sections import PublishedTable
 from stirred.tables import Column, Table

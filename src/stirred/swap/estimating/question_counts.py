@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._bounded_reading import plain
 from stirred._lazy import later
-from stirred._received import plain
 from stirred.errors import listed
 from stirred.estimates.answers import Parts
 from stirred.releases.folder.release_folder import ReleaseFolder

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.estimates.answers import Coefficients, Parts
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.data.dataset import constant_columns, strata_groups, with_merged

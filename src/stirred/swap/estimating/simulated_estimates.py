@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._display import withheld
 from stirred._lazy import later
-from stirred._shown import withheld
 from stirred.estimates.answers import Parts
 from stirred.noise import SeededSource
 from stirred.swap.data.counting import RecordRates

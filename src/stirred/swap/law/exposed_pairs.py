@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import plain
-from stirred._shown import withheld
+from stirred._bounded_reading import plain
+from stirred._display import withheld
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,

@@ -69,8 +69,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stirred._display import withheld
 from stirred._lazy import later
-from stirred._shown import withheld
 from stirred.swap.data.counting import RatesByStratum
 from stirred.swap.law.theorem import derangements, log_complement, require_rate
 

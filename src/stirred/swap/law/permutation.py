@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.noise import (
     RandomSource,
     derange_groups,

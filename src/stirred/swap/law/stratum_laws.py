@@ -62,7 +62,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.invariants.revealing import require_margins
 from stirred.swap.law.theorem import derangements, require_rate
 

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stirred import errors
-from stirred._received import is_of_machine
+from stirred._bounded_reading import is_of_machine
 from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
 from stirred.tables.reading.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
 

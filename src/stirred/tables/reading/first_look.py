@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.columns import Column
 from stirred.tables.csv_style import DELIMITERS, TAB, CsvStyle
 from stirred.tables.reading.csv_files import typed, usual_delimiter

@@ -19,8 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from stirred import errors
-from stirred._received import has_controls
-from stirred._shown import withheld
+from stirred._bounded_reading import has_controls
+from stirred._display import withheld
 from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.labelled_files import Labels
 

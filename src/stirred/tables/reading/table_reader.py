@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import helper, kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported, plain_type
 from stirred.tables.groups import mixed
 from stirred.tables.reading.inputs import MOST_ROWS, Input, Told

@@ -18,7 +18,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import is_of_machine
+from stirred._bounded_reading import is_of_machine
 from stirred._threads import ahead
 from stirred.tables.columns import plain_type
 from stirred.tables.labelled_files import labels_of

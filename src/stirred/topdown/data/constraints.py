@@ -28,8 +28,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import inside
-from stirred._shown import withheld
+from stirred._bounded_reading import inside
+from stirred._display import withheld
 from stirred.margins.schema import Groups, Schema, refines
 from stirred.margins.spine import Index, Spine
 from stirred.releases.folder.manifest import differences, read_manifest

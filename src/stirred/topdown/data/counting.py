@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import helper, kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.margins.areas import Areas
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine, build_spine

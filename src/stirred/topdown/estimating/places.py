@@ -30,7 +30,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.estimates.place_estimates import Estimates
 from stirred.margins.areas import Unions, union_covariances
 from stirred.margins.margin_blocks import Array

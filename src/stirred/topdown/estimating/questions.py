@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred import errors
-from stirred._received import inside, read_json
+from stirred._bounded_reading import inside, read_json
 from stirred.estimates import Answers, Estimates, MadeOf, Source, Term
 from stirred.estimates.error_laws import WORTHWHILE
 from stirred.estimates.table_fits import TableFit, fit_table

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import helper, kernel
-from stirred._shown import withheld
+from stirred._display import withheld
 
 UNBOUNDED = 1 << 50
 """An upper bound that binds nowhere; finite, so that sums and differences of bounds stay exact."""

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import said_to_compile
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.topdown.fitting import fit_kernel, level_problem, rounding_kernel
 from stirred.topdown.fitting.level_problem import (
     UNBOUNDED,

@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.margins.schema import Groups, Schema
 from stirred.margins.spine import Index, Spine
 from stirred.topdown.data.constraints import (

@@ -40,7 +40,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.margins.spine import Index, Spine
 from stirred.topdown.data.constraints import Counts
 from stirred.topdown.noisy_files.form import (

@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 
 from stirred import errors
-from stirred._received import plain
+from stirred._bounded_reading import plain
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.topdown.plan.presets import HHGQ, INSTITUTIONS
 

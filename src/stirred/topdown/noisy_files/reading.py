@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._received import inside, plain, read_json
+from stirred._bounded_reading import inside, plain, read_json
 from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource

@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred import _received, errors
+from stirred import _bounded_reading, errors
 from stirred.releases.plans import InputSection, Plan
 from stirred.tables import open_input
 from stirred.tables.columns import as_text
@@ -50,11 +50,11 @@ def read_domains(path: Path) -> Domains:
     """The values of each variable, in the order of the file; none for a variable whose values cannot be listed."""
     try:
         if path.suffix.lower() == ".json":
-            fields = _received.read_json(path)
+            fields = _bounded_reading.read_json(path)
             if not isinstance(fields, dict):
                 raise ValueError
             return {str(name): _values(one) for name, one in fields.items()}
-        rows = list(csv.DictReader(_received.read_text(path).splitlines()))
+        rows = list(csv.DictReader(_bounded_reading.read_text(path).splitlines()))
         found: dict[str, list[str]] = {}
         for row in rows:
             found.setdefault(row["name"], []).append(row["value"])
@@ -72,14 +72,14 @@ def read_labels(path: Path) -> Mapping[str, str]:
     """
     found: dict[str, Any] = {}
     if path.suffix.lower() == ".json":
-        for name, one in _received.read_json(path).items():
+        for name, one in _bounded_reading.read_json(path).items():
             if isinstance(one, dict):
                 found[str(name)] = one.get("label") or one.get("description")
     else:
-        for row in csv.DictReader(_received.read_text(path).splitlines()):
+        for row in csv.DictReader(_bounded_reading.read_text(path).splitlines()):
             found.setdefault(row["name"], row.get("description"))
     told = {name: " ".join(said.split()) for name, said in found.items() if isinstance(said, str)}
-    return {name: _received.plain(said, LONGEST) for name, said in told.items() if said}
+    return {name: _bounded_reading.plain(said, LONGEST) for name, said in told.items() if said}
 
 
 def _values(variable: Any) -> tuple[str, ...]:

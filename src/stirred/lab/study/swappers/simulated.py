@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._shown import withheld
+from stirred._display import withheld
 from stirred.loss import PowerCurve
 from stirred.noise import RandomSource, uniform_integers
 from stirred.spec import (

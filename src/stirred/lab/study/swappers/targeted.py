@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._shown import brief
+from stirred._display import brief
 from stirred.lab.study.swappers.simulated import (
     BY_PLACES,
     GUARANTEE,

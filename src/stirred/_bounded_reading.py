@@ -145,7 +145,7 @@ def parse_json(text: str | bytes) -> Any:
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
     ...
-    stirred._received.Unacceptable: it is nested deeper than 64 levels
+    stirred._bounded_reading.Unacceptable: it is nested deeper than 64 levels
     """
     if isinstance(text, bytes):
         try:
@@ -182,7 +182,7 @@ def parse_toml(text: str, number: Callable[[str], Any] = Decimal) -> dict[str, A
     >>> parse_toml("a." * 100 + "a = 1")
     Traceback (most recent call last):
     ...
-    stirred._received.Unacceptable: it is nested deeper than 64 levels
+    stirred._bounded_reading.Unacceptable: it is nested deeper than 64 levels
     """
     bare = TOML_QUOTED.sub("_", text)
     require_shallow(bare)
