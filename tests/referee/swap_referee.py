@@ -13,6 +13,7 @@ from mpmath import mp, mpf
 from referee_harness import Case, claim
 from referee_numbers import normal, number
 
+from stirred.loss.curves.swap_laws import derangements
 from stirred.swap.law import theorem
 from stirred.swap.law.moments import cell_moments, expected_absolute_error, stratum_constants
 
@@ -127,7 +128,7 @@ def records_that_move(case: Case) -> None:
     case.same(theorem.moved_probability(size, p), truth, "the probability that a record moves", relative=1e-13)
     some = sum((chance[moved] for _, moved in permutations(size)), Fraction(0))
     case.holds(some == 1, "all permutations together")
-    case.holds(theorem.derangements(size) == len(deranged(size)), "the number of derangements")
+    case.holds(derangements(size) == len(deranged(size)), "the number of derangements")
 
 
 @claim("swap", cases=800)

@@ -25,8 +25,9 @@ from stirred.lab.definitions.swap_practices import (
 )
 from stirred.lab.study.swappers import AcrossStrata, FrozenImputed, NoVacuousSwaps, PerturbedSwap, RatesByRisk
 from stirred.lab.study.swappers.permutation_variants import _to_others
+from stirred.loss.curves.swap_laws import derangements
 from stirred.noise import SeededSource
-from stirred.swap.law.theorem import derangements, epsilon
+from stirred.swap.law.theorem import epsilon
 from stirred.swap.plan.fields import SwapPlan
 
 COPIES = 20_000

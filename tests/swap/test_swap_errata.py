@@ -10,9 +10,10 @@ import pytest
 from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_counts, partitions, universe
 
 from stirred.lab.reproduce.catalogue import items
+from stirred.loss.curves.swap_laws import derangements
 from stirred.spec import Invariant
 from stirred.spec.known_deployments.deployments import deployment, names
-from stirred.swap.law.theorem import derangements, epsilon
+from stirred.swap.law.theorem import epsilon
 
 
 def test_section_3_5_1_bounds_the_ratio_by_a_power_not_by_a_product():

@@ -212,7 +212,8 @@ def test_a_damaged_dictionary_in_an_arrow_file_is_refused_and_does_not_end_the_p
     nested = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), inner)})
     as_arrow(path, nested)  # the file says "dictionary of texts", and holds something else
     code = (
-        "import sys; from stirred.tables import open_input; from stirred.tables.reading.table_reader import read_table\n"
+        "import sys; from stirred.tables import open_input\n"
+        "from stirred.tables.reading.table_reader import read_table\n"
         "from stirred.errors import StirredError\n"
         "try: read_table(open_input('t', sys.argv[1]), ['c'])\n"
         "except StirredError as refusal: print(refusal.kind)\n"

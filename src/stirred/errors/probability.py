@@ -34,7 +34,8 @@ def noise_too_wide(what: str, found: Any, limit: str) -> NoiseError:
     return NoiseError(
         "noise-too-wide",
         f"{what} is {_shown(found)}, and the exact samplers go up to {limit}.",
-        "Use larger units, or draw one value at a time from stirred.lab.definitions.reference_sampler, which has no limit.",
+        "Use larger units, or draw one value at a time from stirred.lab.definitions.reference_sampler, which has "
+        "no limit.",
     )
 
 

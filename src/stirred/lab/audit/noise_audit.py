@@ -18,7 +18,7 @@ import selectors
 import shlex
 import shutil
 import signal
-import subprocess
+import subprocess  # nosec B404 # runs the program that the user names, with a list of arguments and no shell
 import sys
 import tempfile
 import time

@@ -14,9 +14,10 @@ from fractions import Fraction
 from functools import cache
 
 from stirred import errors
+from stirred.loss.curves.swap_laws import derangements
 from stirred.spec import FiniteMechanism, Flavor, Invariant, flavors
 from stirred.spec.order.finite_mechanisms import Loss
-from stirred.swap.law.theorem import derangements, require_rate
+from stirred.swap.law.theorem import require_rate
 
 Table = tuple[tuple[int, int], ...]
 

@@ -26,9 +26,10 @@ from functools import cached_property, lru_cache
 
 from stirred import errors
 from stirred.lab.definitions.swap_enumeration import swap_flavor
+from stirred.loss.curves.swap_laws import derangements
 from stirred.spec import FiniteMechanism
 from stirred.spec.order.finite_mechanisms import Loss
-from stirred.swap.law.theorem import derangements, epsilon_of_rates
+from stirred.swap.law.theorem import epsilon_of_rates
 
 Record = tuple[str, ...]
 """Held value, swap value and, where there is one, a score that is not released: + or -."""

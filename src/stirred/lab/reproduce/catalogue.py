@@ -236,17 +236,12 @@ def _read(name: str) -> dict[str, Any]:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MODULES = (
-    "chapter_1",
-    "blocks",
-    "appendix_a",
+    "building_blocks",
     "processing",
     "swapping",
-    "appendix_b",
     "census",
     "inference",
-    "appendix_c",
     "surveys",
-    "survey_guarantees",
     "semantics",
     "slides",
 )

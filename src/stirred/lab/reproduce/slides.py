@@ -21,6 +21,7 @@ from stirred.lab.definitions.beliefs import (
 )
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.loss import multiplicative
+from stirred.loss.curves.swap_laws import derangements
 from stirred.noise import SeededSource
 from stirred.semantics import randomised_response as responses
 from stirred.spec import Invariant, flavors
@@ -209,7 +210,7 @@ def swap_keeps_its_margins() -> bool:
 def _swap_loss(size: int, rate: Fraction, deranged: bool) -> float:
     """The exact loss of one stratum of different records, by enumeration: those selected are deranged or permuted."""
     orders = list(itertools.permutations(range(size)))
-    arranged = [theorem.derangements(k) if deranged else math.factorial(k) for k in range(size + 1)]
+    arranged = [derangements(k) if deranged else math.factorial(k) for k in range(size + 1)]
     chances = {}
     for order in orders:
         still = sum(at == value for at, value in enumerate(order))

@@ -31,6 +31,7 @@ from stirred.lab.definitions.swap_enumeration import (
 from stirred.lab.reproduce import swap_figures
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.reproduce.examples import spread_laws
+from stirred.loss.curves.swap_laws import derangements
 from stirred.loss.divergences import multiplicative
 from stirred.spec import FiniteMechanism, InputPremetric, Invariant, compare, flavors, may_publish_budget
 from stirred.spec.known_deployments.deployments import deployment
@@ -337,7 +338,7 @@ def moved_probability_forms() -> Forms:
 @computation
 def derangement_ratio_forms() -> Forms:
     """Section 3.5.1's bound of the ratio of derangement numbers, as a bound of d(6)/d(2) = 265."""
-    ratio = guarantee.derangements(6) // guarantee.derangements(2)
+    ratio = derangements(6) // derangements(2)
     return Forms(f"b = 6, four records apart: the ratio is {ratio}, the bound", (6 + 1) * 4, (6 + 1) ** 4)
 
 
@@ -460,7 +461,7 @@ def equation_b_5() -> bool:
     x = tables[0]
     for other, z in itertools.product(tables, repeat=2):
         moved, delta = tables_apart(x, z), tables_apart(x, z) - tables_apart(other, z)
-        ratio = odds**delta * Fraction(theorem.derangements(moved - delta), theorem.derangements(moved))
+        ratio = odds**delta * Fraction(derangements(moved - delta), derangements(moved))
         if laws[x][z] / laws[other][z] != ratio or abs(delta) > tables_apart(x, other):
             return False
     return True
@@ -469,7 +470,7 @@ def equation_b_5() -> bool:
 @computation
 def lemma_b_3_5() -> bool:
     """Whether d(k)/d(k-a) is at most (k+1)^a for all k up to 40."""
-    number = [theorem.derangements(k) for k in range(41)]
+    number = [derangements(k) for k in range(41)]
     return all(number[k] <= (k + 1) ** a * number[k - a] for k in range(41) for a in range(k + 1) if a != k - 1)
 
 
@@ -532,17 +533,17 @@ def swap_largest_stratum_is_never_one() -> bool:
 @computation
 def floor_forms() -> Forms:
     """d(k) as floor(k!/e + 1/2), at k = 0."""
-    return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), theorem.derangements(0))
+    return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), derangements(0))
 
 
 @computation
 def recursion_forms() -> Forms:
     """d(k) = k d(k-1) + (-1)^k, said to hold from k = 0 on."""
     try:
-        before: str = str(theorem.derangements(-1))
+        before: str = str(derangements(-1))
     except ValueError:
         before = "needs d(-1), which does not exist"
-    return Forms("d(0)", before, str(theorem.derangements(0)))
+    return Forms("d(0)", before, str(derangements(0)))
 
 
 @computation

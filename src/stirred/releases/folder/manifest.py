@@ -19,7 +19,7 @@ import os
 import re
 import shutil
 import stat
-import subprocess
+import subprocess  # nosec B404 # runs ssh-keygen only, with a list of arguments and no shell
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

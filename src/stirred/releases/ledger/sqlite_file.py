@@ -30,7 +30,7 @@ import re
 import sqlite3
 import stat
 import struct
-import subprocess
+import subprocess  # nosec B404 # runs this Python on a fixed program, see below
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -365,9 +365,9 @@ def _telling(check: SwapCheck) -> str:
     looked = "all" if telling.rows >= check.records else f"a sample of {telling.rows:,} of"
     head = (
         "What held columns tell about swap variables, of the records that the match variables alone do not tell "
-        f"({_count(telling.columns, 'column', 'columns')}, {_count(telling.pairs, 'pair', 'pairs')} and a decision tree "
-        f"of all were tried on {looked} {check.records:,} {check.plan.records}; combinations of three and more only by "
-        "the tree, and knowledge from elsewhere not at all)"
+        f"({_count(telling.columns, 'column', 'columns')}, {_count(telling.pairs, 'pair', 'pairs')} and a decision "
+        f"tree of all were tried on {looked} {check.records:,} {check.plan.records}; combinations of three and more "
+        "only by the tree, and knowledge from elsewhere not at all)"
     )
     rows = [
         (f"{100 * one.share:.1f}%", f"of '{one.variable}' by {_columns(one.columns)} of table '{one.table}'")

@@ -71,8 +71,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._display import withheld
 from stirred._lazy import later
+from stirred.loss.curves.swap_laws import derangements
 from stirred.swap.data.counting import RatesByStratum
-from stirred.swap.law.theorem import derangements, log_complement, require_rate
+from stirred.swap.law.theorem import log_complement, require_rate
 
 special = later("scipy.special")
 

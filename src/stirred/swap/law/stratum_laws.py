@@ -64,7 +64,8 @@ from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import brief
 from stirred.invariants.revealing import require_margins
-from stirred.swap.law.theorem import derangements, require_rate
+from stirred.loss.curves.swap_laws import derangements
+from stirred.swap.law.theorem import require_rate
 
 Totals = tuple[int, ...]
 Table = tuple[Totals, ...]
