@@ -30,6 +30,7 @@ demo: $(READY)
 	$(BIN)/stirred demo swap
 
 lint: $(READY)
+	@! grep -rnEI '^(<{7}|>{7}|\|{7})( |$$)' --exclude-dir=.venv --exclude-dir=.git . || (echo "Markers of a merge were left." && exit 1)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
