@@ -43,7 +43,7 @@ def test_importing_the_package_imports_no_large_library():
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_public_name_says_what_it_takes_what_it_gives_and_shows_it(name):
+def test_a_public_name_refuses_wrong_arguments_what_it_gives_and_shows_it(name):
     thing = getattr(stirred, name)
     text = inspect.getdoc(thing) or ""
     first = text.splitlines()[0]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stirred import limits, loss, semantics, spec, swap
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.errors import ArgumentError, StirredError
 from stirred.spec import flavors
 
@@ -56,7 +56,7 @@ def test_a_flavor_without_its_delta_is_answered_with_it():
 
 
 def test_a_fault_inside_is_not_taken_for_a_wrong_argument():
-    @says_what_it_takes
+    @refuses_wrong_arguments
     def broken(number: float) -> float:
         return number + None  # type: ignore[operator]
 

@@ -14,22 +14,21 @@ from collections import abc
 from collections.abc import Callable
 from fractions import Fraction
 from numbers import Real
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from stirred import errors
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 _LISTS = (abc.Iterable, abc.Sequence, abc.Collection)
 
 
-def says_what_it_takes(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Refuse a call with missing or unknown arguments by naming them, and the parameters that there are.
+def refuses_wrong_arguments(called: _Called) -> _Called:
+    """Refuse a call of a function or class with arguments that do not fit, by naming them and what is taken.
 
-    >>> @says_what_it_takes
+    >>> @refuses_wrong_arguments
     ... def bound(prior, epsilon, distance=1):
     ...     return prior * epsilon * distance
     >>> bound(0.5, rho=1)
@@ -37,7 +36,7 @@ def says_what_it_takes(function: Callable[_P, _R]) -> Callable[_P, _R]:
     ...
     stirred.errors.arguments.ArgumentError: bound() has no parameter 'rho'; 'epsilon' is missing. Call bound(prior, \
 epsilon, distance=1).
-    >>> @says_what_it_takes
+    >>> @refuses_wrong_arguments
     ... def half(number: float) -> float:
     ...     return number / 2
     >>> half("one")
@@ -45,51 +44,35 @@ epsilon, distance=1).
     ...
     stirred.errors.arguments.ArgumentError: 'number' of half() cannot be a text. Give a number.
     """
+    function = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]
 
     @functools.wraps(function)
-    def called(*given: _P.args, **named: _P.kwargs) -> _R:
+    def checked(*given: Any, **named: Any) -> Any:
         try:
             return function(*given, **named)
         except (TypeError, AttributeError, ValueError):
-            refusal = _refusal(function, function.__name__, given, named)
+            refusal = _refusal(called, function, given, named)
             if refusal is None:
                 raise
         raise refusal
 
+    if not isinstance(called, type):
+        return cast("_Called", checked)
+    called.__init__ = checked  # type: ignore[misc]
     return called
 
 
-def says_what_it_is_made_of(cls: type[_R]) -> type[_R]:
-    """The same for a class: how its objects are made."""
-    make = cls.__init__
-
-    @functools.wraps(make)
-    def made(self: Any, *given: Any, **named: Any) -> None:
-        try:
-            return make(self, *given, **named)
-        except (TypeError, AttributeError, ValueError):
-            refusal = _refusal(functools.partial(make, self), cls.__name__, given, named, get_type_hints(make))
-            if refusal is None:
-                raise
-        raise refusal
-
-    cls.__init__ = made  # type: ignore[method-assign]
-    return cls
-
-
 def _refusal(
-    function: Callable[..., Any],
-    called: str,
-    given: tuple[Any, ...],
-    named: dict[str, Any],
-    hints: dict[str, Any] | None = None,
+    called: Callable[..., Any], function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
 ) -> Exception | None:
     """What to say about a call, or None where its arguments look right."""
-    signature = inspect.signature(function)
+    signature = inspect.signature(called)
+    if isinstance(called, type):  # the first argument is the object that is made
+        given = given[1:]
     if problems := _problems(signature, given, named):
-        return errors.does_not_fit(called, problems, _form(signature))
+        return errors.does_not_fit(called.__name__, problems, _form(signature))
     try:
-        hints = hints or get_type_hints(function)
+        hints = get_type_hints(function)
     except (NameError, TypeError):  # a name that only type checkers see
         return None
     for name, value in signature.bind(*given, **named).arguments.items():
@@ -98,7 +81,7 @@ def _refusal(
             continue
         for one in value if variable is inspect.Parameter.VAR_POSITIONAL else (value,):
             if not _fits(one, hints[name]):
-                return errors.wrong_argument(f"'{name}' of {called}()", one, _words(hints[name]))
+                return errors.wrong_argument(f"'{name}' of {called.__name__}()", one, _words(hints[name]))
     return None
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
@@ -59,7 +59,7 @@ class Band:
         return bool(np.all(other.contains(self.lower, rounding) & other.contains(self.upper, rounding)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def radius(epsilon: ArrayLike, distance: ArrayLike) -> Array:
     """epsilon times distance, where 0 times an infinite distance is infinite, and anything times no distance is 0.
 
@@ -78,7 +78,7 @@ def radius(epsilon: ArrayLike, distance: ArrayLike) -> Array:
 # -- tests ---------------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Band:
     """The least and the greatest power of a test with false alarm ``level`` between two hypotheses whose datasets are
     at most ``distance`` apart (Corollary 5.5.2, and (5.22) for Pufferfish):
@@ -101,7 +101,7 @@ def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) 
 # -- beliefs -------------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1, form: Form = "odds") -> Band:
     """The least and the greatest posterior probability of an event with this prior probability (Theorem 5.6.3).
 
@@ -133,7 +133,7 @@ def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
 # -- data ----------------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1, mass: ArrayLike = 1.0) -> Band:
     """Densities times e^-r and e^r, from one density that is known.
 
@@ -154,7 +154,7 @@ def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     return Band(np.broadcast_to(_times(lower, m), shape).copy(), np.broadcast_to(_times(upper, m), shape).copy())
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def data_bounds(
     densities: ArrayLike,
     graph: DatabaseGraph,
@@ -187,7 +187,7 @@ def data_bounds(
     return Band(_times(np.max(each.lower, axis=0), m), _times(np.min(each.upper, axis=0), m))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets = None, mass: ArrayLike = 1.0) -> Band:
     """Bounds for somebody who knows the whole mechanism: the least and greatest p_x(t) of the possible datasets.
 
@@ -219,7 +219,7 @@ class Limit:
     published: Band
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def standard_limits(
     epsilon: Number,
     records: int,
@@ -245,7 +245,7 @@ def standard_limits(
     return tuple(limit_at(question, e, distance, levels, priors) for question, distance in questions)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def limit_at(
     question: str, epsilon: Number, distance: Number, levels: ArrayLike = LEVELS, priors: ArrayLike = PRIORS
 ) -> Limit:

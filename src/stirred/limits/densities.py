@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class Density:

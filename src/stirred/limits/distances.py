@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.loss import approximate
 from stirred.loss.argument_checks import Number, distribution, require_probabilities
 from stirred.loss.divergences import log_ratios
@@ -39,7 +39,7 @@ class LogRatios(NamedTuple):
     highest: Array
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def log_ratio_range(mu: ArrayLike, nu: ArrayLike) -> LogRatios:
     """inf and sup over non-empty events S of ln mu(S)/nu(S) (Lemma C.5.2); attained by single outcomes. Events that
     neither measure has are left out, the empty one among them: by convention their ratio is 1.
@@ -62,7 +62,7 @@ def log_ratio_range(mu: ArrayLike, nu: ArrayLike) -> LogRatios:
     return LogRatios(np.where(empty, 0.0, lowest), np.where(empty, 0.0, highest))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def multiplicative_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     """D_MULT, the largest |ln mu(S)/nu(S)| over events S (Definition 5.2.1, Proposition 10): a metric.
 
@@ -75,7 +75,7 @@ def multiplicative_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     return np.asarray(np.maximum(-lowest, highest) + 0.0)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def density_ratio_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     """d_DR, the largest ln of (mu(t)/mu(t')) / (nu(t)/nu(t')) (Definition 5.8.3, Proposition 12).
 
@@ -92,7 +92,7 @@ def density_ratio_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     return np.where(apart, math.inf, np.where(apart, 0.0, highest) - np.where(apart, 0.0, lowest))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def odds_ratio_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     """d_COR = 1 - e^(-d_DR), the constant-odds-ratio distance (Remark 5.8.7, Corollary C.5.5); 1 where supports differ.
 
@@ -102,7 +102,7 @@ def odds_ratio_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     return np.asarray(-np.expm1(-density_ratio_distance(mu, nu)) + 0.0)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def linear_vacuous_distance(p: ArrayLike, q: ArrayLike) -> Array:
     """d_LV, the largest (Q(S) - P(S)) / Q(S) over events (Remark C.4.3): 1 - min p/q. Not symmetric.
 
@@ -120,7 +120,7 @@ def linear_vacuous_distance(p: ArrayLike, q: ArrayLike) -> Array:
     return np.asarray(np.maximum(0.0, 1 - np.min(ratio, axis=-1)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def total_variation_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     """The largest |mu(S) - nu(S)| over events S, for finite measures.
 
@@ -137,7 +137,7 @@ def total_variation_distance(mu: ArrayLike, nu: ArrayLike) -> Array:
     return np.asarray(np.maximum(more, less))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_distance(p: ArrayLike, q: ArrayLike, delta: Number) -> Array:
     """D_MULT^delta, the smallest epsilon for which (epsilon, delta) holds (Example 6.2.3): that of
     :func:`stirred.loss.approximate`, for many pairs. Not a metric.

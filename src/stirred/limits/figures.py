@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.limits.distances import count
@@ -75,7 +75,7 @@ class LimitFigure:
         raise errors.unknown_choice("curve", name, [one.name for one in self.curves])
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     """A figure of the chapter as published: one panel, or two for Figure 5.2.
 
@@ -98,7 +98,7 @@ def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
     """The four kinds of figure at one epsilon and number of records; those that would show nothing are left out.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.limits.distances import count, log_ratio_range
@@ -41,7 +41,7 @@ ROUNDING = 1e-12
 """A log ratio beyond its bound by a smaller part counts as within it."""
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class DatabaseGraph:
@@ -229,7 +229,7 @@ class Membership:
     allowed: float = math.inf
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def in_intervals(rows: ArrayLike, graph: DatabaseGraph, epsilon: Number) -> Membership:
     """Whether a mechanism is epsilon-DP: P_x' in I(e^(-epsilon d) P_x, e^(epsilon d) P_x) for all pairs at a finite
     distance d (Theorem 5.3.5, III). ``rows`` holds P_x for each dataset of the graph, in its order.
@@ -257,7 +257,7 @@ def in_intervals(rows: ArrayLike, graph: DatabaseGraph, epsilon: Number) -> Memb
     return Membership(True)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def privacy_loss(rows: ArrayLike, graph: DatabaseGraph, neighbours_only: bool = False) -> WorstPair:
     """The smallest epsilon for which a mechanism is epsilon-DP, and the pair that attains it (Definition 5.2.1).
 
@@ -269,13 +269,13 @@ def privacy_loss(rows: ArrayLike, graph: DatabaseGraph, neighbours_only: bool = 
     return Multiplicative().worst_pair(matrix, distances)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def depends_on_component_only(rows: ArrayLike, graph: DatabaseGraph) -> bool:
     """Whether P_x is a function of [x]: equally, whether the privacy loss is 0 (Proposition 15)."""
     return in_intervals(rows, graph, 0).holds
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def with_component(rows: ArrayLike, graph: DatabaseGraph) -> Array:
     """The mechanism that also publishes [x], at the same privacy loss (Proposition 16): its outputs are pairs of a
     component and an output, components first."""

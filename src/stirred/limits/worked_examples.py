@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.limits.bounds import Band, density_bounds, posterior_bounds, radius
 from stirred.limits.distances import count, one_probability
@@ -53,7 +53,7 @@ special = later("scipy.special")
 Array = NDArray[np.float64]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
     """The bounds of Theorem 5.4.1 for a count of ``records`` bits: Figure 5.2. With D the distance to the middle n/2,
 
@@ -72,7 +72,7 @@ def laplace_count_bounds(outputs: ArrayLike, epsilon: Number, records: int, whol
     return Band(e / 2 * np.exp(-e * n - e * _nearest(t, n, whole)), upper)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, whole: bool = False) -> Band:
     """Bounds for somebody who knows the whole mechanism: its density at the farthest and at the nearest sum."""
     t, e, n = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon), count("records", records)
@@ -80,7 +80,7 @@ def laplace_count_mixture(outputs: ArrayLike, epsilon: Number, records: int, who
     return Band(e / 2 * np.exp(-e * farthest), e / 2 * np.exp(-e * _nearest(t, n, whole)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def response_bounds(records: ArrayLike, epsilon: Number) -> Band:
     """Randomised response: (1 + e^epsilon)^-n <= p(t) <= e^(n epsilon) (1 + e^epsilon)^-n (equation 5.8, Figure 5.3).
 
@@ -112,7 +112,7 @@ MOST_RECORDS = 100_000
 # -- a count with Laplace noise ------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) -> Array:
     """The power of the best test between two datasets whose counts are ``distance`` apart, with r = epsilon d:
 
@@ -133,7 +133,7 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
     return np.where(np.isinf(r), 1.0, found)  # no noise, or no end between the counts: also at level 0
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     """The output above which this test of the smaller count, taken as 0, rejects: the noise's 1 - level quantile.
 
@@ -148,7 +148,7 @@ def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     return np.asarray(np.where(a <= 0.5, right, left) / e)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_count_densities(outputs: ArrayLike, epsilon: Number, records: int) -> Array:
     """p_x(t) for each sum 0, ..., ``records`` (rows) and output (columns)."""
     t, e = np.asarray(outputs, dtype=np.float64), finite("epsilon", epsilon)
@@ -164,7 +164,7 @@ class Beliefs(NamedTuple):
     """Outputs on the first axes, sums on the last."""
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Number) -> Beliefs:
     """Exact densities and posteriors for the count of bits where ``weights`` are the probabilities of the sums 0, 1,
     ..., n: as a model of the data, p(t | theta); as what somebody believes, the prior predictive density and the
@@ -190,7 +190,7 @@ def laplace_count_beliefs(outputs: ArrayLike, weights: ArrayLike, epsilon: Numbe
 # -- randomised response -------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array:
     """The power of the best test of n zeros against n ones on their randomised responses: how many are ones is
     sufficient, a binomial number. With one record it is the bound of Corollary 5.5.2.
@@ -207,7 +207,7 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon: Number) -> Array:
     """The probability of one sequence of responses with so many ``ones``, where bits are ones independently with
     probability ``rate``: q^k (1 - q)^(n - k), q the probability that a response is a one.

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
 from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
@@ -32,7 +32,7 @@ METHODS = ("classical", "tight")
 # -- from zCDP -----------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def zcdp_to_approximate(rho: Number, delta: Number, method: Method = "classical") -> float:
     """Epsilon at ``delta`` of rho-zCDP.
 
@@ -56,7 +56,7 @@ def zcdp_to_approximate(rho: Number, delta: Number, method: Method = "classical"
     return max(0.0, _smallest(lambda log_x: _from_renyi(math.exp(log_x), r * (1 + math.exp(log_x)), d)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_to_zcdp(epsilon: Number, delta: Number) -> float:
     """The rho whose classical conversion is ``epsilon`` at ``delta``: (sqrt(L + epsilon) - sqrt(L))^2, L = ln 1/delta.
 
@@ -73,13 +73,13 @@ def approximate_to_zcdp(epsilon: Number, delta: Number) -> float:
     return (e / (math.sqrt(level + e) + math.sqrt(level))) ** 2 if e > 0 else 0.0
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def zcdp_to_renyi(rho: Number, order: Number) -> float:
     """The Rényi divergence of ``order`` under rho-zCDP: order * rho, the definition; exact."""
     return _product(renyi_order(order), non_negative("rho", rho))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def zcdp_to_total_variation(rho: Number) -> float:
     """Total variation under rho-zCDP: tanh(epsilon / 2), where epsilon tanh(epsilon / 2) = rho; exact.
 
@@ -105,7 +105,7 @@ def zcdp_to_total_variation(rho: Number) -> float:
 # -- from pure and approximate differential privacy ----------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_to_zcdp(epsilon: Number) -> float:
     """The rho of pure epsilon-DP: epsilon tanh(epsilon / 2); exact, attained by randomised response.
 
@@ -122,7 +122,7 @@ def pure_to_zcdp(epsilon: Number) -> float:
     return min(_up(e * math.tanh(e / 2)), e)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_to_renyi(epsilon: Number, order: Number) -> float:
     """Rényi divergence of pure epsilon-DP; exact, attained by randomised response (see :func:`pure_to_zcdp`):
 
@@ -146,7 +146,7 @@ def pure_to_renyi(epsilon: Number, order: Number) -> float:
     return min(e, _up(e - lost / (alpha - 1)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_to_total_variation(epsilon: Number) -> float:
     """Total variation under pure epsilon-DP: tanh(epsilon / 2); exact, attained by randomised response.
 
@@ -156,7 +156,7 @@ def pure_to_total_variation(epsilon: Number) -> float:
     return min(1.0, _up(math.tanh(non_negative("epsilon", epsilon) / 2)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_to_total_variation(epsilon: Number, delta: Number) -> float:
     """Total variation under (epsilon, delta)-DP: (e^epsilon - 1 + 2 delta) / (e^epsilon + 1). Exact: the height of the
     power curve above the identity where its
@@ -166,7 +166,7 @@ def approximate_to_total_variation(epsilon: Number, delta: Number) -> float:
     return d + (1 - d) * math.tanh(e / 2)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def group_approximate(epsilon: Number, delta: Number, size: int) -> tuple[float, float]:
     """(epsilon, delta) for groups of ``size``: (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
 
@@ -190,7 +190,7 @@ def group_approximate(epsilon: Number, delta: Number, size: int) -> tuple[float,
 # -- from Rényi divergences ----------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi_to_approximate(order: Number, epsilon: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of a Rényi divergence of at most ``epsilon`` at one order alpha > 1, in both directions:
 
@@ -217,7 +217,7 @@ def _from_renyi(x: float, epsilon: float, delta: float) -> float:
 # -- from Gaussian differential privacy ----------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_to_approximate(mu: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of mu-Gaussian DP; exact (Balle and Wang 2018; Dong, Roth and Su 2022, Corollary 2.13):
 
@@ -237,7 +237,7 @@ def gaussian_to_approximate(mu: Number, epsilon: Number) -> float:
     return math.exp(-t * t / 2) / 2 * float(special.erfcx(t / math.sqrt(2)) - special.erfcx((t + m) / math.sqrt(2)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_epsilon(mu: Number, delta: Number) -> float:
     """The smallest epsilon at ``delta`` of mu-Gaussian DP, the root of :func:`gaussian_to_approximate`, rounded up."""
     m, d = finite("mu", mu), probability("delta", delta)
@@ -256,7 +256,7 @@ def gaussian_epsilon(mu: Number, delta: Number) -> float:
     return high
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_to_zcdp(mu: Number) -> float:
     """The rho of mu-Gaussian DP: mu^2 / 2; exact, as D_alpha = alpha mu^2 / 2 between N(0, 1) and N(mu, 1)."""
     m = non_negative("mu", mu)
@@ -271,7 +271,7 @@ def _log_tail(t: float) -> float:
 # -- from curves ---------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def power_to_approximate(curve: PowerCurve | GaussianCurve, epsilon: Number) -> float:
     """Delta at ``epsilon`` of a mechanism whose power curve is at most ``curve``: the largest power - e^epsilon level.
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.loss import renyi_orders
 from stirred.loss.argument_checks import Number, distributions, non_negative, probability, renyi_order
 
@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 # -- multiplicative ------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def multiplicative(p: ArrayLike, q: ArrayLike) -> float:
     """D_Mult, the largest |ln P(S)/Q(S)|: the output premetric of pure differential privacy (equation 2.9).
 
@@ -45,7 +45,7 @@ def multiplicative(p: ArrayLike, q: ArrayLike) -> float:
     return float(np.max(np.abs(log_ratios(first[both], second[both]))))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def hockey_stick(p: ArrayLike, q: ArrayLike, epsilon: Number) -> float:
     """The smallest delta with P(S) <= e^epsilon Q(S) + delta for every S: the sum of max(p - e^epsilon q, 0).
 
@@ -61,7 +61,7 @@ def hockey_stick(p: ArrayLike, q: ArrayLike, epsilon: Number) -> float:
     return math.fsum(excess[excess > 0]) + math.fsum(first[~reached])
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate(p: ArrayLike, q: ArrayLike, delta: Number) -> float:
     """D_Mult^delta, the smallest epsilon for which (epsilon, delta)-DP holds between P and Q, in both directions.
 
@@ -94,7 +94,7 @@ def _approximate_one_way(p: Array, q: Array, delta: float) -> float:
     return math.log(largest) if largest > 1 + ROUNDING else 0.0
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def total_variation(p: ArrayLike, q: ArrayLike) -> float:
     """d_TV, the largest difference P(S) - Q(S): half the sum of |p - q|.
 
@@ -108,7 +108,7 @@ def total_variation(p: ArrayLike, q: ArrayLike) -> float:
 # -- Rényi ---------------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi(p: ArrayLike, q: ArrayLike, order: Number) -> float:
     """D_alpha(P||Q) = ln (sum of p^alpha q^(1-alpha)) / (alpha - 1), one direction.
 
@@ -125,7 +125,7 @@ def renyi(p: ArrayLike, q: ArrayLike, order: Number) -> float:
     return float(renyi_orders.renyi(first, second, alpha - 1))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def normalised_renyi(p: ArrayLike, q: ArrayLike) -> float:
     """D_NoR, the root of the supremum over alpha > 1 and both directions of D_alpha / alpha: the metric of zCDP.
 
@@ -145,7 +145,7 @@ def normalised_renyi(p: ArrayLike, q: ArrayLike) -> float:
 # -- tests of hypotheses -------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def power_curve(p: ArrayLike, q: ArrayLike) -> Array:
     """Vertices (level, power) of Tr(P, Q): the largest power of tests of P against Q (Definition A.6.1).
 

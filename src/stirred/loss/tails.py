@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
 from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
@@ -38,7 +38,7 @@ TAIL_METHODS = ("classical", "exact")
 # -- from zCDP -----------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def zcdp_to_pbdp_delta(rho: Number, epsilon: Number, method: TailMethod = "classical") -> float:
     """Delta at ``epsilon`` of rho-zCDP; it also bounds the tail of the loss.
 
@@ -56,7 +56,7 @@ def zcdp_to_pbdp_delta(rho: Number, epsilon: Number, method: TailMethod = "class
     return math.exp(-((e - r) ** 2) / (4 * r)) if e > r else 1.0
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def zcdp_to_pbdp_epsilon(rho: Number, delta: Number, method: TailMethod = "classical") -> float:
     """Epsilon at ``delta`` of rho-zCDP, the inverse of :func:`zcdp_to_pbdp_delta`.
 
@@ -83,7 +83,7 @@ def _chosen(method: str) -> str:
 # -- from Rényi divergences ----------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of a Rényi divergence of at most ``divergence`` at one order alpha > 1, in both directions.
 
@@ -99,7 +99,7 @@ def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> f
     return 0.0 if g == 0 or math.isinf(alpha) or math.isinf(e) else math.exp((alpha - 1) * (g - e))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of a Rényi divergence of at most ``divergence`` at one order alpha > 1, in both directions.
 
@@ -116,7 +116,7 @@ def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> f
     return math.inf if d == 0 else g - math.log(d) / (alpha - 1)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi_orders_to_pbdp_delta(points: Iterable[tuple[Number, Number]], epsilon: Number) -> float:
     """Delta at ``epsilon`` of Rényi divergences at several orders, pairs (order, divergence).
 
@@ -128,7 +128,7 @@ def renyi_orders_to_pbdp_delta(points: Iterable[tuple[Number, Number]], epsilon:
     return min(renyi_to_pbdp_delta(order, divergence, epsilon) for order, divergence in pairs)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def renyi_orders_to_pbdp_epsilon(points: Iterable[tuple[Number, Number]], delta: Number) -> float:
     """Epsilon at ``delta`` of Rényi divergences at several orders, pairs (order, divergence).
 
@@ -150,7 +150,7 @@ def _above_one(order: Number) -> float:
 # -- from Gaussian differential privacy ----------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_to_tail(mu: Number, epsilon: Number) -> float:
     """The tail P(L > epsilon) of mu-Gaussian DP. Exact: L is N(mu^2/2, mu^2), so it is Phi(mu/2 - epsilon/mu).
 
@@ -163,7 +163,7 @@ def gaussian_to_tail(mu: Number, epsilon: Number) -> float:
     return 0.0 if m == 0 or math.isinf(e) else float(special.ndtr(m / 2 - e / m))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of mu-Gaussian DP. Exact: ln delta - ln Phi(Phi^-1(delta) - mu).
 
@@ -176,7 +176,7 @@ def gaussian_to_pbdp_epsilon(mu: Number, delta: Number) -> float:
     return math.inf if d == 0 else math.log(d) - float(special.log_ndtr(special.ndtri(d) - m))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
     """Delta at ``epsilon`` of mu-Gaussian DP. Exact: the root of :func:`gaussian_to_pbdp_epsilon`.
 
@@ -201,7 +201,7 @@ def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
 # -- from pure and approximate differential privacy ----------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_to_pbdp_epsilon(epsilon: Number, delta: Number) -> float:
     """Epsilon at ``delta`` of pure epsilon-DP. Exact: epsilon up to delta = e^epsilon / (1 + e^epsilon), from there
 
@@ -213,7 +213,7 @@ def pure_to_pbdp_epsilon(epsilon: Number, delta: Number) -> float:
     return approximate_to_pbdp_epsilon(epsilon, 0, delta)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_to_pbdp_delta(epsilon: Number, at: Number) -> float:
     """Delta at the epsilon ``at`` of pure epsilon-DP. Exact: e^at (e^epsilon - 1) / (e^(epsilon + at) - 1) below
     epsilon, and 0 from epsilon on.
@@ -224,7 +224,7 @@ def pure_to_pbdp_delta(epsilon: Number, at: Number) -> float:
     return approximate_to_pbdp_delta(epsilon, 0, at)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_to_pbdp_epsilon(epsilon: Number, delta: Number, at: Number) -> float:
     """Epsilon at the delta ``at`` of (epsilon, delta)-DP. Exact: ln(at / level) with the smallest level of that power,
     which is e^-epsilon (at - delta) or, beyond where level and power sum to one, 1 - delta - e^epsilon (1 - at).
@@ -246,7 +246,7 @@ def approximate_to_pbdp_epsilon(epsilon: Number, delta: Number, at: Number) -> f
     return max(0.0, math.log(a) - math.log(1 - d - math.exp(e) * rest)) if rest > 0 else -math.log1p(-d)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> float:
     """Delta at the epsilon ``at`` of (epsilon, delta)-DP. Exact: the inverse of :func:`approximate_to_pbdp_epsilon`,
 
@@ -272,7 +272,7 @@ def approximate_to_pbdp_delta(epsilon: Number, delta: Number, at: Number) -> flo
 # -- from and to trade-off functions -------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def tradeoff_to_pbdp_epsilon(curve: TradeOff, delta: Number) -> float:
     """Epsilon at ``delta`` of f-DP. Exact: ln(delta / f^-1(1 - delta)), f the type II error; infinite up to 1 - f(0).
 
@@ -294,7 +294,7 @@ def tradeoff_to_pbdp_epsilon(curve: TradeOff, delta: Number) -> float:
     return epsilon * (1 + 4e-16) + 4e-16 if searched else max(0.0, epsilon)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
     """Delta at ``epsilon`` of f-DP. Exact: where the power is e^epsilon times the level.
 
@@ -324,7 +324,7 @@ def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
     return min(1.0, math.exp(high))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
     """The largest power of a test with false-alarm probability ``level`` under pbdp at each point of a profile.
 
@@ -347,7 +347,7 @@ def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
     return powers
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pbdp_curve_to_type_two_error(epsilon: Callable[[float], float], level: Number) -> float:
     """The type II error f(level) of a whole pbdp curve, epsilon as a function of delta.
 
@@ -366,7 +366,7 @@ def pbdp_curve_to_type_two_error(epsilon: Callable[[float], float], level: Numbe
     return 1 - high
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pbdp_to_pure(profile: EpsilonProfile) -> float:
     """The epsilon of pure DP of what is pbdp at each point of a profile. Exact: the epsilon at delta = 0, which is pure
     DP (Theorem A.1); infinite without it.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,
@@ -288,7 +288,7 @@ BeliefBound = PureBelief | PredictiveBelief | TrueRecordBelief | AnyPriorBelief
 # -- single posteriors under pure DP -------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def highest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     """The largest posterior of a record under epsilon-DP: q e^epsilon / (1 - q + q e^epsilon); of the shape of prior.
 
@@ -306,7 +306,7 @@ def highest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     return np.where(q == 0, 0.0, q / np.where(q == 0, 1.0, q + (1 - q) * math.exp(-e)))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def lowest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     """The smallest posterior of a record under epsilon-DP: q e^-epsilon / (1 - q + q e^-epsilon).
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.semantics import joint_changes as joint
 from stirred.semantics.concerns import Concern, Exposure
@@ -129,14 +129,14 @@ class WorstChange:
         return self.records > 1
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def concerned_change(specification: Specification, exposed: Exposure) -> Change:
     """The nearest datasets of a universe that differ in all that the concern is about, and in nothing else; of several
     the ones that the queries tell apart best."""
     return worst_change(specification, exposed).change
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def worst_change(specification: Specification, exposed: Exposure) -> WorstChange:
     """The datasets that are compared for a concern, and how much the queries lose between them.
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.errors import listed
 from stirred.loss import ComposedLoss, GaussianCurve, ZcdpCurve, compose, discrete_gaussian
@@ -208,14 +208,14 @@ class Exposure:
         return f"level{'s' if len(levels) > 1 else ''} {listed(levels)}"
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def exposure(allocation: Allocation, concern: Concern | str, *, rounded: bool) -> Exposure:
     """How much of ``allocation`` tells about a concern; ``rounded`` as in :class:`Allocation`."""
     minded = Concern.read(concern, allocation) if isinstance(concern, str) else concern
     return Exposure(allocation, minded, rounded, minded.chosen(allocation))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def overview(allocation: Allocation, unit: str, *, rounded: bool) -> tuple[Exposure, ...]:
     """The standard concerns: each attribute of a ``unit`` alone, and location within each geographic level."""
     own = {a for part in allocation.parts if part.unit == unit for query in part.queries for a in query.attributes}
@@ -243,7 +243,7 @@ class PublishedExposure:
         return abs(self.difference) <= Fraction(1, 2 * 10**places)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def published_exposures(allocation: Allocation) -> tuple[PublishedExposure, ...]:
     """The concerns that the allocation's source prints, recomputed from its rounded budgets.
 

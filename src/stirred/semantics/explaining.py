@@ -28,7 +28,7 @@ from html import escape
 from typing import Any
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.loss.argument_checks import Number, probability
@@ -415,7 +415,7 @@ class Explanation:
             ]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def explain(
     specification: Specification,
     *,

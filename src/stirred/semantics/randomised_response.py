@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.semantics.sentences.formatting import bullet, columns, up
@@ -252,7 +252,7 @@ class ResponseSummary:
         return json.dumps(fields, indent=2) + "\n"
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def summarise_responses(yes: int, answers: int, keep: Any, priors: Iterable[Any] = PRIORS) -> ResponseSummary:
     """Summarise randomised responses: ``yes`` of the ``answers``, each told truly with probability ``keep``.
 

@@ -19,7 +19,7 @@ from html import escape
 from typing import Any
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import PowerCurve, TradeOff
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
@@ -155,7 +155,7 @@ class SideBySide:
         return json.dumps(self.to_fields(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def side_by_side(*specifications: Specification, levels: Iterable[float] = LEVELS, prior: float = PRIOR) -> SideBySide:
     """Put guarantees side by side with what follows from them.
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.loss import Bounds, ComposedLoss, GaussianCurve, LossDistribution, PowerCurve, TradeOff, compose
 from stirred.loss.curves.tradeoffs import in_unit
 from stirred.spec.blocks import InputPremetric
@@ -62,7 +62,7 @@ class Change:
         return self.status != "none"
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def smallest_change(specification: Specification) -> Change:
     """The nearest two datasets of a universe: what the strongest statement is about.
 
@@ -84,7 +84,7 @@ def smallest_change(specification: Specification) -> Change:
     return Change(_words(specification, nearest), nearest, status)  # type: ignore[arg-type]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def changed_group(specification: Specification, units: int) -> Change:
     """The records of ``units`` units change together: those of a household, of a family."""
     if not isinstance(units, int) or units < 1:
@@ -98,7 +98,7 @@ def changed_group(specification: Specification, units: int) -> Change:
     return Change(words, distance, smallest.status)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def replaced_record(specification: Specification) -> Change | None:
     """The world in which one unit's record is drawn anew from what the others' records tell (psample of Kifer et al.
     2022, section 7.2); None where that world leaves the universe or the distance does not count records.
@@ -125,7 +125,7 @@ def held_fixed(specification: Specification) -> bool:
     return bool(multiverse.invariants or multiverse.universes or stays_in)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def change_of_record(
     specification: Specification, dataset: Sequence[Any], index: int, candidates: Iterable[Sequence[Any]]
 ) -> Change:
@@ -248,7 +248,7 @@ class GroupCurve:
 Curve = TradeOff | GroupCurve
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def allowed_power(specification: Specification, distance: Any = None) -> Curve:
     """The smallest power curve that the specification implies between datasets of one universe at ``distance``, by
     default the nearest (Theorems 6.1, 6.2, 6.3 of Kifer et al. 2022, each for its output premetric).
@@ -277,7 +277,7 @@ def allowed_power(specification: Specification, distance: Any = None) -> Curve:
     return _along(specification, int(steps))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def power(specification: Specification, level: ArrayLike, distance: Any = None) -> tuple[Array, Array]:
     """Lower and upper bounds on the power of a test with false-alarm probability ``level``, at ``distance``.
 
@@ -287,7 +287,7 @@ def power(specification: Specification, level: ArrayLike, distance: Any = None) 
     return power_bounds(allowed_power(specification, distance), level)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLike) -> tuple[Array, Array]:
     """Lower and upper bounds on power under a curve; for a loss distribution, of its worst and best test.
 
@@ -307,14 +307,14 @@ def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLik
     return np.minimum(1 - worst, levels), best
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def loss_power(loss: ComposedLoss | LossDistribution, level: float) -> Bounds:
     """The power of the best test on one mechanism, known between two numbers."""
     composed = compose([(loss, 1)]) if isinstance(loss, LossDistribution) else loss
     return composed.power(level)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian_curve(rho: Fraction | float) -> GaussianCurve:
     """The power where rho was spent on Gaussian noise: mu is the root of 2 rho (Kifer et al. 2022, section 8.3)."""
     return GaussianCurve(float(2 * rho) ** 0.5)

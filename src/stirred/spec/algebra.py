@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
@@ -44,7 +44,7 @@ class Composition:
         return self.specification._repr_html_() + steps
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def compose(*specifications: Specification, fresh: bool = True, name: str = "") -> Composition:
     """Add up the guarantees of several releases of the same data.
 
@@ -246,7 +246,7 @@ def _common_nearest(given: Sequence[Specification], reached: Specification) -> F
     return next(same, None)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def post_process(specification: Specification, reads: Iterable[Invariant] = (), *, adds: str = "") -> Specification:
     """The specification after a step that sees the release and the invariants ``reads``, and nothing else of the data.
 
@@ -262,13 +262,13 @@ def post_process(specification: Specification, reads: Iterable[Invariant] = (), 
     return replace(specification, covers=(*specification.covers, *([adds] if adds else [])))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def retabulate(specification: Specification, product: str) -> Specification:
     """The same guarantee, covering one more product tabulated from what was released."""
     return post_process(specification, adds=product)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def change_unit(specification: Specification, to: InputPremetric) -> Composition:
     """The guarantee in other units, for example of households instead of persons (Proposition 2.4.15)."""
     held = replace(specification.flavor, input_premetric=to).invariants()
@@ -278,7 +278,7 @@ def change_unit(specification: Specification, to: InputPremetric) -> Composition
     return Composition(change.specification, change.steps)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def per_respondent(specification: Specification, records: int, unit: str = "respondent") -> Composition:
     """The guarantee for respondents who touch up to ``records`` records, their own and those imputed from it.
 
@@ -315,7 +315,7 @@ def per_respondent(specification: Specification, records: int, unit: str = "resp
     return Composition(changed, (Step("duplication", "Proposition 2.4.15; sections 2.4.4 and 3.4.4", words),))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def may_publish_invariants(specification: Specification, invariants: Iterable[Invariant]) -> Answer:
     """Whether these may be published as they are, at no cost (Proposition 2.4.11)."""
     lacking = missing(specification.flavor.invariants(), invariants, specification.domain.nested)
@@ -327,7 +327,7 @@ def may_publish_invariants(specification: Specification, invariants: Iterable[In
     return Answer("unknown", (Step("invariants", "Proposition 2.4.11", words),))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def may_publish_budget(specification: Specification) -> Answer:
     """Whether the realised budget may be published (Corollary A.2.2).
 

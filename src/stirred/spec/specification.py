@@ -27,7 +27,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stirred import _bounded_reading, errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import function_later
 from stirred.spec import facts
@@ -58,7 +58,7 @@ class Finding:
     source: str = ""
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @dataclass(frozen=True, repr=False)
 class Flavor:
     """The first four blocks of a guarantee: what is protected, where, in which units and by which standard."""
@@ -94,7 +94,7 @@ class Flavor:
         return (*self.multiverse.invariants, *self.input_premetric.fixes())
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @dataclass(frozen=True, repr=False)
 class Specification:
     """One guarantee, with all five building blocks.

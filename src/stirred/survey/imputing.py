@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import _bounded_reading, errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.noise import (
@@ -253,7 +253,7 @@ def frequency_weights(noisy_counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(own.any(axis=-1, keepdims=True), own, together)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def estimate_frequencies(
     groups: Codes,
     answers: Codes,
@@ -312,7 +312,7 @@ def count_answers(groups: Codes, answers: Codes, group_count: int, value_count: 
     return np.bincount(cells, minlength=group_count * value_count).reshape(group_count, value_count)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def impute_categories(
     model: ConditionalFrequencies, groups: Codes, answers: Codes, source: RandomSource
 ) -> NDArray[np.int64]:
@@ -489,7 +489,7 @@ class LinearModel:
         return value > noise if self.share.law == "laplace" else value > 0 and value**2 > noise
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def estimate_linear(
     predictor: Codes,
     answers: Codes,
@@ -541,7 +541,7 @@ def linear_statistics(predictor: Codes, answers: Codes, reach_z: int, reach_x: i
     return (len(z), *(int(one) for one in sums))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def impute_linear(model: LinearModel, predictor: Codes, answers: Codes, source: RandomSource) -> NDArray[np.int64]:
     """The codes of the target with every missing one drawn about its prediction, independently: confidential.
 

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative, probability
 from stirred.loss.curves.tradeoffs import in_unit
@@ -63,7 +63,7 @@ def joined(dataset: Dataset) -> str:
     return "".join(map(str, dataset))
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """All posteriors of one attacker about one target under one mechanism, by enumeration.

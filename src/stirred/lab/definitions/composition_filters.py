@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.errors import filter_exceeded, nothing_to_compose, parameter_out_of_range
 from stirred.loss.argument_checks import Number, probability, renyi_order
@@ -45,7 +45,7 @@ def exact_loss(name: str, value: Number) -> Exact:
 # -- composition ---------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def composed_pure(epsilons: Iterable[Number]) -> Exact:
     """The epsilon of several pure-DP mechanisms, one after the other: the sum; infinite if one of them is.
 
@@ -55,7 +55,7 @@ def composed_pure(epsilons: Iterable[Number]) -> Exact:
     return _sum("epsilon", epsilons)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def composed_zcdp(rhos: Iterable[Number]) -> Exact:
     """The rho of several zCDP mechanisms, one after the other: the sum (Bun and Steinke 2016, Lemma 1.7).
 
@@ -65,7 +65,7 @@ def composed_zcdp(rhos: Iterable[Number]) -> Exact:
     return _sum("rho", rhos)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exact]:
     """Rényi divergences by order of several mechanisms, one after the other: the sums at the orders all have.
 
@@ -83,7 +83,7 @@ def composed_renyi(curves: Iterable[Mapping[float, Number]]) -> dict[float, Exac
     return {order: _sum("divergence", (part[order] for part in parts)) for order in orders}
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def composed_approximate(points: Iterable[tuple[Number, Number]]) -> tuple[Exact, Fraction]:
     """(epsilon, delta) of several mechanisms, one after the other: both sums, delta at most 1.
 

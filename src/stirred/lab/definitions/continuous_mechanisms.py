@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.spec.blocks import Budget, OutputPremetric, lipschitz
@@ -141,7 +141,7 @@ class LossBounds:
         return f"{said}: {self.worst}" if self.worst else said
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class ContinuousMechanism:

@@ -28,7 +28,7 @@ from fractions import Fraction
 import numpy as np
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.spec.blocks import Budget, Multiverse
 from stirred.spec.exact import exact
@@ -142,7 +142,7 @@ COARSENING, COMPLETE, COMPLETION = "Definition 6.2.6", "Definition 6.2.8", "Lemm
 Number = Fraction | float
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def coarsens(coarser: Flavor | Specification, finer: Flavor | Specification) -> Answer:
     """Whether each universe of ``finer`` lies in a universe of ``coarser`` (Definition 6.2.6).
 
@@ -176,7 +176,7 @@ def coarsens(coarser: Flavor | Specification, finer: Flavor | Specification) -> 
     return _said("no" if free else "unknown", COARSENING, words)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def is_complete(flavor: Flavor | Specification, datasets: Datasets | None = None) -> Answer:
     """Whether all datasets of every universe are at finite distances from one another (Definition 6.2.8).
 
@@ -204,7 +204,7 @@ def is_complete(flavor: Flavor | Specification, datasets: Datasets | None = None
     return _said("unknown", COMPLETE, words)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def comparable(
     flavor: Flavor | Specification | FiniteFlavor, first: str, second: str, datasets: Datasets | None = None
 ) -> bool:
@@ -214,7 +214,7 @@ def comparable(
     return bool(found.edges[found.names.index(first), found.names.index(second)])
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def completed(specification: Specification) -> Specification:
     """The same specification on the completion of its multiverse (Definition 6.2.10, Lemma 6.2.11).
 
@@ -241,7 +241,7 @@ def completed(specification: Specification) -> Specification:
     return replace(specification, multiverse=Multiverse(kept), facts=tuple({**specification.fact, **known}.items()))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def transferred(specification: Specification, multiverse: Multiverse) -> Specification:
     """The guarantee on a multiverse that this one coarsens (Lemma 6.2.7).
 
@@ -264,7 +264,7 @@ def transferred(specification: Specification, multiverse: Multiverse) -> Specifi
     return divided(specification, universes_of(target))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def least_budgets(specification: Specification, multiverse: Multiverse) -> tuple[Number, ...]:
     """The smallest budget of each listed universe that every mechanism of the specification satisfies.
 
@@ -294,7 +294,7 @@ def least_budgets(specification: Specification, multiverse: Multiverse) -> tuple
     return tuple(found)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace_scales(specification: Specification, values: Mapping[str, float | Sequence[float]]) -> dict[str, Number]:
     """The scale of Laplace noise with which the query ``values`` satisfies a listed pure specification, by dataset
     (Definition 6.4.2, corrected).

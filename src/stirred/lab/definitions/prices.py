@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss.argument_checks import Number, as_float, finite
 
@@ -24,7 +24,7 @@ Form = Literal["exact", "linear"]
 # -- Ghosh and Roth ------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def expected_utility_bounds(utility: Number, epsilon: Number) -> tuple[float, float]:
     """The least and the greatest expected utility with a person's data, from that without them: equation (1.1).
 
@@ -38,7 +38,7 @@ def expected_utility_bounds(utility: Number, epsilon: Number) -> tuple[float, fl
     return v * math.exp(-e), _raised(v, e)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def price(value: Number, epsilon: Number, form: Form = "exact") -> float:
     """The price of one person's data after Ghosh and Roth (2015): (e^epsilon - 1) v or, in linear form, epsilon v.
 
@@ -62,7 +62,7 @@ def price(value: Number, epsilon: Number, form: Form = "exact") -> float:
 # -- the scale of epsilon ------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def linear_budget(epsilon: Number) -> float:
     """e^epsilon: the budget on a linear scale, of which epsilon is the logarithm ("log-budget", section 1.2.1).
 
@@ -74,7 +74,7 @@ def linear_budget(epsilon: Number) -> float:
     return _raised(1.0, finite("epsilon", epsilon))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def in_base(epsilon: Number, base: Number) -> float:
     """The same budget to another base B than e: epsilon_B = epsilon / ln B, so that B^epsilon_B = e^epsilon.
 
@@ -90,7 +90,7 @@ def in_base(epsilon: Number, base: Number) -> float:
 # -- whether to respond --------------------------------------------------------------------------------------
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True)
 class ResponseGame:
@@ -150,7 +150,7 @@ class ResponseGame:
         return silent
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gain_of_silence_under_privacy(utility: Number, privacy: Number, epsilon: Number, burden: Number = 0) -> float:
     """The gain of not responding where the cost in privacy shrinks with epsilon too (footnote 34 of chapter 1).
 

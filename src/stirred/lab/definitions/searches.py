@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.lab.definitions.two_laws import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
 from stirred.spec.blocks import OutputPremetric
 
@@ -176,7 +176,7 @@ class Undeclared(Found):
 # -- the audits ----------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def audit(definition: Definition, *, tries: int = TRIES) -> Audit:
     """Look for counterexamples to what a definition should have, in about ``tries`` cases for each property.
 
@@ -201,7 +201,7 @@ def audit(definition: Definition, *, tries: int = TRIES) -> Audit:
     return Audit(definition.name, verdicts)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def audit_kind(output: OutputPremetric, *, tries: int = TRIES) -> Audit:
     """Search for counterexamples to what a kind of output premetric declares about itself, at all budgets.
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import divergences
 from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
@@ -67,7 +67,7 @@ class RatioTest:
         return -math.inf if self.threshold == 0 else math.log(self.threshold)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> RatioTest:
     """The most powerful test of ``null`` against ``alternative`` with exactly this false-alarm probability.
 
@@ -87,7 +87,7 @@ def best_test(null: Sequence[Any], alternative: Sequence[Any], level: Any) -> Ra
     return RatioTest(groups[-1][0], 0 * power + 1, level, min(power, 0 * power + 1))  # sums of floats fall short of 1
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def level_and_power(
     null: Sequence[Any], alternative: Sequence[Any], threshold: Any, on_threshold: Any
 ) -> tuple[Probability, Probability]:
@@ -106,7 +106,7 @@ def level_and_power(
     return level, power
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def uncertain_power(
     mechanism: FiniteMechanism, weights: Mapping[str, Any], null: Mapping[str, str], alternative: Mapping[str, str]
 ) -> PowerCurve:
@@ -433,7 +433,7 @@ def coin(level: float, power: float) -> Array:
     return np.array([[level, 1 - level], [power, 1 - power]], dtype=np.float64)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def level_power(definition: Definition, levels: ArrayLike) -> Array:
     """The greatest power at each false-alarm probability over coins that satisfy the definition; NaN where none does.
 

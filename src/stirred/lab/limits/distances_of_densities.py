@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.limits.distances import log_ratio_range
@@ -166,7 +166,7 @@ class DensityDistances:
         return Bounds(max(one.lower + more, other.lower + less), max(one.upper + more, other.upper + less))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def density_distances(f: Density, g: Density) -> DensityDistances:
     """All distances between two densities.
 
@@ -185,7 +185,7 @@ def density_distances(f: Density, g: Density) -> DensityDistances:
     return DensityDistances(f, g, Bounds(-back.upper, -back.lower), _highest(f, g))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def hockey_stick_of_densities(f: Density, g: Density, epsilon: Number) -> Bounds:
     """The integral of max(f - e^epsilon g, 0): the largest excess of an event's mass. One direction.
 
@@ -306,7 +306,7 @@ def _refined(
     return least, most
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class MixedMeasure:
@@ -336,7 +336,7 @@ class MixedMeasure:
         return cls(density.restricted(low, high), {low: below, high: above})
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def mixed_distances(mu: MixedMeasure, nu: MixedMeasure) -> DensityDistances:
     """All distances between two such measures.
 

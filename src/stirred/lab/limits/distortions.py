@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.lab.limits.measure_intervals import ROUNDING, MeasureInterval, ProbabilityInterval, events, functions
@@ -148,7 +148,7 @@ class DistortionModel:
         return np.clip(self.lower_expectation(events(event, len(self.nucleus))), 0.0, 1.0)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def distorting_function(name: DistortingFunction | str) -> DistortingFunction:
     """A distorting function by its name; that of (epsilon, delta) is :func:`approximate_function`.
 
@@ -162,7 +162,7 @@ def distorting_function(name: DistortingFunction | str) -> DistortingFunction:
     return DISTORTING[name]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def mixture(
     function: DistortingFunction | str, p: ArrayLike, q: ArrayLike, r: ArrayLike, weight: float = 0.5
 ) -> Mixture:
@@ -180,7 +180,7 @@ def mixture(
     return Mixture(float(d(p, share * first + (1 - share) * second)), max(near, far), both)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def convexity_counterexample(function: DistortingFunction | str) -> tuple[Array, Array, Array] | None:
     """P, Q and R for which the distance from P to the half-half mixture of Q and R exceeds the mean of both distances,
     against (C.9) (Remark C.4.3); None for a function that is convex."""
@@ -195,7 +195,7 @@ def convexity_counterexample(function: DistortingFunction | str) -> tuple[Array,
     raise errors.unknown_choice("distorting function with a known counterexample", d.name, list(DISTORTING))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def continuity_radius(mu: ArrayLike, distance: Number) -> float:
     """How little the masses may change, each by less than this, so that the multiplicative distance stays below
     ``distance``: min mu(t) (1 - e^-distance) (Proposition 9). All masses must be positive; there is no such number for
@@ -259,7 +259,7 @@ def _total_variation(nucleus: Array, radius: float, values: Array) -> Array:
     return np.asarray(point)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_function(delta: Number) -> DistortingFunction:
     """The distorting function of (epsilon, delta) in both directions, D_MULT^delta: delta is taken off first.
 

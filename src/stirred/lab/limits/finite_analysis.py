@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.lab.limits.measure_intervals import events
 from stirred.limits.bounds import Band, Form, data_bounds, mixture_bounds, posterior_bounds, power_bounds
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class FiniteAnalysis:

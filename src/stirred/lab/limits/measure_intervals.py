@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.distances import density_ratio_distance, finite_measure, measure, one_probability
 from stirred.loss import Bounds
@@ -44,7 +44,7 @@ MOST_LISTED = 16
 # -- intervals of measures -----------------------------------------------------------------------------------
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class MeasureInterval:
@@ -194,7 +194,7 @@ class MeasureInterval:
 # -- probability intervals -----------------------------------------------------------------------------------
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class ProbabilityInterval:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.densities import Density
 from stirred.loss.argument_checks import Number, as_float, as_floats, distribution
@@ -161,7 +161,7 @@ def uniforms(size: int, source: RandomSource) -> Array:
     return np.asarray((words >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def clamp_to(low: float, high: float) -> Function:
     """The query that cuts off below ``low`` and above ``high``, as in Example 5.6.5.
 
@@ -269,7 +269,7 @@ FAR = 42.0
 """e^-42 is less than half a unit of rounding."""
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class NoiseLaw:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.lab.limits.models import (
@@ -348,7 +348,7 @@ class _Solved(NamedTuple):
     integrals: Integrals | None
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class Posterior:

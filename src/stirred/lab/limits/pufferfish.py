@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_is_made_of, says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood
 from stirred.limits.bounds import Band, power_bounds
@@ -45,7 +45,7 @@ from stirred.spec.order.finite_mechanisms import FiniteMechanism
 Array = NDArray[np.float64]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def independent_records(marginals: Sequence[ArrayLike]) -> Array:
     """Records that are independent, each with probabilities of its own for the values.
 
@@ -61,7 +61,7 @@ def independent_records(marginals: Sequence[ArrayLike]) -> Array:
     return joint
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def equal_records(weights: ArrayLike, records: int) -> Array:
     """Records that are all the same: one value, with these probabilities, in every record.
 
@@ -74,7 +74,7 @@ def equal_records(weights: ArrayLike, records: int) -> Array:
     return joint
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def all_but_one_known(values: Iterable[Hashable], records: int) -> dict[str, Array]:
     """Those who know all records but one, and find all values of that one equally probable; by name.
 
@@ -121,7 +121,7 @@ class PufferfishLoss:
     pair: tuple[str, str]
 
 
-@says_what_it_is_made_of
+@refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
 class Pufferfish:

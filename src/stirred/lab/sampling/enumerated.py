@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.lab.definitions.beliefs import Beliefs, checked_prior, checked_target
 from stirred.loss.argument_checks import Number
@@ -280,13 +280,13 @@ Prior = Mapping[Any, Any]
 """Frames, as tuples of records, with the probabilities that the attacker gives them."""
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def frame_record(sampled: SampledMechanism, prior: Prior, unit: int) -> Beliefs:
     """Beliefs about the record of a unit of the frame, of someone who does not know who is in the sample."""
     return Beliefs(prior, sampled.on_frame, unit, frame_name)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def nosy_neighbour(sampled: SampledMechanism, prior: Prior, unit: int) -> Beliefs:
     """Beliefs of someone who knows that the unit is in the sample, and nothing else about the sample.
 
@@ -296,13 +296,13 @@ def nosy_neighbour(sampled: SampledMechanism, prior: Prior, unit: int) -> Belief
     return _knowing(sampled, prior, at, lambda sample: at in sample)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def knows_the_sample(sampled: SampledMechanism, prior: Prior, unit: int, sample: Sample) -> Beliefs:
     """Beliefs about a unit of someone who knows exactly which units are in the sample."""
     return _knowing(sampled, prior, checked_target(unit, sampled.units), lambda one: one == tuple(sample))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def journalist(sampled: SampledMechanism, prior: Prior, place: int = 0) -> Beliefs:
     """Beliefs about one record of the sample, whoever it is of: samples of one size, with their units in order.
 
@@ -339,7 +339,7 @@ class Vanishing:
         return "\n".join(lines)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def vanishing(sampled: SampledMechanism, prior: Prior, unit: int) -> Vanishing:
     """How far beliefs move for attackers who know nothing or something about the sample, side by side.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
@@ -126,13 +126,13 @@ class EpsilonProfile:
 Curve = PowerCurve | GaussianCurve | EpsilonProfile
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pure_power(epsilon: Number) -> PowerCurve:
     """The curve of pure epsilon-DP: min(e^epsilon level, 1 - e^-epsilon (1 - level)) (Wasserman and Zhou 2010)."""
     return approximate_power(epsilon, 0)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     """The curve of (epsilon, delta)-DP (Kairouz, Oh and Viswanath 2015):
 
@@ -150,7 +150,7 @@ def approximate_power(epsilon: Number, delta: Number) -> PowerCurve:
     return PowerCurve(tuple(dict(corners).items()))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def at_most(f: Curve, g: Curve) -> bool:
     """Whether f is nowhere above g: what satisfies f then satisfies g.
 

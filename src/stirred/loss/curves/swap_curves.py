@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._compiled import kernel
 from stirred.errors import parameter_out_of_range
 from stirred.loss.curves.power_curves import PowerCurve
@@ -53,7 +53,7 @@ _MOST_VERTICES = 100_000
 _SMALLEST = 1e-290
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def swap_power_curve(sizes: int | Iterable[int], rate: Fraction | float | str) -> PowerCurve:
     """The greatest power of any test between two files whose two records exchanged their values, at one swap rate.
 
@@ -71,7 +71,7 @@ def swap_power_curve(sizes: int | Iterable[int], rate: Fraction | float | str) -
     return _of_sizes(tuple(sorted({checked_size(size) for size in given})), chance)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def swap_power_curve_up_to(largest: int, rate: Fraction | float | str) -> PowerCurve:
     """A bound on the curves of all strata of 2 to ``largest`` records, where the sizes that occur are not known.
 
@@ -85,7 +85,7 @@ def swap_power_curve_up_to(largest: int, rate: Fraction | float | str) -> PowerC
     return _up_to(most, chance)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def swap_power_curve_of_rates(
     first: Fraction | float | str, second: Fraction | float | str, others: Mapping[Fraction, int]
 ) -> PowerCurve:
@@ -101,7 +101,7 @@ def swap_power_curve_of_rates(
     return _curve(*_half(law))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def swap_rates_power_curve(strata: Iterable[Mapping[Fraction, int]]) -> PowerCurve:
     """The greatest power over all pairs of records of these strata, each given by how many records have which rate.
 
@@ -115,7 +115,7 @@ def swap_rates_power_curve(strata: Iterable[Mapping[Fraction, int]]) -> PowerCur
     return _above(halves)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def swap_group_power_curve(curve: PowerCurve, distance: int, rate: Fraction | float | str | None = None) -> PowerCurve:
     """A bound on the power between files at a larger ``distance``, from the curve of two records.
 
@@ -141,7 +141,7 @@ def swap_group_power_curve(curve: PowerCurve, distance: int, rate: Fraction | fl
     return _below_overlap(found, distance, rate)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pair_power_curve(size: int, rate: Fraction | float | str, own: int, other: int) -> PowerCurve:
     """The power of the best test that looks at two records of a stratum, which nobody else equals in what is held.
 
@@ -157,7 +157,7 @@ def pair_power_curve(size: int, rate: Fraction | float | str, own: int, other: i
     return PowerCurve(tuple(dict(map(tuple, vertices.tolist())).items()))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pair_outcomes(size: int, rate: Fraction | float | str, own: int, other: int) -> tuple[Array, Array]:
     """What two records of a stratum show after the swap, where the first had s and the second t, and where exchanged.
 
@@ -191,7 +191,7 @@ def pair_outcomes(size: int, rate: Fraction | float | str, own: int, other: int)
     return first, first.T.copy()  # in the other file each of the two has the part of the other
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def pair_beliefs(size: int, rate: Fraction | float | str, own: int, other: int, odds: float = 1.0) -> Array:
     """The probability that the two records are as they were before the swap, after each outcome.
 

@@ -30,7 +30,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._compiled import small
 from stirred._display import brief
 from stirred._lazy import later
@@ -228,7 +228,7 @@ class _OneOrder(_BothWays):
 TradeOff = PowerCurve | GaussianCurve | RenyiCurve | ZcdpCurve
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     """The smallest false-alarm probability of a test of this ``power``: f^-1(1 - power) in the type II convention.
 
@@ -245,7 +245,7 @@ def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     return np.asarray(np.interp(powers, to[first], at[first]))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
     """The curve of (epsilon, delta)-DP at every point of a profile: the lowest of the curves of its points.
 
@@ -332,7 +332,7 @@ SAME_RATIO = 1e-13
 """Log likelihood ratios that differ by less are rounded forms of one number."""
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def inverted_power_curve(curve: TradeOff) -> TradeOff:
     """The curve of the same laws with hypotheses exchanged: its type II error is the inverse function.
 
@@ -347,7 +347,7 @@ def inverted_power_curve(curve: TradeOff) -> TradeOff:
     return PowerCurve(tuple(points.items()))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def symmetric_power_curve(curve: TradeOff) -> TradeOff:
     """The lower of a curve and its inverse; max(f, f^-1) in the type II convention.
 
@@ -371,7 +371,7 @@ def symmetric_power_curve(curve: TradeOff) -> TradeOff:
     return PowerCurve(_vertices(points.tolist()))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def attaining_pair(curve: PowerCurve) -> tuple[Array, Array]:
     """Two distributions whose power curve this is: one output for each edge, and one that only the second can give.
 
@@ -386,7 +386,7 @@ def attaining_pair(curve: PowerCurve) -> tuple[Array, Array]:
     return first, second
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def composed_power_curve(curves: Iterable[TradeOff]) -> TradeOff:
     """The curve of what satisfies these, one after the other, each free to depend on earlier outputs.
 

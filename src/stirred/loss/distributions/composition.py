@@ -40,7 +40,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._compiled import kernel
 from stirred._display import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
@@ -336,7 +336,7 @@ class ComposedLoss:
 # -- composing -----------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def compose(
     distributions: Iterable[tuple[LossDistribution, int]], grid: Number | None = None, exact: bool = True
 ) -> ComposedLoss:

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._fractions import as_fraction
 from stirred.errors import parameter_out_of_range
@@ -84,7 +84,7 @@ class LossDistribution:
 # -- any mechanism -------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def finite_loss(p: ArrayLike, q: ArrayLike) -> LossDistribution:
     """The loss between two distributions on the same finite set of outputs.
 
@@ -102,7 +102,7 @@ def finite_loss(p: ArrayLike, q: ArrayLike) -> LossDistribution:
     return LossDistribution(forward, alone[0], backward, alone[1])
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
     """The worst loss under (epsilon, delta)-DP: everything is revealed with probability delta, else randomised
     response (Kairouz, Oh and Viswanath 2015). Composing it composes any mechanisms with these guarantees.
@@ -115,7 +115,7 @@ def approximate_loss(epsilon: Number, delta: Number) -> LossDistribution:
     return _symmetric(_two_sided(exact, np.array([odds, 0.0, 1.0]) * ((1 - d) / (1 + odds))), d)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def sampling_loss(released: int, size: int) -> LossDistribution:
     """``released`` of ``size`` records are drawn without replacement and published: the loss is 0 or infinite."""
     if not 0 <= released <= size or size < 1:
@@ -128,7 +128,7 @@ def sampling_loss(released: int, size: int) -> LossDistribution:
 # -- noise on the answers ------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def randomised_response(epsilon: Number, choices: int = 2) -> LossDistribution:
     """Randomised response: the truth with odds e^epsilon against each of the other ``choices``.
 
@@ -145,7 +145,7 @@ def randomised_response(epsilon: Number, choices: int = 2) -> LossDistribution:
     return _symmetric(_two_sided(exact, masses))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def geometric(epsilon: Number, shift: int = 1) -> LossDistribution:
     """Two-sided geometric noise, P(k) proportional to e^(-epsilon |k|), on counts that differ by ``shift``.
 
@@ -164,7 +164,7 @@ def geometric(epsilon: Number, shift: int = 1) -> LossDistribution:
     return _symmetric(lattice_atoms(-s * exact, 2 * exact, masses, (8 + 2 * s * float(exact)) * UNIT))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def laplace(scale: Number, shift: Number = 1) -> LossDistribution:
     """Laplace noise on numbers that differ by ``shift``.
 
@@ -178,7 +178,7 @@ def laplace(scale: Number, shift: Number = 1) -> LossDistribution:
     return _symmetric(LaplaceLaw(s / b) if s > 0 else _no_loss())
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def gaussian(variance: Number, shift: Number = 1) -> LossDistribution:
     """Gaussian noise on numbers that differ by ``shift``: mu-Gaussian DP with mu = shift / sqrt(variance)."""
     v, s = finite("variance", variance), abs(float(shift))
@@ -188,7 +188,7 @@ def gaussian(variance: Number, shift: Number = 1) -> LossDistribution:
     return _symmetric(GaussianLaw(s / math.sqrt(v)) if s > 0 else _no_loss())
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def discrete_gaussian(variance: Number, shift: int = 1) -> LossDistribution:
     """Discrete Gaussian noise, P(k) proportional to e^(-k^2 / (2 variance)), on counts that differ by ``shift``.
 

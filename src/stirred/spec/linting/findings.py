@@ -8,7 +8,7 @@ smaller number is better.
 
 from __future__ import annotations
 
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.spec.linting import datasets, making, standards
 from stirred.spec.linting.rules import BLOCKS, RULES, Rule
 from stirred.spec.specification import Finding, Specification
@@ -19,7 +19,7 @@ MODULES = (datasets, datasets, standards, standards, making, making)
 """Where the rules are; each registers its own when it is imported."""
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def lint(specification: Specification, *, before: Specification | None = None) -> tuple[Finding, ...]:
     """Findings about a specification; with ``before``, also about how it differs from an earlier or a rival one.
 

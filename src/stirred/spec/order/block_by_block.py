@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import PowerCurve, pure_power
 from stirred.spec import html
@@ -80,7 +80,7 @@ class Comparison:
         return html.table(("block", *self.names, *pairs), rows) + html.table(("together", ""), [*verdicts, *notes])
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def compare(*specifications: Specification) -> Comparison:
     """Put specifications side by side.
 

@@ -60,7 +60,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss.argument_checks import Number, as_floats, finite, probability, renyi_order
 from stirred.loss.conversions import renyi_to_approximate, zcdp_to_approximate
@@ -129,7 +129,7 @@ class Claim:
         return f"Amplification by {self.step} {said}: {joined}."
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def may_claim(facts: SamplingFacts, step: Step = "sampling") -> Claim:
     """Whether amplification by a step of the survey may be claimed, with every reason against it.
 
@@ -283,7 +283,7 @@ class Amplified:
 # -- one mechanism -------------------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def amplify(selection: Selection, epsilon: Number, delta: Number = 0) -> Amplified:
     """The guarantee, for the records of the frame, of a mechanism that is (epsilon, delta)-DP on the sample.
 
@@ -302,7 +302,7 @@ Gaboardi 2018, Theorem 9)
     return Amplified(selection, e, d, largest, float(selection.largest) * d)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def before_sampling(selection: Selection, epsilon: Number, delta: Number = 0) -> Amplified:
     """The largest guarantee on the sample that is (epsilon, delta) on the frame: the inverse of :func:`amplify`.
 
@@ -349,7 +349,7 @@ class OneSample:
         return max(0.0, self.total.epsilon - self.naive)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def on_one_sample(selection: Selection, epsilons: Sequence[Number], deltas: Sequence[Number] = ()) -> OneSample:
     """The loss of several mechanisms that are run on the same sample: first composed, then amplified.
 
@@ -371,7 +371,7 @@ def on_one_sample(selection: Selection, epsilons: Sequence[Number], deltas: Sequ
     return OneSample(parts, math.fsum(one.epsilon for one in parts), total)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def on_several_samples(parts: Sequence[Amplified], relation: Relation) -> tuple[float, float]:
     """(epsilon, delta) of mechanisms on samples of their own: the sums, where the samples are independent.
 
@@ -408,7 +408,7 @@ class SharedSampleCurves:
     total: Array
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def shared_sample_curves(selection: Selection, epsilons: ArrayLike) -> SharedSampleCurves:
     """The curves of Figure 6.1 at these epsilons (the figure has a tenth of the records sampled)."""
     asked = np.atleast_1d(as_floats("The epsilons", epsilons, "numbers that are at least 0"))
@@ -472,7 +472,7 @@ ORDERS = (*(1 + k / 10 for k in range(1, 10)), *range(2, 64), *range(64, 513, 16
 """Orders that are tried for a conversion; the best of them counts."""
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def amplify_renyi(selection: Selection, curve: RenyiCurve, order: Number) -> float:
     """The Rényi divergence of an order, for the records of the frame, of a mechanism with this curve on the sample.
 
@@ -495,7 +495,7 @@ def amplify_renyi(selection: Selection, curve: RenyiCurve, order: Number) -> flo
     return max(_of_class(selection, one, curve, alpha) for one in selection.classes)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def sampled_gaussian(selection: Selection, variance: Number, order: int) -> float:
     """The Rényi divergence of a whole order of Gaussian noise on a count or sum of a Poisson sample: exact.
 
@@ -511,7 +511,7 @@ def sampled_gaussian(selection: Selection, variance: Number, order: int) -> floa
     return max(_log_binomial(one, lambda k: k / (2 * v), int(alpha), 1) / (alpha - 1) for one in selection.classes)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def amplify_zcdp(selection: Selection, rho: Number, delta: Number) -> float:
     """Epsilon at ``delta``, for the records of the frame, of a mechanism that is rho-zCDP on the sample.
 

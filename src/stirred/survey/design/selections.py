@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 
 Sample = tuple[int, ...]
@@ -159,7 +159,7 @@ FIXED_PROBABILITIES = "the probabilities are public and do not change when one r
 # -- designs with a theorem ----------------------------------------------------------------------------------
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def simple_random(sampled: int, frame: int) -> Selection:
     """``sampled`` of ``frame`` records, every set of that size equally likely, without replacement.
 
@@ -174,7 +174,7 @@ def simple_random(sampled: int, frame: int) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def poisson(probabilities: Iterable[Any]) -> Selection:
     """Every record is taken by a coin of its own; one probability for all of them is Bernoulli sampling.
 
@@ -198,7 +198,7 @@ def poisson(probabilities: Iterable[Any]) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def with_replacement(draws: int, frame: int, largest: Any = None) -> Selection:
     """``draws`` independent draws of one record from ``frame``; a record drawn twice counts twice.
 
@@ -219,7 +219,7 @@ def with_replacement(draws: int, frame: int, largest: Any = None) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def stratified(strata: Mapping[Any, Sequence[int]]) -> Selection:
     """By stratum, how many records are sampled and how many there are: simple random sampling within each.
 
@@ -244,7 +244,7 @@ def stratified(strata: Mapping[Any, Sequence[int]]) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def clusters(sampled: int, frame: int, size: int) -> Selection:
     """``sampled`` of ``frame`` clusters of ``size`` records each, drawn without replacement and taken as a whole.
 
@@ -265,7 +265,7 @@ def clusters(sampled: int, frame: int, size: int) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def two_stage(within: Mapping[Any, Sequence[int]]) -> Selection:
     """Clusters drawn first, in any way that does not look at the data; then, by cluster, how many of how many records.
 
@@ -289,7 +289,7 @@ def two_stage(within: Mapping[Any, Sequence[int]]) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def by_size(probabilities: Iterable[Any], scheme: Scheme) -> Selection:
     """Fixed-size sampling without replacement with these inclusion probabilities, by conditional Poisson or Sampford.
 
@@ -318,7 +318,7 @@ def by_size(probabilities: Iterable[Any], scheme: Scheme) -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def listed(samples: Samples) -> Selection:
     """Any fixed-size design whose samples can be listed; how much changes with a unit is found by pairing samples.
 
@@ -362,7 +362,7 @@ def systematic() -> Selection:
     )
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def data_dependent(what: str = "the allocation") -> Selection:
     """A design that looks at the data it protects, such as Neyman allocation from confidential values."""
     return _none(

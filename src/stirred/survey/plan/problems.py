@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.survey.plan.sections import (
     COUNT,
@@ -181,7 +181,7 @@ KINDS = (
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def imputation_kind(name: str) -> ImputationKind:
     """What is known about one kind of imputation or editing.
 
@@ -194,7 +194,7 @@ it: the sensitivity of a total is 1 + m/n times as large
     return _BY_NAME[name]
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def sensitivity_before_imputation(name: str, missing: int, observed: int | None = None, width: Any = 1) -> Fraction:
     """How much one record can change an unweighted total of the completed file, if the guarantee starts before.
 
@@ -230,7 +230,7 @@ def sensitivity_before_imputation(name: str, missing: int, observed: int | None 
     return by * (1 + Fraction(missing, observed))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def records_touched(name: str, missing: int, copies: int | None = None) -> int:
     """In how many records of the completed file one respondent may have a part, their own included.
 
@@ -261,7 +261,7 @@ def records_touched(name: str, missing: int, copies: int | None = None) -> int:
     return 1 + (missing if copies is None else min(copies, missing))
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def loss_with_imputation(name: str, analysis: Any, parameters: Any = 0) -> Fraction:
     """The total loss of imputing and analysing, for a guarantee that starts before imputation.
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from stirred import errors
-from stirred._calls import says_what_it_takes
+from stirred._calls import refuses_wrong_arguments
 from stirred.releases.folder.documents import check_json
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -338,7 +338,7 @@ class SwapCheck:
         return describe(self)
 
 
-@says_what_it_takes
+@refuses_wrong_arguments
 def check(
     plan: SwapPlan,
     data: Data | None = None,
