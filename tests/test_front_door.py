@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +70,24 @@ def test_a_public_module_says_what_it_is_for_and_lists_its_names(name):
     for public in getattr(module, "__all__", ()):
         thing = getattr(module, public)
         assert thing.__doc__ or not (inspect.isfunction(thing) or inspect.isclass(thing)), f"{name}.{public}"
+
+
+def moved_names():
+    for path in Path(stirred.__path__[0]).glob("*/__init__.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "moved":
+                yield from ((path.parent.name, *one) for one in ast.literal_eval(node.value).items())
+
+
+@pytest.mark.parametrize("room, module, names", list(moved_names()))
+def test_a_name_that_moved_is_found_at_its_old_place_with_a_warning_that_says_where(room, module, names):
+    package = importlib.import_module(f"stirred.{room}")
+    for name in names.split():
+        for _ in range(2):
+            with pytest.warns(DeprecationWarning, match=f"import {name} from {module}$") as warned:
+                assert getattr(package, name) is getattr(importlib.import_module(module), name)
+            assert {one.filename for one in warned} == {__file__}
+        assert name not in package.__all__ and name not in dir(package)
 
 
 def test_nothing_that_people_meet_shows_an_address():

@@ -10,28 +10,41 @@ where each of them comes from::
 
     __all__ = ["LinkedTable", "SwapPlan"]
     __getattr__, __dir__ = lazy(__name__)
+
+A name that left the package is found there for one more version, with a warning that says where it went::
+
+    __getattr__, __dir__ = lazy(__name__, moved={"stirred.lab.sampling.frames": "Frame Groups"})
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(
+    package: str, *, moved: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The functions ``__getattr__`` and ``__dir__`` of a package that imports its names for type checkers only.
 
-    A name is looked up once: afterwards it is an ordinary attribute of the package.
+    A name is looked up once: afterwards it is an ordinary attribute of the package. ``moved`` holds, for each module,
+    the names that went there, between spaces; they are looked up with a warning each time, and ``dir`` leaves them out.
 
     >>> look_up, names = lazy("stirred")
     >>> look_up("Ledger").__name__, "Ledger" in names()
     ('Ledger', True)
     """
+    now_in = {name: module for module, names in (moved or {}).items() for name in names.split()}
 
     def look_up(name: str) -> Any:
+        if name in now_in:
+            text = f"{package}.{name} has moved: import {name} from {now_in[name]}"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(import_module(now_in[name]), name)
         module = None if name.startswith("__") else _imported_for_checkers(package).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.survey import (
+from stirred.lab.sampling import (
     Bernoulli,
     Census,
     Equal,

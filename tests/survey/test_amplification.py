@@ -27,9 +27,10 @@ from small_designs import (
 from repeats import times
 from stirred import errors
 from stirred.lab.reproduce.catalogue import published
+from stirred.lab.sampling import SampledMechanism
 from stirred.loss import worst_pair
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.survey import SampledMechanism, amplify, before_sampling, on_one_sample, on_several_samples
+from stirred.survey import amplify, before_sampling, on_one_sample, on_several_samples
 from stirred.survey.design import selections
 from stirred.survey.design.amplification import shared_sample_curves
 

@@ -12,15 +12,8 @@ from small_designs import answered, any_mechanism, coins, counted, simple
 
 from repeats import times
 from stirred import errors
-from stirred.survey import (
-    SampledMechanism,
-    amplify,
-    frame_record,
-    journalist,
-    knows_the_sample,
-    nosy_neighbour,
-    vanishing,
-)
+from stirred.lab.sampling import SampledMechanism, frame_record, journalist, knows_the_sample, nosy_neighbour, vanishing
+from stirred.survey import amplify
 from stirred.survey.design import selections
 
 ONE_OF_TWO = SampledMechanism("01", 2, simple(2, 1), answered(1))

@@ -13,10 +13,11 @@ from small_designs import any_mechanism, clusters, coins, counted, every, sampfo
 
 from repeats import times
 from stirred import errors
+from stirred.lab.sampling import SampledMechanism
 from stirred.loss import zcdp_to_approximate
 from stirred.loss.conversions import renyi_to_approximate
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
-from stirred.survey import SampledMechanism, amplify, amplify_renyi, amplify_zcdp, sampled_gaussian
+from stirred.survey import amplify, amplify_renyi, amplify_zcdp, sampled_gaussian
 from stirred.survey.design import selections
 
 SLACK = 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import SurveyError
-from stirred.survey import Equal, Frame, Given, Neyman, Proportional, Stratified
+from stirred.lab.sampling import Equal, Frame, Given, Neyman, Proportional, Stratified
 
 
 def best(sample, minimum, shares, units):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from design_cases import KINDS, cases, counted_chances, total_moments
 
-from stirred.survey import (
+from stirred.lab.sampling import (
     Bernoulli,
     EveryKth,
     Frame,

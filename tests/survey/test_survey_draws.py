@@ -10,8 +10,7 @@ import pytest
 from design_cases import KINDS, cases
 
 from chi_square import FALSE_ALARM, p_value
-from stirred.noise import SeededSource, SystemSource
-from stirred.survey import (
+from stirred.lab.sampling import (
     Bernoulli,
     Frame,
     Given,
@@ -23,6 +22,7 @@ from stirred.survey import (
     TwoStage,
     WithReplacement,
 )
+from stirred.noise import SeededSource, SystemSource
 
 # Frames on which every listed sample is expected often; sampled proportions are compared with exact probabilities.
 CHOSEN = {

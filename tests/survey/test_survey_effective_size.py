@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.survey import Frame, Poisson, SimpleRandom, design_effect, effective_sample_size
+from stirred.lab.sampling import Frame, Poisson, SimpleRandom
+from stirred.survey import design_effect, effective_sample_size
 
 
 def test_equal_weights_lose_nothing():

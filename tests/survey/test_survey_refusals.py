@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError, SurveyError
-from stirred.survey import (
+from stirred.lab.sampling import (
     Bernoulli,
     Census,
     Equal,
@@ -24,9 +24,8 @@ from stirred.survey import (
     TwoStage,
     WithReplacement,
     cluster_sample,
-    design_effect,
-    effective_sample_size,
 )
+from stirred.survey import design_effect, effective_sample_size
 
 LABELS = ["zqx1", "zqx1", "zqx2"]
 STRATA, CLUSTERS = Frame.of(strata=LABELS), Frame.of(clusters=LABELS)

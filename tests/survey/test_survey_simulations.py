@@ -13,7 +13,7 @@ import pytest
 import simulated_surveys as simulated
 from scipy import stats
 
-from stirred.survey import Design, Frame, Given, Poisson, SimpleRandom, Stratified, SystematicBySize, TwoStage
+from stirred.lab.sampling import Design, Frame, Given, Poisson, SimpleRandom, Stratified, SystematicBySize, TwoStage
 
 FALSE_ALARM = 1e-9
 SURVEYS = 20_000
