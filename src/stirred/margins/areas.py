@@ -1,4 +1,4 @@
-"""Areas that are unions of leaves of a spine: how near the spine they are, and what the spine's units tell of them.
+"""Areas that are unions of leaves of a spine: how few units they take, and what the spine's units tell of them.
 
 The distance of an area is the least number of units whose sum, each added or subtracted, is the area (off-spine entity
 distance, Cumings-Menon et al., arXiv 2203.16654). With I(u) the least number for the part of the area in unit u, and
@@ -12,15 +12,12 @@ the sum of the coefficients of u and of the units above it. Moving every t(u) to
 coefficient larger and leaves the leaves as they are.
 
 Where a unit has nothing in common with an area, I = 0 and O = 1. So only units are looked at that have something in
-common with it: work and memory are linear in leaves.
+common with it: work and memory are linear in leaves. Covariances of areas are carried up the tree
+(:meth:`Overlap.covariances`).
 
-Many places at once, each kept as the whole units of a tree that form it: their sums of estimates and covariances.
-
-Places may overlap and need not cover everything. Which units they touch, how few units they take and how their
-covariances are carried up the tree: :class:`stirred.margins.areas.Overlap`.
-
-The invariant a reader must know: units of one place never overlap, and none of them is an only child, since a unit
-whose children all lie in the place stands for them.
+Many places at once (:class:`Unions`) are each kept as the whole units of a tree that form it. They may overlap and need
+not cover everything. Units of one place never overlap, and none of them is an only child, since a unit whose children
+all lie in the place stands for them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Attributes with thousands of values: the same bases as for few values, without a matrix as large as their square.
-
-A value belongs to at most one group of a margin, so a list of groups does for the matrix of a factor
-(:class:`Partition`). Functions that are constant on sets of alike values have one basis vector for each set. Functions
-that add up to zero on each set are kept as they are, with a number for each value: the projection P on them is
-symmetric and P P = P, so products of projected rows are those of any orthonormal basis.
-
-The invariant a reader must know: everything takes time and memory in proportion to the number of values.
-
-Writes margins as products of small matrices, and splits least squares about margins into independent blocks.
+"""Margins as products of small matrices, and the independent blocks that least squares about them fall into.
 
 A cell is a combination of values, so a sum over cells that asks about each attribute separately is a product of forms,
 one on the values of each attribute. A marginal query is a product of matrices, A = A_1 x ... x A_k, where A_a puts the
@@ -25,6 +16,14 @@ together; this also covers recodes that cross.
 Attributes that a recode over several of them ties together count as one attribute here, whose values are their
 combinations (:attr:`Schema.axes`). Groups that overlap have rows with common entries; nothing above needs them to be
 apart.
+
+An attribute with thousands of values has the same bases, without a matrix as large as their square. A value belongs to
+at most one group of a margin, so a list of groups does for the matrix of a factor (:class:`Partition`). Functions that
+are constant on sets of alike values have one basis vector for each set. Functions that add up to zero on each set are
+kept as they are, with a number for each value: the projection P on them is symmetric and P P = P, so products of
+projected rows are those of any orthonormal basis.
+
+The invariant a reader must know: everything takes time and memory in proportion to the number of values.
 
 The invariant a reader must know: a block holds ``size`` numbers for each of its ``copies``, and the same matrices apply
 to every copy. Only what the asked margin needs of a block is ever projected.

@@ -1,4 +1,9 @@
-"""Recodes over several attributes, and recodes whose groups overlap.
+"""What a table counts: attributes with their full domains, recodes of them, and the cells and queries that follow.
+
+A *cell* is a combination of values, one of each attribute, numbered with the last attribute fastest. A *query* is a
+marginal: it puts cells into groups, one for each combination of the values of some attributes or recodes, and asks for
+the number of records in each group. Where a recode's groups overlap a cell may be in several groups of a query; such a
+query is several *families* of groups, none of which overlaps in itself.
 
 A joint recode puts *combinations* of values into groups ("Hispanic", "white alone, not Hispanic"). An overlapping one
 lets a combination be in several groups, or in none ("white, alone or in combination"). A group is a union of
@@ -9,13 +14,6 @@ The invariant a reader must know: how far one record moves a query by such recod
 record that changes leaves the groups of its old cell and enters those of its new one, each by one. Between two places
 it moves at most twice the largest number of groups that a cell is in; in one place what the two cells' groups do not
 have in common (:func:`most_moved`).
-
-What a table counts: attributes with their full domains, recodes of them, and the cells and queries that follow.
-
-A *cell* is a combination of values, one of each attribute, numbered with the last attribute fastest. A *query* is a
-marginal: it puts cells into groups, one for each combination of the values of some attributes or recodes, and asks for
-the number of records in each group. Where a recode's groups overlap (:mod:`stirred.margins.schema`) a cell may
-be in several groups of a query; such a query is several *families* of groups, none of which overlaps in itself.
 
 The invariant a reader must know: cells and groups come from the plan alone. A value that does not occur has its cells
 all the same, and is measured like the others.

@@ -1,4 +1,4 @@
-"""The geography: levels of geounits, each inside one unit of the level above.
+"""The geography: levels of geounits, each inside one unit of the level above, and which units are of one shape.
 
 Units of a level are numbered so that the children of one parent stand together and in the order of their parents; a
 leaf's number therefore falls into a range for each of its ancestors. The list of leaves is public and comes from a file
@@ -7,12 +7,10 @@ of its own: which places exist is not taken from the confidential records.
 The invariant a reader must know: every unit of a level has at least one child, and the children of unit u of level l
 are the units ``first_child[l][u]`` up to ``first_child[l][u + 1]`` of the level below.
 
-Groups units that have the same variances: these depend only on the shape of the tree around a unit.
-
-Noise is the same for all units of a level, so two units whose subtrees look the same have the same covariance matrix
-from below, and if also their surroundings look the same then the same matrix from everywhere. There are far fewer kinds
-of units than units: all leaves are of one kind from below, and the leaves under one parent are of one kind altogether.
-Matrices are therefore computed once for each kind.
+Variances depend only on the shape of the tree around a unit. Noise is the same for all units of a level, so two units
+whose subtrees look the same have the same covariance matrix from below, and if also their surroundings look the same
+then the same matrix from everywhere. There are far fewer kinds of units than units: all leaves are of one kind from
+below, and the leaves under one parent are of one kind altogether. Matrices are therefore computed once for each kind.
 """
 
 from __future__ import annotations

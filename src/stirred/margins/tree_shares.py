@@ -1,14 +1,9 @@
-"""Variances of the best estimates over a tree of places as functions of how much is spent on each query, with slopes.
+"""Which shares of a budget to give to queries by level, so that stated variances over a tree of places are kept.
 
 A query that gets rho at a level has noise of variance 1/rho, so the precision matrix of a level is linear in what its
-queries get, and the variance of a best linear unbiased estimate is a convex function of all of it, of degree -1. The
-recursions are those of :mod:`stirred.margins.tree`, for every kind of unit once; slopes are taken backwards
-through them, so that all slopes together cost about as much as the variances.
-
-The invariant a reader must know: every candidate gets something. What can be told at all, and what is known exactly,
-then never depends on how much each gets.
-
-Which shares of a budget to give to queries by level, so that stated variances over a tree of places are kept.
+queries get, and the variance of a best linear unbiased estimate is a convex function of all of it, of degree -1
+(:class:`TreePrecision`). The recursions are those of :mod:`stirred.margins.tree`, for every kind of unit once; slopes
+are taken backwards through them, so that all slopes together cost about as much as the variances.
 
 Each asked margin has a limit for its variance. With shares s of a budget of one, the largest quotient of a variance and
 its limit is F(s); variances are of degree -1 in the budget, so F(s) is also the smallest budget with which the shares s
@@ -22,7 +17,8 @@ largest value of g's over all shares (weak duality). The weights also divide the
 shares w_j times the budget is what target j costs, and what one percent more of its limit saves, in percent.
 
 The invariant a reader must know: every candidate keeps at least ``least`` of the budget, so that nothing that the plan
-measures is given up because no target asks for it.
+measures is given up because no target asks for it. What can be told at all, and what is known exactly, then never
+depends on how much each gets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Writes a generated census with a TopDown plan for it.
+"""Generated censuses: ``stirred population`` writes one with its plan, ``stirred demo topdown`` releases a county.
 
-The TopDown demonstration: releases a generated county under the 2020 plan, and prints released and true totals.
-
-The truth can be printed because everybody in the county is invented.
+The demonstration can print the truth beside the release because everybody in the county is invented.
 """
 
 from __future__ import annotations

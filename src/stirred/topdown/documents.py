@@ -1,9 +1,7 @@
-"""What analysts of a TopDown release need to know, for its report.
+"""Writes README.txt of a TopDown release, and what its report tells analysts.
 
 The accuracy of a measurement follows from its variance, which measurements.json states exactly. Keep in mind: released
 rows are biased where counts are small, and the measurements are not; all the same the rows are closer there.
-
-The text of README.txt of a TopDown release.
 """
 
 from __future__ import annotations

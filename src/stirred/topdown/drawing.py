@@ -1,10 +1,8 @@
-"""Draws for TopDown: counts the data once, measures with exact noise, and writes a private work folder.
+"""Draws and releases by TopDown: counts the data once, measures with exact noise, and keeps that in a work folder.
 
 From then on the data are not needed any more: a fit reads measurements, the public geography and the values of the
 invariants, as often as wanted. The budget of an existing work folder is spent: drawing again spends again, finishing
 from it does not (:mod:`stirred.releases.steps`).
-
-Makes a TopDown release: draws into a work folder, finishes, writes.
 """
 
 from __future__ import annotations

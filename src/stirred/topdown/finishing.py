@@ -1,8 +1,4 @@
-"""Computes the errors of a release against the true counts. All of it is confidential.
-
-Writes fitted histograms as rows: one for each record, in the order of places and cells.
-
-Finishes a TopDown draw: fits tables to the measurements, and writes the release folder.
+"""Finishes a TopDown draw: fits tables to the measurements, and writes them as rows into the release folder.
 
 Everything here is post-processing of the measurements and of the invariants' values: it costs nothing, and can be done
 again from the same work folder, with other constraints or other tables to publish.

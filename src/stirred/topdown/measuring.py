@@ -8,11 +8,10 @@ part or two: one is written while the next is counted and drawn.
 The invariant a reader must know: measurements cover all units and all cells, also those that no fit will look at, so
 that which ones are there says nothing about the data.
 
-Writes and reads the files that a fit needs: geography, values of invariants, draw.json.
-
-A work folder has ``draw.json`` (the plan, and the ledger's entry), ``measurements/`` with the public list of
-leaves, ``invariants/`` and a manifest. A release has copies of the two folders. Until a release is written, the work
-folder also has levels that are fitted (:mod:`stirred.topdown.fitting.table_fit`), which are no part of the draw.
+A *work folder* has ``draw.json`` (the plan, and the ledger's entry), ``measurements/`` with the public list of leaves,
+``invariants/`` and a manifest: all that a fit needs. A release has copies of the two folders. Until a release is
+written, the work folder also has levels that are fitted (:mod:`stirred.topdown.fitting.table_fit`), which are no part
+of the draw.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
-"""Counts of released rows by the plan's recodes.
-
-Rows hold attributes; a recode's groups are told from them. Where groups overlap, a row counts in each group that it is
-in, so such counts add up to more than the number of rows.
-
-Fits the measurements of a received release again, forecasts its bias again, and compares both with what it has.
-
-Fit and forecast are functions of what is in the folder: of the measurements, the values of the invariants, the plan and
-public facts. Both are sums of floating-point numbers, whose last digits differ between machines, and a tie that is
-broken otherwise moves a record. So what is equal holds, what is far apart is contradicted, and between the two nothing
-is decided.
-
-Verifies a TopDown release and tabulates it, from the release folder alone.
+"""Verifies a TopDown release and tabulates it, from the release folder alone.
 
 Verification uses nothing but the folder: microdata are counted again and held against the invariants' values, the
-zeros, the constraints and the tables beside them, and with the fit of the measurements, which is made again
-(``refitting.py``); measurement files against what the plan says was measured; the budget against the sum of all shares.
-Whether the noise was what it says cannot be seen from one release.
+zeros, the constraints and the tables beside them; measurement files against what the plan says was measured; the budget
+against the sum of all shares. Whether the noise was what it says cannot be seen from one release.
+
+The measurements are fitted again, and the bias is forecast again: both are functions of what is in the folder. Both are
+sums of floating-point numbers, whose last digits differ between machines, and a tie that is broken otherwise moves a
+record. So what is equal holds, what is far apart is contradicted, and between the two nothing is decided.
+
+Tables are counted by columns or by the plan's recodes. Where a recode's groups overlap, a row counts in each group that
+it is in, so such counts add up to more than the number of rows.
 """
 
 from __future__ import annotations

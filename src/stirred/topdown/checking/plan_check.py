@@ -1,11 +1,9 @@
-"""Forecasts time, memory and disk of a release: a rough model, calibrated on benchmarks/topdown.py.
-
-Checks a TopDown plan against its data before any noise: sizes, expected errors, cost, contradictions.
+"""Checks a TopDown plan against its data before any noise: sizes, expected errors, cost, contradictions.
 
 Expected errors, exposures and the budget follow from the plan alone. Numbers of records and the search for
 contradictions read the data, so a check as a whole is confidential.
 
-The text that ``print`` shows of the check of a TopDown plan.
+The forecast of time, memory and disk is a rough model, calibrated on benchmarks/topdown.py.
 """
 
 from __future__ import annotations

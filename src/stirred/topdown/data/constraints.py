@@ -1,16 +1,15 @@
-"""Reads earlier releases that a new one must agree with (``H(Z) = P``), such as redistricting data before details.
-
-An earlier release is public, so agreeing with it costs nothing: it is read like the geography, and its counts become
-bounds of the fit. What both releases together satisfy is the composition of their specifications, and a release that
-repeats another's invariants declares them too.
-
-The two geographies may differ. What binds is the finest level that both have, by its name, and that must have the same
-units in both: counts of a finer earlier release are added up to it, and those of a coarser one bind sums of our places.
-
-Values of invariants, and the bounds and zeros that constraints imply at every level.
+"""What a fit must keep at every level: invariants, the bounds and zeros of constraints, counts of earlier releases.
 
 A constraint at the finest level binds above it too: lower bounds of children add up to a lower bound of their parent,
 and what no child may have the parent may not have. Carried up like this, each step down the spine can keep them.
+
+An earlier release that a new one must agree with (``H(Z) = P``), such as redistricting data before details, is public,
+so agreeing with it costs nothing: it is read like the geography, and its counts become bounds of the fit. What both
+releases together satisfy is the composition of their specifications, and a release that repeats another's invariants
+declares them too.
+
+The two geographies may differ. What binds is the finest level that both have, by its name, and that must have the same
+units in both: counts of a finer earlier release are added up to it, and those of a coarser one bind sums of our places.
 
 The invariant a reader must know: besides the noisy measurements, the values of the declared invariants are all that a
 fit knows of the data. Constraints by other tables read them there.

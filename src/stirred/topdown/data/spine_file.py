@@ -1,4 +1,7 @@
-"""Proposes a spine that serves areas off the administrative one: places, districts, precincts.
+"""Proposes a spine that serves areas off the administrative one (places, districts, precincts): ``stirred spine``.
+
+Reads a public list of blocks, writes the list with its new levels, and says how many units areas take before and after.
+Codes are read as text, so that zeros in front are kept.
 
 Inside every unit of a chosen level the children become its intersections with the target areas; further down the
 administrative units are cut by these. With ``groups="even"`` the last level above the blocks is that of the optimised
@@ -9,14 +12,8 @@ Where a unit has one child, the two are the same place, measured at two levels. 
 are, and gives them the precision of both measurements together, which is that of one measurement with both budgets. The
 2020 system does the same by giving the child's budget to the parent.
 
-The invariant a reader must know: only the list of blocks is read, and the same blocks give the same spine in whatever
-order they are listed. Work is linear in blocks, but for sorting.
-
-Makes the list of geounits for a spine that serves target areas: ``stirred spine``.
-
-Reads a public list of blocks, proposes a spine (:mod:`stirred.topdown.data.spine_file`), writes the list with its new
-levels, and says how many units areas take before and after. Codes are read as text, so that zeros in front are kept.
-The invariant a reader must know: no count is read, so nothing here is confidential and nothing is spent.
+The invariant a reader must know: no count is read, so nothing here is confidential and nothing is spent; and the same
+blocks give the same spine in whatever order they are listed. Work is linear in blocks, but for sorting.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""The places of a question, and the covariances of everything that is measured in two of them.
+"""The places of a question: units of a level, unions of units, the places of a list, tabulated areas, lists of blocks.
 
-Estimates in the places of a list, such as districts: each a union of units of the geography.
-
-Places may overlap, and need not cover everything. All of them are answered together: sums of estimates and their
-covariances are worked out over the units that each place consists of (:mod:`stirred.margins.areas`).
-
-Tabulated areas and lists of blocks as places of a list, found by the published codes of blocks.
-
-Counties, tracts and block groups as published need not be units of the geography that was measured; each is a union
-of such units, as the places of any list are (:mod:`stirred.topdown.estimating.places`).
+Places of a list, such as districts, may overlap, and need not cover everything. Each is a union of units of the
+geography, and all of them are answered together: sums of estimates and their covariances are worked out over the units
+that each place consists of (:mod:`stirred.margins.areas`). Counties, tracts and block groups as published need not be
+units of the geography that was measured; they are such places, found by the published codes of blocks.
 
 The invariant a reader must know: an area's blocks are told by their published codes, of 15 digits; a block that is
 asked for and not there is an error, since a sum without it would be of another area.

@@ -1,4 +1,4 @@
-"""Variances and weights of estimates, from the plan and geography alone; then estimates, from measured values.
+"""Variances of estimates from the plan and geography alone, and what follows: expected errors, estimates, weights.
 
 A :class:`Design` splits the asked margin into blocks and works out the covariance matrices of each over the tree; an
 :class:`Answer` adds the measured values, projected on these blocks in ranges of units.
@@ -6,15 +6,11 @@ A :class:`Design` splits the asked margin into blocks and works out the covarian
 The invariant a reader must know: blocks are uncorrelated, so variances of a form add up over blocks, and within a block
 over its copies.
 
-Expected errors of target areas, such as districts and precincts, from the plan and the list of geounits alone.
-
-The areas are columns of the list, named under ``[[targets]]`` of the plan. The error of an area is that of the best
-linear unbiased estimate from all measurements, whatever units it is put together from: its vector is carried up the
-tree (:meth:`stirred.margins.areas.Overlap.covariances`). Every area is worked out, and nothing is sampled.
-
-The invariant a reader must know: no count is read, so that all of it may be published.
-
-Expected standard errors of a plan's queries before anything is measured: each alone, and all combined.
+Expected errors of a plan's queries, each alone and all combined, are known before anything is measured; so are those of
+*target areas*, such as districts and precincts: columns of the list of geounits, named under ``[[targets]]`` of the
+plan. The error of an area is that of the best linear unbiased estimate from all measurements, whatever units it is put
+together from: its vector is carried up the tree (:meth:`stirred.margins.areas.Overlap.covariances`). Every area is
+worked out, and nothing is sampled. No count is read, so that all of it may be published.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Regression of a table of TopDown estimates, a row for each unit of a level, on columns that the reader brings.
-
-Unbiased estimates from the noisy measurements of a TopDown release.
+"""Unbiased estimates from the noisy measurements of a TopDown release, and their regression on columns of one's own.
 
 The fitted tables of a release are integer, nonnegative and consistent, and therefore biased. Its measurements are not:
 each is a true count plus noise of known law. From them alone, with the public plan and list of geounits, this module

@@ -1,9 +1,4 @@
-"""The noise of an estimate as a list of weights, where it is short enough for its law to be listed.
-
-What shares, differences, ratios and odds ratios are made of: counts, how they are combined, and by how much the
-result moves with each of them.
-
-Shares, differences, ratios and odds ratios of counts of a TopDown release, of groups or of places.
+"""Shares, differences, ratios and odds ratios of counts of a TopDown release, of groups or of places.
 
 A question is taken apart into counts, each a group in a place. Their estimates are those of least squares, and so is
 the covariance of any two of them, exactly: it follows from the plan and the list of places alone. What is made of them
@@ -13,8 +8,8 @@ A difference is a weighted sum of the noise too, so its interval is found as tha
 comes from those of its two counts: Fieller's, where both are normal. With a denominator that is known exactly it is the
 interval of the numerator, divided by it.
 
-Counts that the plan and the published counts rule out are 0 without error, here as in :mod:`.estimating`: their share
-is 0, the share of the only group that is left is 1, and a difference from them is the other count.
+Counts that the plan and the published counts rule out are 0 without error, as in :mod:`.questions`: their share is 0,
+the share of the only group that is left is 1, and a difference from them is the other count.
 """
 
 from __future__ import annotations

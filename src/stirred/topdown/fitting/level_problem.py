@@ -1,4 +1,4 @@
-"""What one step down the spine has to fit: parents' histograms, measurements of their children, and constraints.
+"""What one step down the spine has to fit, and where its numbers lie: measurements of children, bounds, nested groups.
 
 Cells of the table are numbered from 0 on. A query, a mask or a bound is a map of cells to groups, an ``int32`` array
 with one entry for each cell; values belong to pairs of a unit and a group. The children of a parent are consecutive.
@@ -7,18 +7,13 @@ The invariant a reader must know: a cell that is zero in a parent is zero in its
 the pairs of a cell *positive in the parent* and a child. A parent's variables lie together, one row for each positive
 cell and one column for each child.
 
-Groups of cells that are nested: each inside or outside every other. What rounding can keep exactly, all at once.
+*Groups that are nested*, each inside or outside every other, are what rounding can keep exactly, all at once. Larger
+groups have smaller numbers, so a group's number exceeds that of any group that contains it.
 
-The invariant a reader must know: larger groups have smaller numbers, so a group's number exceeds that of any group that
-contains it.
-
-Where the numbers of a chunk of parents lie: values, bounds and masks brought to the cells that occur, and back.
-
-A chunk is a range of parents; their positive cells and children are slices of the level's arrays. Values given by unit
-and group are read where they are and written to blocks of (row, child), one block for each parent.
-
-The invariant a reader must know: a parent's rows are numbered from 0 on, family after family, and a family has a row
-for each of its groups that has a cell in the parent.
+A *chunk* is a range of parents; their positive cells and children are slices of the level's arrays. Values given by
+unit and group are read where they are and written to blocks of (row, child), one block for each parent. A parent's rows
+are numbered from 0 on, family after family, and a family has a row for each of its groups that has a cell in the
+parent.
 """
 
 from __future__ import annotations

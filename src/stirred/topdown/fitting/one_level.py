@@ -1,25 +1,22 @@
-"""Fit the children of all parents of a level to their measurements, with a certificate for each parent.
+"""Fits the children of all parents of a level to their measurements, and rounds them to integers, with a certificate.
 
 The objective, its constraints and the certificate are those of :mod:`stirred.topdown.fitting.fit_kernel`. Parents are
 fitted in chunks, each chunk in one compiled call on any free thread; measured values are read where they are.
 
+Rounding keeps every constraint and stays within 1 of the fit wherever possible. Cells add up to the parent's counts,
+closed entries are zero and declared bounds hold, exactly; besides, the sum over each group of a *chain* of ever finer
+partitions lies between floor and ceiling of its fitted value. Among all such integers one is taken that is nearest to
+the fit in the sum of absolute differences. This is a flow on a tree for each child
+(:mod:`stirred.topdown.fitting.rounding_kernel`), so it needs groups that are nested, one in another, for bounds and
+chain together.
+
 The invariant a reader must know: what is fitted to a parent depends on that parent's histogram, measurements and
-constraints alone, never on chunks, threads or its place among the parents.
+constraints alone, never on chunks, threads or its place among the parents. Nothing here is random, and ties are broken
+by the order of cells and children.
 
-Compile the rounding kernel in a process of its own, while the data are read and the fit's kernel is compiled.
-
-The two kernels take most of the time that compiling takes on the first run on a machine, and one process compiles one
-at a time. The command line starts this; in a Python program kernels are compiled when they are needed.
-
-Turn the fit of a level into integers that keep every constraint and stay within 1 of it wherever possible.
-
-Cells add up to the parent's counts, closed entries are zero and declared bounds hold, exactly; besides, the sum over
-each group of a *chain* of ever finer partitions lies between floor and ceiling of its fitted value. Among all such
-integers one is taken that is nearest to the fit in the sum of absolute differences. This is a flow on a tree for each
-child (:mod:`stirred.topdown.fitting.rounding_kernel`), so it needs groups that are nested, one in another, for bounds
-and chain together.
-
-The invariant a reader must know: nothing here is random, and ties are broken by the order of cells and children.
+The kernels of fit and rounding take most of the time that compiling takes on the first run on a machine, and one
+process compiles one at a time. So the command line has that of rounding compiled in a process of its own, while the
+data are read; in a Python program kernels are compiled when they are needed.
 """
 
 from __future__ import annotations

@@ -1,18 +1,27 @@
-"""What a relation between two released tables says: its groups of cells, its words, and where counts break it.
+"""What tables with relations must keep at every level, so that whatever is fitted to one leaves room for the other.
 
-In every finest geounit u and for every group g of a relation, with a = the records of ``counted`` and b = those of
-``table``: at_least * a <= b <= at_most * a, and b = 0 where a = 0. Both sides add up, so the two inequalities hold in
-every unit above as well.
+A *relation* says of every finest geounit u and of every group g of it, with a = the records of ``counted`` and b =
+those of ``table``: at_least * a <= b <= at_most * a, and b = 0 where a = 0. Both sides add up, so the two inequalities
+hold in every unit above as well.
 
-The invariant a reader must know: a relation is between what is *released*. The data must keep it too, since they are
-in no domain of the guarantee otherwise, but its fit reads the fitted counts of the other table and nothing of the data.
+A relation is kept by order: ``counted`` is fitted first, from the root to the leaves; its integers a(u) are then known,
+and in the fit of ``table`` the related group b has the bounds at_least * a(u) <= b(u) <= at_most * a(u), carried up.
+Children of ``counted`` add up to their parent, so bounds that hold above leave room below. What remains is that
+``counted`` is not fitted to something that no ``table`` can go with. If a total N(v) of ``table`` is kept exactly
+in unit v, and the other groups in it have L(v) records at least and U(v) at most, then ``table`` has a solution if
+and only if
 
-The rules of one table by its parts, and for which rules every step down the spine has a solution.
+    at_least * a(v) <= N(v) - L(v)    and    N(v) - U(v) <= at_most * a(v),
 
-The *parts* of a table are the finest groups of cells that any of its rules tells apart. Totals that are kept exactly
-divide parts into *blocks*: the parts of the smallest such total, less what is kept inside it. Everything else that a
-rule says is an interval [L(v), U(v)] of a part in a unit v. From the leaves up, intervals add up, meet those of rules
-of that level, and are narrowed by their block's total N(v): L <= N less the others' U, U <= N less the others' L.
+so these are bounds of ``counted`` in v, published as far as N, L and U are, and kept by its own fit. The true tables
+keep them all, so there is something to fit. For some plans that is all there is to it; every other plan is refused
+before anything is drawn.
+
+For which plans, the *parts* of a table tell: the finest groups of cells that any of its rules tells apart, unions of
+cells, so that a vector of parts can always be completed to cells. Totals that are kept exactly divide parts into
+*blocks*: the parts of the smallest such total, less what is kept inside it. Everything else that a rule says is an
+interval [L(v), U(v)] of a part in a unit v. From the leaves up, intervals add up, meet those of rules of that level,
+and are narrowed by their block's total N(v): L <= N less the others' U, U <= N less the others' L.
 
 Let F(v) be the vectors of a unit's parts that its leaves can be completed to. Then F(v) is the sum of the children's,
 cut by the rules of v. A step down has a solution for whatever was fitted above if and only if the bounds that are kept
@@ -29,25 +38,9 @@ at each level describe F(v), and not more. That holds in every unit below the ro
 Any other block is refused, and so is a part kept exactly at a coarser level than a total that contains it: there sums
 of intervals allow vectors that no leaves have. At the root, intervals and totals are nested: a flow on a tree.
 
-The invariant a reader must know: parts are unions of cells that no rule tells apart, so a vector of parts can always be
-completed to cells.
-
-What tables with relations must keep at every level, so that whatever is fitted to one leaves room for the other.
-
-A relation is kept by order: ``counted`` is fitted first, from the root to the leaves; its integers a(u) are then known,
-and in the fit of ``table`` the related group b has the bounds at_least * a(u) <= b(u) <= at_most * a(u), carried up.
-Children of ``counted`` add up to their parent, so bounds that hold above leave room below. What remains is that
-``counted`` is not fitted to something that no ``table`` can go with. If a total N(v) of ``table`` is kept exactly
-in unit v, and the other groups in it have L(v) records at least and U(v) at most, then ``table`` has a solution if
-and only if
-
-    at_least * a(v) <= N(v) - L(v)    and    N(v) - U(v) <= at_most * a(v),
-
-so these are bounds of ``counted`` in v, published as far as N, L and U are, and kept by its own fit. The true tables
-keep them all, so there is something to fit. :mod:`stirred.topdown.fitting.relations` says for which plans that is all
-there is to it, and refuses every other plan before anything is drawn.
-
-The invariant a reader must know: nothing here reads data but values of invariants and fitted tables.
+The invariant a reader must know: a relation is between what is *released*. The data must keep it too, since they are in
+no domain of the guarantee otherwise, but its fit reads the fitted counts of the other table and values of invariants,
+and nothing of the data.
 """
 
 from __future__ import annotations

@@ -1,14 +1,4 @@
-"""Minimum-cost flow by the network simplex method, compiled, with a start that is optimal but for a few broken bounds.
-
-Nodes are 0 (the ground), then others; every real arc has flow between 0 and an integer capacity at an integer cost. The
-method keeps a spanning tree of arcs whose flow may be between its bounds; an arc outside it whose reduced cost
-cost + potential[source] - potential[target] says so enters, the first arc on its cycle to reach a bound leaves.
-
-The invariant a reader must know: trees stay *strongly feasible* (a positive amount can be sent from every node to the
-ground), which the choice among ties of the leaving arc preserves, so the method never cycles (Cunningham 1976). All
-numbers are integers, so the optimum is exact, integral, and the same everywhere.
-
-Integers near a fitted table, for the parents of a chunk, compiled: every rounding is a flow of minimum cost.
+"""Rounds fitted tables to integers near them, for the parents of a chunk (compiled): each is a flow of least cost.
 
 For one parent, the entry of cell j and child k is written floor + b with b in {0, 1}. Cells supply what their floors
 leave of the parent's count; entry (j, k) is an arc from cell j to the smallest group of child k that j belongs to;
@@ -21,6 +11,15 @@ group's bounds it is optimal, and else only the broken bounds have to be repaire
 Where no such integers exist, entries and groups may be 1 further off, and then any distance off with the declared
 bounds only, at a cost of 1 for each unit of distance. The invariant a reader must know: cells' sums, closed entries and
 declared bounds hold exactly in whatever is returned, and are recounted before it is.
+
+The flow is found by the network simplex method, with a start that is optimal but for a few broken bounds. Nodes are 0
+(the ground), then others; every real arc has flow between 0 and an integer capacity at an integer cost. The method
+keeps a spanning tree of arcs whose flow may be between its bounds; an arc outside it whose reduced cost cost +
+potential[source] - potential[target] says so enters, the first arc on its cycle to reach a bound leaves.
+
+The invariant a reader must know: trees stay *strongly feasible* (a positive amount can be sent from every node to the
+ground), which the choice among ties of the leaving arc preserves, so the method never cycles (Cunningham 1976). All
+numbers are integers, so the optimum is exact, integral, and the same everywhere.
 """
 
 from __future__ import annotations

@@ -1,14 +1,4 @@
-"""Keeps the last finished level of each table of a fit, so that an interrupted fit goes on from it.
-
-A fit is deterministic post-processing: a level that was kept is the level that would be fitted again. Of each table the
-level that was finished last is on disk, in a file of its own in the work folder: one line of JSON (what it belongs to,
-and how the levels so far went), the three arrays of the histograms, and the SHA-256 of all that.
-
-The invariant a reader must know: a file is used only if its checksum is right and it belongs to this draw, this plan,
-these earlier releases and this version of the program. Any other is ignored, and replaced once the next level is done.
-Where the folder cannot be written to, nothing is kept, and the fit is the same.
-
-Fits integer tables from the root down: near the measurements, with all invariants and constraints kept exactly.
+"""Fits integer tables from the root down: near the measurements, with all invariants and constraints kept exactly.
 
 For each parent its children are fitted together, all queries weighted by their precision, nonnegative and adding up to
 the parent, then rounded to integers with every constraint in place. Where the total is measured well by itself it comes
@@ -18,6 +8,13 @@ removes a bias of totals that depends on the size of a unit, at the price of a f
 The invariant a reader must know: a fit reads measurements and the values of invariants, so it can be repeated. A step
 that has no solution with the totals of the first pass is done again without them, and reported; nothing that was
 declared is ever given up.
+
+A fit is deterministic post-processing: a level that was kept is the level that would be fitted again. So an interrupted
+fit goes on from the last finished level of each table, which is on disk in a file of its own in the work folder: one
+line of JSON (what it belongs to, and how the levels so far went), the three arrays of the histograms, and the SHA-256
+of all that. A file is used only if its checksum is right and it belongs to this draw, this plan, these earlier releases
+and this version of the program. Any other is ignored, and replaced once the next level is done. Where the folder cannot
+be written to, nothing is kept, and the fit is the same.
 """
 
 from __future__ import annotations

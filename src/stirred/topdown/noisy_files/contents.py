@@ -1,25 +1,21 @@
-"""Reads one noisy measurement file: first what its rows are about, then their values, in batches.
+"""Reads noisy measurement files: rows, values, exact statements, and the plan that they follow.
 
 A row is one query in one geounit, with all its values in a list. Rows may stand in any order. What they are about
 (geounit, query, variance) is read first, without the values, and kept as small numbers; values are read afterwards, a
 few thousand rows at a time.
 
-The invariant a reader must know: a column that is missing, of another type or with other contents than described is an
-error that names the file, the column and what was expected; nothing is guessed.
-
-What is known exactly beside noisy measurements: statements in the files of constraints, and published totals.
-
-The files state the number of housing units of every geounit, bounds on persons by kind of quarters (at least one
-person for each facility, none where there is none), and combinations that do not occur. Totals of states are published
-elsewhere. A statement that is not there for every finest geounit is not used.
-
-The TopDown plan that noisy measurement files follow, from their variances and exact statements.
+Beside noisy measurements some things are known exactly. The files state the number of housing units of every geounit,
+bounds on persons by kind of quarters (at least one person for each facility, none where there is none), and
+combinations that do not occur. Totals of states are published elsewhere. A statement that is not there for every finest
+geounit is not used.
 
 A query with variance v was measured with rho = 1/v. Files have v rounded, so rho is a simple fraction whose inverse
 rounds to it, or a decimal number; budgets and shares follow by adding up.
 
-The invariant a reader must know: the guarantee that such a plan states is that of those who drew the measurements, and
-``measured_by`` says so.
+The invariant a reader must know: a column that is missing, of another type or with other contents than described is an
+error that names the file, the column and what was expected; nothing is guessed.
+
+The plan that follows states the guarantee of those who drew the measurements, and ``measured_by`` says so.
 """
 
 from __future__ import annotations

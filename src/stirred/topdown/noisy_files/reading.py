@@ -1,4 +1,4 @@
-"""Opens noisy measurement files as the measurements of a release: geography, plan, variances, exact statements.
+"""Opens noisy measurement files as the measurements of a release, or takes them into a work folder to be fitted.
 
 The geography follows from the codes of the finest geounits, whose prefixes are the codes of the units above. The plan
 states what was measured: of each query at each level rho, which is one over the published variance. A unit with one
@@ -9,13 +9,9 @@ variances as y by itself, so that every unit of a level has the same variances.
 The invariant a reader must know: opening reads what rows are about and no value; :meth:`NoisyFiles.batches` then reads
 values once, in batches. Nothing is spent, and nothing is written.
 
-Takes published noisy measurements into a work folder, from which a release is fitted as from a draw of one's own.
-
-Nothing is drawn and nothing is spent: the measurements are public, and the guarantee is that of those who drew them.
-Values are put into the order of the geography, through files of plain numbers, and written as draws are written.
-
-The invariant a reader must know: a work folder remembers the files and options that it was made from, and is gone on
-with for these only.
+Into a work folder values are written in the order of the geography, through files of plain numbers, as draws are
+written. Nothing is drawn and nothing is spent: the measurements are public, and the guarantee is that of those who drew
+them. A work folder remembers the files and options that it was made from, and is gone on with for these only.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Plans of TopDown with other shares, and the errors that they have: what a calibration changes and looks at again.
-
-The invariant a reader must know: a plan is only made of fractions that add up to exactly one, and its errors come from
-:class:`stirred.topdown.estimating.precision.Design`, which the search for shares does not use.
-
-What a calibration of a TopDown plan says: the consequence, what each target costs, and what else changes.
-
-Which rho, and which shares of it by level and query, keep stated errors of TopDown.
+"""Finds the rho of a TopDown plan, and the shares of it by level and query, that keep stated errors; says the cost.
 
 Nothing but the plan and the public geography is read. Errors are those of the best linear unbiased estimates from all
 measurements (``stirred estimate``), in every unit of a level or, for a *typical* error, as the root mean square over
@@ -13,8 +6,8 @@ its units. Shares come from :mod:`stirred.margins.tree_shares`, budgets for limi
 :mod:`stirred.semantics.budgets_for_targets`.
 
 The invariant a reader must know: shares are rounded to fractions that add up to exactly one, rho is rounded up, and the
-plan made of them is looked at again with :class:`stirred.topdown.estimating.precision.Design`, which the search does
-not use.
+plan made of them is looked at again with :class:`stirred.topdown.estimating.precision.Design`, which the search for
+shares does not use.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Reads the values that attributes can have from a data dictionary: a JSON or a CSV file.
+"""Drafts a TopDown plan from the names of a file's columns, a data dictionary and the list of places.
 
-JSON has for each variable an object with ``values``, whose keys are the values and whose entries say what they mean. A
-pair ``min`` and ``max`` among them stands for the whole numbers between. CSV has the columns name, value and label, a
-row for each value. What a variable is in plain words stands in its ``label`` or ``description``; in CSV in a column
-``description``. The dictionary is public: it lists what can occur, whether or not it does.
+No cell of the confidential file is read. The values of each attribute are public knowledge that the plan must list in
+full: they come from a data dictionary, or are left to be written. The list of places is public and may be read: its
+columns are the levels from the coarsest to the finest, or it has codes whose prefixes are the levels.
 
-Drafts a TopDown plan from the names of a file's columns; no cell of the confidential file is read.
-
-The values of each attribute are public knowledge that the plan must list in full: they come from a data dictionary, or
-are left to be written. The list of places is public and may be read: its columns are the levels from the coarsest to
-the finest, or it has codes whose prefixes are the levels.
+A data dictionary is a JSON or a CSV file. JSON has for each variable an object with ``values``, whose keys are the
+values and whose entries say what they mean. A pair ``min`` and ``max`` among them stands for the whole numbers between.
+CSV has the columns name, value and label, a row for each value. What a variable is in plain words stands in its
+``label`` or ``description``; in CSV in a column ``description``. The dictionary is public: it lists what can occur,
+whether or not it does.
 
 The invariant a reader must know: a column that looks like a number of records is asked about. A draft with an open
 question is no plan, and ``check`` says which question is open.

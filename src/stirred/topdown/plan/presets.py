@@ -1,14 +1,14 @@
-"""Built-in plans of the 2020 Demographic and Housing Characteristics: persons whole, housing units as far as tenure.
+"""Built-in TopDown plans: the 2020 redistricting data, the 2020 Demographic and Housing Characteristics, one to teach.
 
-Shares are those of the allocation ``dhc-2020`` (:mod:`stirred.spec.known_deployments.allocations`), groupings of ages
-and of relations those of the public code, and zeros those that it keeps: a combination of age and relation or type of
-group quarters that cannot occur. Of housing units the plan has the query of tenure, vacancy and group quarters; the
-other nine are by recodes of 522 household types, whose groupings are not part of this package.
+The redistricting plans (``pl94-``) have the shares of production. The others (``dhc-``) have persons whole, and housing
+units as far as tenure, with the shares of the allocation ``dhc-2020``
+(:mod:`stirred.spec.known_deployments.allocations`). Groupings of ages and of relations are those of the public code,
+and so are the zeros: combinations of age and relation or type of group quarters that cannot occur. Of housing units
+there is the query of tenure, vacancy and group quarters; the other nine are by recodes of 522 household types, whose
+groupings are not part of this package.
 
 The invariant a reader must know: shares of queries that a plan leaves out are not spent, so that each query that is
 there has the rho of production.
-
-Built-in plans: the 2020 redistricting data and DHC with their production shares, and a small one for teaching.
 """
 
 from __future__ import annotations
