@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from repeats import times
 from stirred.errors import LossError, SpecificationError
 from stirred.lab.definitions.searches import Mixed, Processed, Sagging, audit, audit_kind
-from stirred.lab.definitions.two_laws import Audit, Definition, Verdict, coin, level_power, short, told
+from stirred.lab.definitions.two_laws import Audit, Definition, PropertyVerdict, coin, level_power, short, told
 from stirred.loss import GaussianCurve, ZcdpCurve, approximate_power
 from stirred.spec import Kind, OutputPremetric, register
 from stirred.spec.blocks import KINDS
@@ -372,7 +372,7 @@ def test_numbers_and_laws_are_told_as_simple_fractions_where_they_are():
 
 
 def test_an_audit_is_read_by_property():
-    found = Audit("mine", (Verdict("processing", "not refuted", 3, words="in 3 cases"),))
+    found = Audit("mine", (PropertyVerdict("processing", "not refuted", 3, words="in 3 cases"),))
     assert str(found) == f"Audit of mine\n  {found['processing']}"
     with pytest.raises(LossError, match=r"no verdict on 'luck'.*processing"):
         found["luck"]

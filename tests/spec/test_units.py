@@ -12,7 +12,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.spec import InputPremetric, Invariant, Specification, change_unit, compose, flavors, lint
-from stirred.spec.order.conversions import KNOWN_UNITS, Change, bring
+from stirred.spec.order.conversions import KNOWN_UNITS, Brought, bring
 
 HERE = [("h1", "m"), ("h1", "f"), ("h2", "f")]
 MOVED = [("h1", "m"), ("h2", "f"), ("h2", "f")]
@@ -49,7 +49,7 @@ def factor(coarse: InputPremetric, fine: InputPremetric) -> Fraction | None:
     flavor = flavors.pure("household")
     start = Specification(flavor.domain, flavor.multiverse, coarse, flavor.output_premetric, flavor.at(1).budget)
     change = bring(start, fine, fine.fixes())
-    return change.specification.budget.number if isinstance(change, Change) else None
+    return change.specification.budget.number if isinstance(change, Brought) else None
 
 
 PERSONS = {

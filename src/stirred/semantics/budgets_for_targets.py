@@ -22,9 +22,9 @@ from stirred.loss import GaussianCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_ep
 from stirred.semantics.belief_bounds import highest_posterior
 from stirred.semantics.targets import (
     DELTA,
+    BeforeAfter,
     BeliefTarget,
     Calibration,
-    Change,
     EpsilonTarget,
     ErrorTarget,
     GuaranteeTarget,
@@ -202,7 +202,7 @@ def calibrate_budget(
     )
 
 
-def guarantee_changes(before: Specification | None, after: Specification | None) -> tuple[Change, ...]:
+def guarantee_changes(before: Specification | None, after: Specification | None) -> tuple[BeforeAfter, ...]:
     """Powers, beliefs and epsilon under two guarantees."""
     asked: list[tuple[str, GuaranteeTarget]] = [
         (
@@ -215,16 +215,16 @@ def guarantee_changes(before: Specification | None, after: Specification | None)
         (f"belief from {float(prior):.0%} is at most (but for 1% of outputs)", BeliefTarget("", prior, Fraction(1)))
         for prior in (Fraction(1, 100), Fraction(1, 2))
     ]
-    rows = [Change(words, _maybe(one, before), _maybe(one, after)) for words, one in asked]
+    rows = [BeforeAfter(words, _maybe(one, before), _maybe(one, after)) for words, one in asked]
     level = PowerTarget("", Fraction(1, 20), Fraction(1))
     gaussian = [None if one is None or (curve := gaussian_of(one)) is None else value_on(level, curve)
                 for one in (before, after)]  # fmt: skip
     if any(one is not None for one in gaussian):
-        rows.insert(2, Change("the same at 5%, Gaussian noise", gaussian[0], gaussian[1]))
+        rows.insert(2, BeforeAfter("the same at 5%, Gaussian noise", gaussian[0], gaussian[1]))
     epsilon = EpsilonTarget("", Fraction(1))
     found = [_maybe(epsilon, before), _maybe(epsilon, after)]
     of_rho = any(one is not None for one in gaussian)
-    rows.append(Change("epsilon at delta 1e-10" if of_rho else "epsilon", found[0], found[1]))
+    rows.append(BeforeAfter("epsilon at delta 1e-10" if of_rho else "epsilon", found[0], found[1]))
     return tuple(one for one in rows if one.before is not None or one.after is not None)
 
 

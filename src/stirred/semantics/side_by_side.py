@@ -36,8 +36,8 @@ from stirred.spec.order.block_by_block import (
     NEITHER,
     SECOND,
     Comparison,
+    PairVerdict,
     Row,
-    Verdict,
     compare,
     wrapped_line,
 )
@@ -83,7 +83,7 @@ class SideBySide:
         return self.comparison.names
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[PairVerdict, ...]:
         """The verdict for each pair, with both arguments."""
         return self.comparison.verdicts
 
@@ -301,7 +301,7 @@ def _percent(value: float) -> str:
 # -- ranking -------------------------------------------------------------------------------------------------
 
 
-def _ranking(verdict: Verdict) -> str:
+def _ranking(verdict: PairVerdict) -> str:
     first, second = verdict.first, verdict.second
     if verdict.stronger == EQUAL:
         return f"Yes: {first} and {second} promise the same."
@@ -317,7 +317,7 @@ def _ranking(verdict: Verdict) -> str:
     return f"Not known for {first} and {second}: {why}."
 
 
-def _covered(verdict: Verdict, first: Specification, second: Specification) -> str:
+def _covered(verdict: PairVerdict, first: Specification, second: Specification) -> str:
     """What two that are ranked are about, if they state it otherwise: a promise about less is not a stronger one."""
     ranked = verdict.stronger in (EQUAL, FIRST, SECOND)
     if not ranked or not (first.covers and second.covers) or first.covers == second.covers:

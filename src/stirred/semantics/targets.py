@@ -297,7 +297,7 @@ class TargetAnswer:
 
 
 @dataclass(frozen=True)
-class Change:
+class BeforeAfter:
     """A number before and after, as it is shown and as it is."""
 
     what: str
@@ -314,7 +314,7 @@ class Calibration:
     answer: tuple[str, ...]
     """The consequence, in sentences."""
     targets: tuple[TargetAnswer, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[BeforeAfter, ...] = ()
     """What else changes."""
     paste: str = ""
     """Lines for the plan."""
@@ -379,10 +379,10 @@ class Calibration:
         return json.dumps(without_infinities(fields), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def worse(errors: Sequence[Change]) -> tuple[str, ...]:
+def worse(errors: Sequence[BeforeAfter]) -> tuple[str, ...]:
     """A warning that names the errors that grow by more than a factor of two; none where there are none.
 
-    >>> worse([Change("error of age", 2.0, 9.0), Change("error of sex", 2.0, 4.0)])
+    >>> worse([BeforeAfter("error of age", 2.0, 9.0), BeforeAfter("error of sex", 2.0, 4.0)])
     ('WARNING: more than twice as large as before: error of age (2 before, 9 after).',)
     """
     grown = [one for one in errors if one.before and one.after is not None and one.after > 2 * one.before]

@@ -21,7 +21,7 @@ from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
 from stirred.spec.html import table
 from stirred.spec.invariant import Invariant, merged, missing
-from stirred.spec.order.conversions import Change, bring, convert, is_part, scaled
+from stirred.spec.order.conversions import Brought, bring, convert, is_part, scaled
 from stirred.spec.order.finite_flavors import realised_budgets
 from stirred.spec.specification import Answer, Fact, Flavor, Specification, Step, held, taken_as_known, taken_fact
 
@@ -150,7 +150,7 @@ def _common_input(given: Sequence[Specification], steps: list[Step]) -> list[Spe
     targets = list(dict.fromkeys(one.input_premetric for one in given))
     if len(targets) == 1:
         return list(given)
-    options: list[list[Change]] = []
+    options: list[list[Brought]] = []
     refusals: list[str] = []
     for target in targets:
         changes, reasons = _all_under(target, given)
@@ -174,13 +174,13 @@ def _staying(target: InputPremetric, others: Iterable[InputPremetric]) -> InputP
     return replace(target, stays_in=(*target.stays_in, *coarser))
 
 
-def _all_under(target: InputPremetric, given: Sequence[Specification]) -> tuple[list[Change], list[str]]:
+def _all_under(target: InputPremetric, given: Sequence[Specification]) -> tuple[list[Brought], list[str]]:
     """Those that can be brought to a premetric, and why the others cannot."""
     held = Flavor(given[0].domain, given[0].multiverse, target, OutputPremetric()).invariants()
     changes = [bring(one, target, held) for one in given]
     return (
-        [change for change in changes if isinstance(change, Change)],
-        [change[1] for change in changes if not isinstance(change, Change)],
+        [change for change in changes if isinstance(change, Brought)],
+        [change[1] for change in changes if not isinstance(change, Brought)],
     )
 
 
@@ -273,7 +273,7 @@ def change_unit(specification: Specification, to: InputPremetric) -> Composition
     """The guarantee in other units, for example of households instead of persons (Proposition 2.4.15)."""
     held = replace(specification.flavor, input_premetric=to).invariants()
     change = bring(specification, to, held)
-    if not isinstance(change, Change):
+    if not isinstance(change, Brought):
         raise errors.no_rule("this change of unit", change[1], "Declare at most how many one unit holds of the other.")
     return Composition(change.specification, change.steps)
 

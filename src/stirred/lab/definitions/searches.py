@@ -22,7 +22,17 @@ import numpy as np
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred.lab.definitions.two_laws import Array, Audit, Definition, Verdict, coin, edge, level_power, short, told
+from stirred.lab.definitions.two_laws import (
+    Array,
+    Audit,
+    Definition,
+    PropertyVerdict,
+    coin,
+    edge,
+    level_power,
+    short,
+    told,
+)
 from stirred.spec.blocks import OutputPremetric
 
 TRIES = 4000  # about how many cases are tried for each property, unless told otherwise
@@ -219,29 +229,31 @@ def audit_kind(output: OutputPremetric, *, tries: int = TRIES) -> Audit:
         ("separates", kind.separates, _separate(measure)),
         ("composition", kind.composition is not None, _together(output, measure, held, tries)),
     ]
-    verdicts = [_searched(name, cases) if says else Verdict(name, "not declared") for name, says, cases in tested]
+    verdicts = [
+        _searched(name, cases) if says else PropertyVerdict(name, "not declared") for name, says, cases in tested
+    ]
     return Audit(output.symbol, tuple(verdicts))
 
 
-def _searched(name: str, cases: Iterable[Found]) -> Verdict:
+def _searched(name: str, cases: Iterable[Found]) -> PropertyVerdict:
     number = 0
     for number, case in enumerate(cases, 1):
         if case.check():
-            return Verdict(name, "violated", number, case.simplified(), f"in case {number}, see below")
-    return Verdict(name, "not refuted", number, words=f"in {number} cases")
+            return PropertyVerdict(name, "violated", number, case.simplified(), f"in case {number}, see below")
+    return PropertyVerdict(name, "not refuted", number, words=f"in {number} cases")
 
 
-def _declared(definition: Definition, question: str) -> Verdict:
+def _declared(definition: Definition, question: str) -> PropertyVerdict:
     words = definition.declared.get(question, "")
-    return Verdict(question, "declared" if words else "not stated", words=words)
+    return PropertyVerdict(question, "declared" if words else "not stated", words=words)
 
 
-def _frequentist(definition: Definition) -> Verdict:
+def _frequentist(definition: Definition) -> PropertyVerdict:
     levels = (0.01, 0.05, 0.1) if definition.bounded else ()
     words = ", ".join(
         f"{float(level_power(definition, level)):.4g} at false-alarm probability {level:g}" for level in levels
     )
-    return Verdict(
+    return PropertyVerdict(
         "frequentist",
         "searched" if words else "no budget",
         words=words and f"if processing does no harm, power at most {words}",

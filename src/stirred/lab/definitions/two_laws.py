@@ -493,7 +493,7 @@ class Counterexample(Protocol):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PropertyVerdict:
     """What is known about one property: *violated*, *not refuted* in so many cases (never proved), or as declared."""
 
     property: str
@@ -512,9 +512,9 @@ class Audit:
     """One verdict for each question of a checklist for new definitions (Kifer et al. 2022, section 4.2)."""
 
     name: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PropertyVerdict, ...]
 
-    def __getitem__(self, property: str) -> Verdict:
+    def __getitem__(self, property: str) -> PropertyVerdict:
         known = {verdict.property: verdict for verdict in self.verdicts}
         if property not in known:
             raise errors.unknown_choice("verdict on", property, list(known))

@@ -19,7 +19,7 @@ from stirred._display import brief
 from stirred.loss import PowerCurve, pure_power
 from stirred.spec import html
 from stirred.spec.invariant import missing
-from stirred.spec.order.conversions import Change, bring
+from stirred.spec.order.conversions import Brought, bring
 from stirred.spec.order.implication import convertible
 from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.spec.specification import BLOCKS, Answer, Specification
@@ -42,7 +42,7 @@ class Row:
 
 @brief
 @dataclass(frozen=True)
-class Verdict:
+class PairVerdict:
     """Which of two specifications is stronger, all five blocks together."""
 
     first: str
@@ -60,7 +60,7 @@ class Comparison:
 
     names: tuple[str, ...]
     rows: tuple[Row, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PairVerdict, ...]
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -130,7 +130,7 @@ def _judged(block: str, a: Specification, b: Specification) -> str:
 
 def _free(change: object, start: Specification) -> bool:
     """Whether the change of premetric costs nothing."""
-    return isinstance(change, Change) and change.specification.budget.value == start.budget.value
+    return isinstance(change, Brought) and change.specification.budget.value == start.budget.value
 
 
 def _ranked(forth: bool, back: bool, neither: str) -> str:
@@ -139,20 +139,20 @@ def _ranked(forth: bool, back: bool, neither: str) -> str:
     return FIRST if forth else SECOND if back else neither
 
 
-def _together(first: str, second: str, a: Specification, b: Specification) -> Verdict:
+def _together(first: str, second: str, a: Specification, b: Specification) -> PairVerdict:
     a, b = replace(a, marks=()), replace(b, marks=())
     forth, back = a.implies(b), b.implies(a)
     if forth and back:
-        return Verdict(first, second, EQUAL, "the two promise the same", forth, back)
+        return PairVerdict(first, second, EQUAL, "the two promise the same", forth, back)
     if forth:
-        return Verdict(first, second, FIRST, f"{first} is the stronger: it implies {second}", forth, back)
+        return PairVerdict(first, second, FIRST, f"{first} is the stronger: it implies {second}", forth, back)
     if back:
-        return Verdict(first, second, SECOND, f"{second} is the stronger: it implies {first}", forth, back)
+        return PairVerdict(first, second, SECOND, f"{second} is the stronger: it implies {first}", forth, back)
     if forth.verdict == back.verdict == "no":
         words = f"incomparable: neither implies the other. {_both_ways(first, second, forth, back)}"
-        return Verdict(first, second, NEITHER, words, forth, back)
+        return PairVerdict(first, second, NEITHER, words, forth, back)
     words = f"not known to be ordered. {_both_ways(first, second, forth, back)}"
-    return Verdict(first, second, UNKNOWN, words, forth, back)
+    return PairVerdict(first, second, UNKNOWN, words, forth, back)
 
 
 def _both_ways(first: str, second: str, forth: Answer, back: Answer) -> str:
@@ -210,7 +210,7 @@ def wrapped_line(cells: Sequence[str], first: int, width: int) -> str:
     )
 
 
-def _said(verdict: Verdict) -> str:
+def _said(verdict: PairVerdict) -> str:
     return _filled(f"{verdict.first} and {verdict.second}: {verdict.words}") + "\n"
 
 

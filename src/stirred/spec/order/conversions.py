@@ -56,7 +56,7 @@ GRANULARITY = "Proposition 2.4.15"
 
 
 @dataclass(frozen=True)
-class Change:
+class Brought:
     """A specification brought to another input premetric."""
 
     specification: Specification
@@ -67,11 +67,11 @@ Refusal = tuple[str, str, str]
 """(no or unknown, words, source)."""
 
 
-def bring(a: Specification, to: InputPremetric, held: Iterable[Invariant]) -> Change | Refusal:
+def bring(a: Specification, to: InputPremetric, held: Iterable[Invariant]) -> Brought | Refusal:
     """The guarantee of ``a`` under the premetric ``to``, where universes hold the invariants ``held`` fixed."""
     walk = _Walk(a, to, tuple(held))
     refusal = walk.go()
-    return refusal if refusal else Change(walk.reached, tuple(walk.steps))
+    return refusal if refusal else Brought(walk.reached, tuple(walk.steps))
 
 
 class _Walk:

@@ -27,7 +27,7 @@ from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, Outp
 from stirred.spec.exact import display, display_down, significant
 from stirred.spec.invariant import Invariant, missing
 from stirred.spec.kinds import Kind
-from stirred.spec.order.conversions import Change, bring, convert
+from stirred.spec.order.conversions import Brought, bring, convert
 from stirred.spec.order.finite_flavors import Closure, Pair, closed, cut, is_trivial, pair_bounds
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli
 from stirred.spec.specification import Answer, Specification, Step
@@ -443,7 +443,7 @@ def _input(a: Specification, b: Specification) -> tuple[Specification, list[Step
     if a.input_premetric == b.input_premetric:
         return a, []
     change = bring(a, b.input_premetric, b.flavor.invariants())
-    if isinstance(change, Change):
+    if isinstance(change, Brought):
         return change.specification, list(change.steps)
     verdict, words, source = change
     if verdict == "no" and not (separates(b) and _allows_noise(a) and _has_such_files(a, b)):

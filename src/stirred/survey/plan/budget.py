@@ -28,7 +28,15 @@ from stirred.semantics.budgets_for_targets import (
     rounded_up,
     value_of,
 )
-from stirred.semantics.targets import Calibration, Change, ErrorTarget, GuaranteeTarget, Target, TargetAnswer, worse
+from stirred.semantics.targets import (
+    BeforeAfter,
+    Calibration,
+    ErrorTarget,
+    GuaranteeTarget,
+    Target,
+    TargetAnswer,
+    worse,
+)
 from stirred.spec.exact import significant
 from stirred.spec.specification import Specification
 from stirred.survey.estimating.measured import Family
@@ -170,7 +178,7 @@ def _told(
         for one in limits
     ]  # fmt: skip
     queries = [
-        Change(f"error of {query.name} as measured", _measured(plan, query), _measured(found, other))
+        BeforeAfter(f"error of {query.name} as measured", _measured(plan, query), _measured(found, other))
         for query, other in zip(plan.queries, found.queries, strict=True)
     ]
     lines = [f'{name} = "{found.budget}"']

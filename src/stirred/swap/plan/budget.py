@@ -26,9 +26,9 @@ from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
 from stirred.semantics.budgets_for_targets import rounded_down, rounded_up, value_on
 from stirred.semantics.targets import (
+    BeforeAfter,
     BeliefTarget,
     Calibration,
-    Change,
     EpsilonTarget,
     ErrorTarget,
     PowerTarget,
@@ -353,9 +353,9 @@ def _limit(target: Target) -> Fraction:
     return target.limit if isinstance(target, ErrorTarget) else target.most
 
 
-def _changes(known: _Known, before: Fraction | None, after: Fraction) -> tuple[Change, ...]:
-    def both(what: str, value: Callable[[Fraction], float]) -> Change:
-        return Change(what, None if before is None else value(before), value(after))
+def _changes(known: _Known, before: Fraction | None, after: Fraction) -> tuple[BeforeAfter, ...]:
+    def both(what: str, value: Callable[[Fraction], float]) -> BeforeAfter:
+        return BeforeAfter(what, None if before is None else value(before), value(after))
 
     alarms = PowerTarget("", Fraction(1, 20), Fraction(1))
     believed = BeliefTarget("", Fraction(1, 100), Fraction(1))

@@ -37,8 +37,8 @@ from stirred.semantics.budgets_for_targets import (
     value_of,
 )
 from stirred.semantics.targets import (
+    BeforeAfter,
     Calibration,
-    Change,
     ErrorTarget,
     GuaranteeTarget,
     PowerTarget,
@@ -244,12 +244,12 @@ def told(
         met = value <= float(limit.most)
         answers.append(TargetAnswer(limit.text, met, value_of(limit, before), value, float(limit.most)))
     changes = (
-        Change("rho spent", float(plan.rho), float(found.rho)),
+        BeforeAfter("rho spent", float(plan.rho), float(found.rho)),
         *guarantee_changes(before, after),
     )
     errors_before, errors_after = expected_errors(plan, spine), expected_errors(found, spine)
     every = [
-        Change(f"error of {one.query} at {one.level}" + (f" in {one.table}" if len(plan.released) > 1 else ""),
+        BeforeAfter(f"error of {one.query} at {one.level}" + (f" in {one.table}" if len(plan.released) > 1 else ""),
                one.combined, other.combined)
         for one, other in zip(errors_before, errors_after, strict=True)
     ]  # fmt: skip
@@ -290,7 +290,7 @@ def told(
     )
 
 
-def _worsened(change: Change) -> float:
+def _worsened(change: BeforeAfter) -> float:
     if not change.before or change.after is None:
         return 0.0
     return change.after / change.before
